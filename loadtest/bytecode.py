@@ -1,4 +1,4 @@
-"""What an installation has and a checkout may not: modules that are compiled."""
+"""Compiles modules, as an installation does and a checkout may not."""
 
 import compileall
 import sysconfig
@@ -15,5 +15,5 @@ def compile_modules() -> None:
     those of others a quarter more.
     """
     compileall.compile_dir(PACKAGE, quiet=1)
-    # What no Python can compile, templates of programs among it, nobody imports.
+    # Files that Python cannot compile, such as templates of programs, are never imported.
     compileall.compile_dir(sysconfig.get_path("purelib"), quiet=2, workers=0)

@@ -49,7 +49,7 @@ class Command:
 
 
 def commands(pod: Path, library: Path) -> list[Command]:
-    """What is measured."""
+    """Returns the measured commands."""
     # Gator knows no policies for files.
     folders = [str(ROOT / "policies" / name) for name in FOR_CLUSTERS]
     ours = ("test", *(part for folder in folders for part in ("-f", folder)), "-f", str(pod))

@@ -114,7 +114,7 @@ def grouped(constraints: Sequence[Json]) -> list[Json]:
 
 
 def cost(before: ReviewEndpoint, after: ReviewEndpoint, body: bytes, slices: int) -> Cost:
-    """What a request takes before, and how much more after."""
+    """Returns the cost of a request before, and the additional cost after."""
     sides = [before, after]
     for side in sides:
         for _ in range(WARM_UP):
@@ -183,7 +183,7 @@ IN_GROUPS: Final = f"a conforming request, the constraints in groups of {MEMBERS
 
 
 class Row(NamedTuple):
-    """What was measured, and what it may be."""
+    """A measurement and its limits."""
 
     title: str
     cost: Cost

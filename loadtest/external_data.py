@@ -77,11 +77,11 @@ PACED_SECONDS: Final = 2.0
 
 
 BEGUN_SECONDS_MAX, BEGUN_POLL_SECONDS = 30, 0.1
-"""How long the first answer by a provider is waited for."""
+"""The patience with a provider's first answer, and the interval of looks."""
 
 
 class Plan(NamedTuple):
-    """How much is measured."""
+    """The numbers of a measurement."""
 
     rounds: int
     """In which each server is asked in turn."""
@@ -98,7 +98,7 @@ class Plan(NamedTuple):
 FULL, QUICK = Plan(20, 10, 6, 2, 8), Plan(3, 3, 1, 1, 3)
 
 LEAD_SECONDS: Final = 1.0
-"""Those who ask begin so long before others are measured: all have their connections by then."""
+"""The lead of the asking clients before the measurement: all have their connections by then."""
 
 
 # --- policies and bodies -----------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Taken(NamedTuple):
 
 
 class Run:
-    """Where things are."""
+    """The folder, plan, cores and generator of a run."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder = folder
@@ -205,7 +205,7 @@ class Run:
 
     @contextlib.contextmanager
     def providers(self) -> Iterator[list[Json]]:
-        """Both providers, on the clients' core, as Provider objects."""
+        """Yields both providers, on the clients' core, as Provider objects."""
         authority = make_authority()
         certificate = self.folder / "provider.pem"
         certificate.write_bytes(authority.chain)
@@ -280,7 +280,7 @@ class Run:
         same_answer([*servers], body)
 
     def compared(self, servers: Sequence[Server], asks: str) -> list[Taken]:
-        """What a request takes of each, in turn: the median of one alone, CPU of some at a time."""
+        """Returns each server's cost of a request: the median latency of one alone, and CPU."""
 
         def taken(requests: int, rounds: int) -> list[list[dict[str, float]]]:
             return self.generator.compare(
@@ -366,7 +366,7 @@ class Trips(NamedTuple):
 
 
 def round_trips(provider: Json, certificates: Path, core: int) -> Trips:
-    """How long a bare client on a core waits, over connections that stay."""
+    """Returns the waits of a bare client on a core, over connections that stay."""
     spec = provider["spec"]
     context = ssl.create_default_context(cadata=base64.b64decode(spec["caBundle"]).decode())
     context.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
@@ -437,7 +437,7 @@ def ended(process: subprocess.Popen[str]) -> None:
 
 
 class Row(NamedTuple):
-    """What was measured, and whether it holds."""
+    """A measurement and its goal."""
 
     title: str
     ours: str
@@ -463,7 +463,7 @@ ASKING_CONNECTIONS: Final = 64
 
 
 PARTS: Final = ("uncached", "others", "cached")
-"""What can be measured by itself."""
+"""The parts that can be measured alone."""
 
 
 def measure(run: Run, parts: Sequence[str]) -> list[Row]:
@@ -522,7 +522,7 @@ def cpu_row(title: str, taken: Sequence[Taken]) -> Row:
 def delays(
     run: Run, servers: Sequence[Server], still: Sequence[Taken], asking: Sequence[Taken]
 ) -> Iterator[Row]:
-    """What those who ask cost the others, of each server in turn."""
+    """Yields the delays of others by requests that ask providers, for each server in turn."""
     for asks, title in (("yes", "while some ask"), ("silent", "while some ask who never answers")):
         shown, ratios = [], []
         for server, quiet, busy in zip(servers, still, asking, strict=True):

@@ -44,7 +44,7 @@ class ForbiddenError(Exception):
 
 
 def main() -> int:
-    """One graph for each set of policies; 1 when it cannot be done here."""
+    """Draws a graph for each set of policies; returns 1 if it cannot be done here."""
     parser = argparse.ArgumentParser(prog="python -m loadtest.flame", description=__doc__)
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--sets", default="p1,p12,p100", help="separated by commas")

@@ -80,7 +80,7 @@ def measured_at(files: list[str], root: Path = ROOT) -> str:
 
 
 def changes_since(commit: str, paths: tuple[str, ...], root: Path = ROOT) -> int:
-    """How many commits after that one touch the paths."""
+    """Returns the number of later commits that touch the paths."""
     return int(_git(root, "rev-list", "--count", f"{commit}..HEAD", "--", *paths))
 
 

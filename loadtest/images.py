@@ -1,4 +1,4 @@
-"""What verified images cost their provider: ``python -m loadtest.images``.
+"""CPU and memory of the images' provider: ``python -m loadtest.images``.
 
 CPU of the process, with a registry in memory: an image that was not asked for before, and one that
 is known, each from the body of a request to that of its answer, without TLS and HTTP. They are signed
@@ -48,7 +48,7 @@ MEMORY_MAX_MIB: Final = 128
 IMAGES: Final = 100
 ROUNDS: Final = 20
 FRESH: Final = 7
-"""How many providers that know nothing yet are asked; the bench prints the median of their first answers."""
+"""The number of providers without a cache; the bench prints the median of their first answers."""
 HELD: Final = 1_000
 
 
@@ -89,7 +89,7 @@ class InMemory(ImageLayout):
         self.kept: dict[Any, Any] = {}
 
     async def fetch(self, reference: Any) -> Any:
-        """What a name stands for."""
+        """Returns the artifact of a reference."""
         return await self._once(("fetch", str(reference)), super().fetch, reference)
 
     async def blob(self, reference: Any, descriptor: Any) -> Any:
@@ -97,7 +97,7 @@ class InMemory(ImageLayout):
         return await self._once(("blob", descriptor.digest), super().blob, reference, descriptor)
 
     async def referrers(self, reference: Any) -> Any:
-        """What refers to it."""
+        """Returns the referrers of a reference."""
         return await self._once(("referrers", str(reference)), super().referrers, reference)
 
     async def _once(self, key: Any, ask: Any, *arguments: Any) -> Any:
@@ -113,7 +113,7 @@ class InMemory(ImageLayout):
 
 
 async def answered(provider: ImageProvider, key: str) -> None:
-    """One request, by ASGI as the listener makes it."""
+    """Sends a request, by ASGI as the listener makes it."""
     body = compact({"request": {"keys": [key]}})
     sent: list[Any] = []
 
@@ -156,7 +156,7 @@ async def measure(kind: str, folder: Path) -> tuple[float, float]:
 
 
 def held_mib(folder: Path) -> float:
-    """What the process has in memory that has answered about many images."""
+    """Returns the memory of a process that has answered about many images."""
     with serving() as registry:
         images = Images(folder, registry)
         try:

@@ -71,7 +71,7 @@ Json = dict[str, Any]
 def endpoint(
     policies: Path, decoding: Decoding, memo: Remembering | None = None
 ) -> tuple[ReviewEndpoint, Serving]:
-    """What answers by policies of a folder as a replica does, in this thread alone."""
+    """Returns an endpoint over a folder's policies, as in a replica but in this thread alone."""
     registry, log, serving = Registry(), Log(lambda _: None).logger("loadtest"), Serving()
     specialiser = Specialiser(lambda job: job(), evaluations=300)
     rego = RegoDriver(specialiser=specialiser)
@@ -149,7 +149,7 @@ class Traces:
 
 
 def _with_token(spec: Json, name: str) -> Json:
-    """What the API server adds to each Pod: a volume of a name by chance."""
+    """Returns the spec with the API server's addition to each Pod: a volume of a random name."""
     mount = {"name": name, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
     others = [one for one in spec.get("volumes", ()) if "projected" not in one]
     token = {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}
@@ -211,7 +211,7 @@ def compare(policies: Path, bare: Path, trace: Iterator[bytes], slices: int) -> 
 
 
 def table(found: dict[tuple[str, str], Compared]) -> list[str]:
-    """What was found, as a page has it."""
+    """Returns the results as a table of a page."""
     lines = [
         "| policies | trace | without | with | ratio | quartiles | of no policies | not evaluated |",
         "|---|---|---|---|---|---|---|---|",

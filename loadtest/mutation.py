@@ -75,7 +75,7 @@ def mutator(number: int) -> dict[str, Any]:
 
 
 def path_of(document: dict[str, Any]) -> str:
-    """Where the API server has a mutator."""
+    """Returns the path of a mutator at the API server."""
     return (
         f"/apis/{document['apiVersion']}/{document['kind'].lower()}/{document['metadata']['name']}"
     )
@@ -103,7 +103,7 @@ class Compared(NamedTuple):
 
 
 class Run:
-    """Where things are, and what was found."""
+    """The folder, cores and results of a run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -124,7 +124,7 @@ class Run:
         return waddle(policies, self.certificates, core=self.cores.server, log=log, flags=flags)
 
     def cpu(self, ours: tuple[Server, Path], other: tuple[Server, Path]) -> Compared:
-        """What a request takes of ours, and of what it is measured by."""
+        """Returns the CPU of a request at our server and at the other."""
         taken = self.generator.compare(
             [ours[0], other[0]],
             [ours[1], other[1]],
@@ -247,7 +247,7 @@ def expanding(run: Run) -> Compared:
 def rows(
     beside: dict[int, Compared], still: Compared, made: Compared
 ) -> list[tuple[str, Compared, float]]:
-    """What was measured, with its goal."""
+    """Returns the measurements with their goals."""
     return [
         *(
             (f"{count} mutators on a Pod, beside Gatekeeper", one, GOALS[count])

@@ -131,7 +131,7 @@ class Known:
     """Knows the resource of Pods."""
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """That of Pods."""
+        """Returns the resource of Pods."""
         if gvk != KIND:
             raise UnknownKind(str(gvk))
         return Resource(gvk, "pods", namespaced=True)
@@ -179,10 +179,10 @@ def resident() -> int:
 
 
 def measure(case: str, number: int, *, traced: bool) -> Json:
-    """What one case takes, in this process."""
+    """Measures one case in this process."""
     size, rego, projects = CASES[case]
     if traced:
-        asyncio.run(take(rego, Api(PAGE, size), projects=projects))  # what is made once
+        asyncio.run(take(rego, Api(PAGE, size), projects=projects))  # fills the caches
         gc.collect()
         tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]

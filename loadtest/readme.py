@@ -25,7 +25,7 @@ SECTION = re.compile(
 
 
 def sections() -> dict[str, str]:
-    """What belongs between the marks, by name."""
+    """Returns the texts between the marks, by name."""
     # A whole run is quoted where there is one.
     whole = (RESULTS / "serving.json").exists()
     name = "serving" if whole else "serving-quick"
@@ -55,7 +55,7 @@ def rendered(text: str, page: Path = README) -> str:
 
 
 def headline(result: Mapping[str, Any], page: str) -> str:
-    """One figure, for who reads no further."""
+    """Returns a single figure for hurried readers."""
     point = next(
         one
         for one in result["points"]
@@ -113,7 +113,7 @@ def _ms(value: float) -> str:
 
 
 def decisions(result: Mapping[str, Any]) -> str:
-    """What the decision log promises, and what it was measured to cost."""
+    """Returns the promises of the decision log and its measured cost."""
     more = {
         log: sorted(
             (one["cpu_ratio"] - 1) * 100 for one in result["admission"] if one["log"] == log
@@ -171,7 +171,7 @@ def audit() -> str:
 
 
 def external_data() -> str:
-    """What asking a provider adds, beside Gatekeeper; nothing where it has not been measured."""
+    """Returns the cost of provider calls, beside Gatekeeper; empty if it has not been measured."""
     file = RESULTS / "external_data.json"
     if not file.exists():
         return ""
@@ -188,7 +188,7 @@ def external_data() -> str:
 
 
 def exceptions() -> str:
-    """What exceptions and groups add to a review; nothing where it has not been measured."""
+    """Returns the cost of exceptions and groups in a review; empty if it has not been measured."""
     file = RESULTS / "exceptions.json"
     if not file.exists():
         return ""

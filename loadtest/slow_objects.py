@@ -34,7 +34,7 @@ GOOD: Json = {
 
 
 def container(name: str, **fields: Any) -> Json:
-    """One to which no policy objects."""
+    """Returns a container to which no policy objects."""
     image = "registry.example/app@sha256:" + "a" * 64
     resources = {
         "limits": {"cpu": "1", "memory": "64Mi"},

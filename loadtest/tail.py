@@ -1,4 +1,4 @@
-"""What makes a replica's slowest answers: ``python -m loadtest.tail NOTES serve …`` notes what it does.
+"""Causes of a replica's slowest answers: ``python -m loadtest.tail NOTES serve …`` notes its work.
 
 It runs `waddle` with these arguments. What keeps the thread that answers, or the interpreter, is noted
 with its begin and end: reviews, garbage collection, policies that are read and compiled, scrapes, the

@@ -9,7 +9,7 @@ EVERYTHING: Final = "everything"
 """Their name."""
 
 NOBODY: Final = "request.userInfo.username == 'nobody'"
-"""Whose requests alone would be sent."""
+"""Admits only requests of a user that does not exist."""
 
 
 def ask_for_everything(api: Api) -> None:

@@ -34,7 +34,7 @@ def end_trials(servers: Iterable[int]) -> set[int]:
     """
     workers = [worker for server in servers for worker in children(server)]
     begun = {child for worker in workers for child in children(worker)}
-    # What is large is tried by a process of one that the worker has forked.
+    # Large policies are tried by a child of a process that the worker has forked.
     found = {one for process in begun for one in (process, *children(process)) if is_bounded(one)}
     for trial in found:
         with contextlib.suppress(ProcessLookupError):

@@ -86,7 +86,7 @@ def install() -> str:
 
 
 class Browser:
-    """One window."""
+    """A browser with one window."""
 
     def __init__(self, browser: str, driver: str, profile: Path) -> None:
         self._driver = subprocess.Popen(
@@ -151,7 +151,7 @@ class Browser:
         self.tell("url", url=address)
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a function of this body returns."""
+        """Returns the result of a JavaScript function with this body."""
         return self.tell("execute/sync", script=script, args=list(arguments))
 
     def texts(self, selector: str) -> list[str]:
@@ -194,11 +194,11 @@ class Browser:
         return self.tell("goog/cdp/execute", cmd=command, params=parameters)
 
     def picture(self) -> bytes:
-        """What is seen, as PNG."""
+        """Returns a screenshot as PNG."""
         return base64.b64decode(self._ask("GET", f"{self._session}/screenshot"))
 
     def complaints(self, address: str) -> list[str]:
-        """What the browser found wrong of these pages since it was asked last.
+        """Returns the browser's complaints about these pages since the last call.
 
         Scripts and requests that were refused, above all. A page that was open when its server
         ended complains, too, and is not meant.

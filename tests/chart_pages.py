@@ -77,7 +77,7 @@ def of_declared(shape: type[Any], **more: Json) -> Json:
 
 
 def of_setting(item: Field[Any], declared: Declared) -> Json:
-    """What one key may be: a bound, words, or the type of its default."""
+    """Returns the schema of a setting: its bounds, its words or the type of its default."""
     default = "" if item.default is MISSING else item.default
     if item.default_factory is not MISSING:
         default = item.default_factory()
@@ -217,7 +217,7 @@ BOUNDS: dict[str, Json] = {
         QUANTITY,
     ),
 }
-"""What a value must be beyond its default's type, by its path."""
+"""Bounds of values beyond the type of their default, by path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ def schema(text: str) -> str:
     top = "https://json-schema.org/draft-07/schema#"
     root: Json = {"$schema": top, "title": "Values of the chart waddle", "type": "object"}
     root |= {"additionalProperties": False, "properties": {}}
-    # What a chart that has this one as a part may say to it.
+    # Values of a chart that has this one as a part.
     part = "Of a chart that has this one as a part."
     root["properties"]["global"] = {"type": "object", "description": part}
     root["properties"]["enabled"] = {"type": "boolean", "description": part}

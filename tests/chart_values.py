@@ -151,7 +151,7 @@ OTHERS: dict[str, list[Any]] = {
     ],
     "affinity": [{"nodeAffinity": {}}],
 }
-"""What else each value may be."""
+"""Further valid values, by path."""
 
 Predicate = Callable[[Values], Any]
 
@@ -284,11 +284,11 @@ PERMITTED: list[tuple[Predicate, str]] = [
         "webhook.failurePolicyByConstraint and webhook.failurePolicy=Fail exclude each other",
     ),
 ]
-"""What must hold of a set of values, and what Helm says where it does not."""
+"""Conditions on a set of values, each with Helm's message if it does not hold."""
 
 
 def complaints(values: Values) -> list[str]:
-    """What is wrong with a set of values; Helm says one of these."""
+    """Returns the messages about a set of values; Helm prints one of these."""
     return [words for holds, words in PERMITTED if not holds(values)]
 
 
@@ -305,7 +305,7 @@ def with_requirements(values: Values) -> Values:
         v["webhook.failClosed"], v["webhook.failurePolicy"] = False, "Ignore"
     if v["certificates.existingSecret"]:
         v["externalData.trust.namespace"] = ""
-    # Who mounts what is no volume is told so by the API server.
+    # The API server refuses a mount without its volume.
     v["extraVolumeMounts"] = v["extraVolumeMounts"] if v["extraVolumes"] else []
     for path in ("console.oidc.clientID", "console.oidc.redirectURL"):
         v[path] = OTHERS[path][0] if v["console.oidc.issuerURL"] else ""
@@ -362,7 +362,7 @@ def as_document(values: Values) -> dict[str, Any]:
         at = root
         for part in above:
             at = at.setdefault(part, {})
-        # What a mapping has by default would stay: null takes a key away.
+        # A mapping's default keys would stay: null removes a key.
         default = DEFAULTS[path]
         if isinstance(value, dict) and isinstance(default, dict):
             at[name] = {**dict.fromkeys(default.keys() - value.keys()), **value}

@@ -29,7 +29,7 @@ from webhook.api.encoding import decode, encode
 RETRIES_MAX = 10  # client-go's
 
 RUNNING: list["Cluster"] = []
-"""Those of this process."""
+"""The control planes of this process."""
 
 
 class ApiError(Exception):
@@ -44,7 +44,7 @@ class ApiError(Exception):
 
 
 def obeying(request: Callable[[], Any]) -> Any:
-    """What a request gives, made again where a 503 says when to come again, as client-go does.
+    """Returns the result of a request; repeats it after 503 with Retry-After, as client-go does.
 
     The API server says so to a request that arrives while it serves a changed CRD anew.
     """
@@ -149,14 +149,14 @@ class Api:
         return obeying(lambda: self._once(method, path, data, headers))
 
     def _once(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> Any:
-        """As :meth:`request`. Raises OSError where the server cannot be reached, or goes away."""
+        """Sends a request once. Raises OSError if the server is unreachable, or goes away."""
         connection = self._connection()
         try:
             connection.request(method, path, data, headers)
             answer = connection.getresponse()
             content = answer.read()
         except BaseException:
-            connection.close()  # what comes yet would be taken for the next answer
+            connection.close()  # later bytes would be taken for the next answer
             raise
         if answer.status >= http.client.BAD_REQUEST:
             raise ApiError(answer.status, content.decode(), answer.getheader("Retry-After"))
@@ -186,7 +186,7 @@ class Api:
 
 @dataclass(slots=True)
 class Cluster:
-    """One running API server with etcd and the controllers that its clients rely on."""
+    """A running API server with etcd and the controllers that its clients rely on."""
 
     program: Path
     folder: Path
@@ -231,7 +231,7 @@ class Cluster:
 
     @property
     def log(self) -> Path:
-        """What etcd, the API server and the controllers logged."""
+        """Returns the log of etcd, the API server and the controllers."""
         return self.folder / "testcluster.log"
 
     def compact(self) -> None:

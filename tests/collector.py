@@ -137,7 +137,7 @@ def main(options: list[str]) -> None:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Nothing: standard error is the test's."""
+            """Logs nothing: standard error is the test's."""
 
     web = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server = grpc.server(ThreadPoolExecutor(2))

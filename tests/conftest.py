@@ -32,7 +32,7 @@ os.environ["WADDLE_CACHE"] = ""
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """What a failed test left open closes with it: warnings of it would fail the next test."""
+    """Closes the resources of a failed test with it: their warnings would fail the next test."""
     before = item.session.testsfailed
     result = yield
     if item.session.testsfailed != before:

@@ -1,4 +1,4 @@
-"""What share of each package's lines and branches the tests reach, and whether it is enough.
+"""The share of lines and branches that tests reach, for each package, with its floor.
 
 `python -m tests.coverage_floors REPORT` reads what `coverage json` wrote, prints a line for each
 package and ends with 1 where one is below its floor. `make coverage` makes the report, with the
@@ -29,7 +29,7 @@ FLOORS = {
 
 @dataclass(slots=True)
 class Share:
-    """How much of what could be reached was; lines and branches count alike."""
+    """The reached share of lines and branches, which count alike."""
 
     reached: int = 0
     all: int = 0
@@ -57,7 +57,7 @@ def shares(report: dict) -> dict[str, Share]:
 
 
 def packages(root: Path = ROOT) -> set[str]:
-    """What the code consists of: packages, and modules beside them."""
+    """Returns the packages of the code, and the modules beside them."""
     files = (path.relative_to(root) for path in (root / "webhook").rglob("*.py"))
     return {name for name in map(package_of, files) if not Path(name).name.startswith("_")}
 

@@ -22,18 +22,18 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture; with ``stat`` a number."""
+    """A chart, or a number with ``stat``."""
 
     title: str
     unit: str
     queries: tuple[tuple[str, str], ...]
     stat: bool = False
     text: str = ""
-    """What it shows, where no metric's help says so."""
+    """The description, if no metric has a help text."""
 
 
 def rate(name: str, by: str = "", more: str = "") -> str:
-    """How often something happens in a second, summed by labels."""
+    """Returns a query for events per second, summed by labels."""
     selector = ",".join(filter(None, (POD, more)))
     grouped = f"sum by ({by}) " if by else "sum"
     return f"{grouped}(rate({name}{{{selector}}}[{RATE}]))"
@@ -357,7 +357,7 @@ def metrics_of(expression: str) -> list[str]:
 
 
 def described(panel: Panel) -> str:
-    """What the panel shows: the help of its metrics."""
+    """Returns the panel's description: the help texts of its metrics."""
     if panel.text:
         return panel.text
     helps = {metric.name: metric.help for metric in METRICS}

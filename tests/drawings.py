@@ -67,7 +67,7 @@ class Drawing:
 
 
 def _edge(box: Box, towards: tuple[float, float], aside: tuple[int, int]) -> tuple[float, float]:
-    """Where a line from a box's middle, moved aside, leaves it."""
+    """Returns the point at which a line from a box's middle, moved aside, leaves the box."""
     x, y = box.x + aside[0], box.y + aside[1]
     dx, dy = towards[0] - x, towards[1] - y
     wide, high = box.half

@@ -22,7 +22,7 @@ UNITS = {value for name, value in vars(units).items() if not name.startswith("_"
 
 
 def faults(document: Json) -> Iterator[str]:
-    """What of a dashboard is not as Grafana's schema has it: where, and what."""
+    """Yields the deviations of a dashboard from Grafana's schema, with their place."""
     plugins.register_default_plugins()
     for number, panel in enumerate(document["panels"]):
         where = f"dashboard.panels[{number}]"
@@ -84,7 +84,7 @@ def _declared_misfits(value: typing.Any, where: str) -> Iterator[str]:
 
 
 def _lost(document: typing.Any, kept: typing.Any, where: str) -> Iterator[str]:
-    """What of a document Grafana's classes do not know."""
+    """Yields the parts of a document that Grafana's classes do not know."""
     if isinstance(document, dict) and isinstance(kept, dict):
         for key, value in document.items():
             if key in kept:

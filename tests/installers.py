@@ -1,4 +1,4 @@
-"""What installers of packages are told in tests."""
+"""Checks of package installers for tests."""
 
 import re
 

@@ -36,13 +36,13 @@ TEMPLATE = "templates.gatekeeper.sh/constrainttemplates/"
 OUR_GROUPS = ("gatekeeper.sh", "waddle.dev", "wgpolicyk8s.io")
 CONSTRAINT = "constraints.gatekeeper.sh/"
 GENERATED = "gatekeeper-"
-"""How names of policies begin that replicas generate, and of their bindings."""
+"""The prefix of generated policies and bindings."""
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAMES_ALONE = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 _nobodys: dict[str, set[str]] = {}
-"""What fixtures of the whole run made, and what was seen to end, by the URL of etcd."""
+"""Keys of fixtures of the whole run, and keys seen while they were deleted, by the URL of etcd."""
 
 
 def keys(cluster: Cluster) -> set[str]:
@@ -73,11 +73,11 @@ def _ends_by_itself(key: str, templates: set[str]) -> bool:
 
 
 def left_over(cluster: Cluster, before: set[str]) -> list[str]:
-    """What is there that was not, but for what is being deleted, and what was there and is not."""
+    """Returns new keys that are not being deleted, and keys that are missing now."""
     if keys(cluster) == before:
         return []
     ending = set(_ending(cluster))
-    now = keys(cluster)  # what ended until now was not listed as ending
+    now = keys(cluster)  # keys deleted until now were not listed as ending
     nobodys = _nobodys.setdefault(cluster.etcd, set())
     # The name of an object's namespace, or its kind, stands before its own.
     nobodys |= {key for key in now - before if ending & {key.removeprefix(CRD), key.split("/")[-2]}}
@@ -110,14 +110,14 @@ def _compared(node: pytest.Item | pytest.Collector, others: Iterable[Cluster]) -
 
 @pytest.fixture(scope="module", autouse=True)
 def no_leftovers_of_module(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What the module's fixtures make ends with them."""
+    """Asserts that objects of the module's fixtures are deleted with the module."""
     _BEFORE[:] = RUNNING
     yield from _compared(request.node, _BEFORE)
 
 
 @pytest.fixture(autouse=True)
 def no_leftovers(request: pytest.FixtureRequest, no_leftovers_of_module: None) -> Iterator[None]:
-    """What a test makes ends with it: this fixture is the first of a test's own."""
+    """Asserts that a test's objects are deleted with it: each test's first fixture."""
     node = request.node
     # The only test of a module shares the module's control planes with nobody.
     is_alone = sum(item.path == node.path for item in node.session.items) == 1
@@ -132,7 +132,7 @@ _BEFORE: list[Cluster] = []
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object],
 ) -> Generator[None, object, object]:
-    """What a fixture of the whole run makes is nobody's leftover."""
+    """Excludes objects of session fixtures from the leftovers."""
     shared = [(cluster, keys(cluster)) for cluster in RUNNING if fixturedef.scope == "session"]
     result = yield
     for cluster, before in shared:

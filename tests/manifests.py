@@ -78,7 +78,7 @@ def templated(*options: str, release: str = "waddle") -> Objects:
 
 
 def helmed(*options: str) -> Objects:
-    """What the chart installs, without the labels that tell releases apart."""
+    """Returns the chart's objects, without the labels that tell releases apart."""
     found = templated("--no-hooks", *options)
     for (kind, _, name), item in found.items():
         if kind != "CustomResourceDefinition":

@@ -7,4 +7,4 @@ import os
 from typing import Final
 
 NEW_EXAMPLES: Final = int(os.environ.get("WADDLE_NEW_EXAMPLES") or 0)
-"""How many a property is asked about that nobody has seen; 0 for those that are always asked."""
+"""The number of new examples for each property; 0 for the fixed examples."""

@@ -32,7 +32,7 @@ def digest_of(content: bytes) -> str:
 
 @dataclass
 class OciRegistry:
-    """What it holds, what it was asked, and how it is to answer."""
+    """The contents of a registry, its requests and its configured answers."""
 
     host: str = ""
     scheme: str = "http"

@@ -60,7 +60,7 @@ def used_modules() -> list[Used]:
     ]
     for folder in FOLDERS:
         text = (ROOT / folder / "go.mod").read_text()
-        # What is replaced or indirect follows from the rest.
+        # Replaced and indirect modules follow from the others.
         required = text.partition("replace")[0]
         found += [Used(folder, *match) for match in _REQUIRED.findall(required)]
     return found
@@ -104,7 +104,7 @@ def _answer(command: list[str]) -> str:
 def lines(
     newest: Callable[[str], str], packages: Callable[[], dict[str, tuple[str, str]]]
 ) -> Iterator[tuple[int, str]]:
-    """What there is to say, each with its part of the exit code."""
+    """Yields the messages, each with its part of the exit code."""
     known: dict[str, str] = {}
     for used in used_modules():
         try:

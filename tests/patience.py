@@ -1,4 +1,4 @@
-"""How long a test waits for what must come."""
+"""The patience of a test with expected events."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What the templates of `policies/` share, Rego's modules and CEL's variables, and their copies.
+"""Shared parts of the templates in `policies/` and their copies: Rego's modules, CEL's variables.
 
 A ConstraintTemplate is a whole: it cannot import from a file. So each carries a copy of what it uses
 of `policies/lib/`, a test compares them, and `python -m tests.policy_library` writes them anew.

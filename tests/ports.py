@@ -49,5 +49,5 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_port() -> int:
-    """One of them."""
+    """Returns a free port."""
     return free_ports(1)[0]

@@ -85,7 +85,7 @@ PROGRAMS: dict[str, Source] = {
     "opa": Module("github.com/open-policy-agent/opa", "v1.22.4"),
     # Its go.mod asks for Go 1.26.8: an older one, as pip brings it, does without.
     "conftest": Module("github.com/open-policy-agent/conftest", "v0.71.1"),
-    # What people sign images with; the last release whose default is the first format.
+    # Signs images; the last release whose default is the first format.
     "cosign": Module("github.com/sigstore/cosign/v2/cmd/cosign", "v2.6.5"),
     "helm": Module("helm.sh/helm/v3/cmd/helm", "v3.22.0"),
     # An OCI registry that keeps in memory what it is given: charts are pushed to it.
@@ -118,10 +118,10 @@ ORACLES = (
     "tests/oracles/opa-1.17.1",
 )
 AHEAD = (*(name for name in PROGRAMS if name not in OF_BENCHES), *ORACLES)
-"""What `python -m tests.programs` builds, so that no test has to: all that tests use."""
+"""Programs that `python -m tests.programs` builds: all that tests use."""
 
 Programs = Callable[[str], Path]
-"""What the fixture `program` gives."""
+"""The type of the fixture `program`."""
 
 _REFUSED = "WADDLE_TEST_WITHOUT_PROGRAMS"
 """An environment variable, so that a test's processes are refused too: the test's name."""
@@ -130,7 +130,7 @@ _requests = 0
 
 
 def request_count() -> int:
-    """How many times this process asked for a program."""
+    """Returns the number of this process's requests for a program."""
     return _requests
 
 
@@ -301,7 +301,7 @@ def _digest(source: Source) -> str:
 
 
 def cache_folder() -> Path:
-    """Where built programs live; made when missing."""
+    """Returns the folder of built programs; creates it if it is missing."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "waddle"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -344,7 +344,7 @@ def _version(command: Path) -> tuple[int, ...]:
 
 
 def _run(command: list[str], *, cwd: Path, environment: dict[str, str] | None = None) -> str:
-    """What a command printed. Raises ProgramUnavailableError with the end of its complaint."""
+    """Returns a command's output. Raises ProgramUnavailableError with the end of its complaint."""
     try:
         finished = subprocess.run(
             ["nice", "-n", "19", *command],  # a build must not disturb what is measured beside it
@@ -369,7 +369,7 @@ def _run(command: list[str], *, cwd: Path, environment: dict[str, str] | None = 
 
 @contextlib.contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """One builder at a time; the others wait and then find the program built."""
+    """Locks out other builders, which wait and then find the program built."""
     with file.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

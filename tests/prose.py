@@ -4,6 +4,7 @@ Rules about length: no sentence is longer than 40 words, half of a page's senten
 and a decision record fits one page. And a vocabulary: phrases that a reader in a hurry has to read twice, each with what to
 write instead. Code, links' addresses and pages that are made from code are not prose. The texts of
 the program itself have the same vocabulary, and a line of its log is a sentence of at most 25 words.
+Docstrings of tests and load tests do not begin with a word that leaves their subject open.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ PHRASES: Final = {
 """A pattern and what to write instead."""
 
 
+OPEN_BEGINNINGS: Final = {"What", "Who", "Whose", "Those"}
+"""First words of a docstring that do not name its subject."""
+
 LOG_LEVELS: Final = {"debug", "info", "warning", "error", "fault"}
 
 OF_GATEKEEPER: Final = {
@@ -64,7 +68,7 @@ COUNTED: Final = re.compile(
     r"|policies|records|replicas|reports|requests|resources|samples|suites|templates|tests"
     r"|violations)\b"
 )
-"""What is counted; where there is one it is another word."""
+"""Matches a counted plural; a single object needs the singular."""
 
 WORDS_OF_OTHERS: Final = frozenset(
     {
@@ -114,12 +118,12 @@ def sentences(page: str) -> Iterator[tuple[int, str]]:
 
 
 def count_words(text: str) -> int:
-    """How many words a sentence has."""
+    """Returns the number of words in a sentence."""
     return len(re.findall(r"[\w'’-]+", text))
 
 
 def faults(page: str) -> Iterator[Fault]:
-    """What is wrong with a page's prose."""
+    """Yields the faults of a page's prose."""
     lengths = []
     for line, sentence in sentences(page):
         words = count_words(sentence)
@@ -135,7 +139,7 @@ def faults(page: str) -> Iterator[Fault]:
 
 
 def length_faults(page: str) -> Iterator[Fault]:
-    """That a decision record is longer than a page; a table may be a register, and does not count."""
+    """Yields a fault if a decision record is longer than a page; tables do not count."""
     without_tables = re.sub(r"^\|.*$", "", page, flags=re.MULTILINE)
     words = sum(count_words(sentence) for _, sentence in sentences(without_tables))
     if words > DECISION_WORDS_MAX:
@@ -143,7 +147,7 @@ def length_faults(page: str) -> Iterator[Fault]:
 
 
 def faults_of(path: Path) -> Iterator[Fault]:
-    """What is wrong with the prose of a file."""
+    """Yields the faults in the prose of a file."""
     page = path.read_text()
     yield from faults(page)
     if path.parent.name == "adr":
@@ -190,7 +194,7 @@ def plural_faults(source: str) -> Iterator[Fault]:
 
 
 def message_faults(source: str) -> Iterator[Fault]:
-    """What is wrong with the texts of a module: Go's own words and patterns are no prose."""
+    """Yields the faults in the texts of a module; Go's own words and patterns are no prose."""
     for line, text, is_event in messages(source):
         if is_event and (words := count_words(text)) > LOG_WORDS_MAX:
             yield Fault(line, f"{words} words, at most {LOG_WORDS_MAX}: {text}")
@@ -203,6 +207,24 @@ def message_faults(source: str) -> Iterator[Fault]:
                 yield Fault(line, f"“{match[0]}” ({instead}): {text}")
 
 
+def docstring_faults(source: str) -> Iterator[Fault]:
+    """Yields the docstrings that begin with one of ``OPEN_BEGINNINGS``.
+
+    Docstrings of modules, classes, functions and fields count. A module's docstring is left out if
+    the module prints it as its help.
+    """
+    tree = ast.parse(source)
+    is_help = any(isinstance(node, ast.Name) and node.id == "__doc__" for node in ast.walk(tree))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
+            continue
+        text = str(node.value.value).strip()
+        first = re.match(r"\w*", text)
+        if first and first[0] in OPEN_BEGINNINGS and not (is_help and node is tree.body[0]):
+            summary = text.partition("\n")[0]
+            yield Fault(node.lineno, f"“{first[0]}” (name the noun, or Returns …): {summary}")
+
+
 def pages() -> list[Path]:
     """Every page; what code writes is mended there."""
     folders = (ROOT / "docs", ROOT / "policies", ROOT / "loadtest", ROOT / "manifests" / "helm")
@@ -211,7 +233,7 @@ def pages() -> list[Path]:
 
 
 def faults_of_module(path: Path) -> Iterator[Fault]:
-    """What is wrong with a module's texts."""
+    """Yields the faults in a module's texts."""
     source = path.read_text("utf-8")
     yield from message_faults(source)
     if str(path.relative_to(ROOT / "webhook").with_suffix("")) not in WORDS_OF_OTHERS:
@@ -223,6 +245,11 @@ def modules() -> list[Path]:
     return sorted((ROOT / "webhook").rglob("*.py"))
 
 
+def modules_of_tests() -> list[Path]:
+    """Every module of the tests and the load tests."""
+    return sorted(path for name in ("tests", "loadtest") for path in (ROOT / name).rglob("*.py"))
+
+
 def main() -> int:
     """Print each fault as ``page:line: what``."""
     count = 0
@@ -232,6 +259,10 @@ def main() -> int:
             count += 1
     for path in modules():
         for fault in faults_of_module(path):
+            print(f"{path.relative_to(ROOT)}:{fault.line}: {fault.text}")
+            count += 1
+    for path in modules_of_tests():
+        for fault in docstring_faults(path.read_text("utf-8")):
             print(f"{path.relative_to(ROOT)}:{fault.line}: {fault.text}")
             count += 1
     return 1 if count else 0

@@ -51,7 +51,7 @@ def _rule(key: str) -> tuple[str, int]:
 
 
 def value_of(key: str) -> str:
-    """What is said of a key without a rule."""
+    """Returns the value of a key without a rule."""
     return f"{key} is known"
 
 
@@ -107,7 +107,7 @@ ITEM_RULES: Final[Mapping[str, ItemRule]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent, and when."""
+    """An answer of the provider, with its delay."""
 
     body: bytes
     status: int = 200
@@ -117,11 +117,11 @@ class Answer:
     body_wait_seconds: float = 0
     """Between the head and the body."""
     is_silent: bool = False
-    """Nothing is sent, whatever the caller does."""
+    """Whether the provider never answers."""
     is_dropped: bool = False
     """The connection ends instead."""
     is_cut: bool = False
-    """It ends in the middle of the body."""
+    """Whether the answer ends in the middle of the body."""
 
 
 def _enveloped(response: Any) -> bytes:
@@ -211,7 +211,7 @@ ANSWER_RULES: Final[Mapping[str, AnswerRule]] = {
 
 
 def answer_to(keys: Sequence[str], counts: Counter[str]) -> Answer:
-    """What comes of a request; ``counts`` counts how often each key was asked."""
+    """Returns the answer to a request; ``counts`` counts the requests of each key."""
     items: list[Item] = []
     chosen: tuple[AnswerRule, str, int] | None = None
     for key in keys:
@@ -359,7 +359,7 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Who signs a provider's certificate."""
+    """A certificate authority for providers."""
 
     certificate: bytes
     chain: bytes
@@ -473,12 +473,12 @@ class ProviderProcess:
 
     @property
     def url(self) -> str:
-        """Where it is asked."""
+        """Returns the address of the provider."""
         return f"https://127.0.0.1:{self.port}/validate"
 
     @property
     def ca_bundle(self) -> str:
-        """What a Provider says of its authority."""
+        """Returns the ``caBundle`` of a Provider."""
         assert self.authority is not None
         return base64.b64encode(self.authority.certificate).decode()
 

@@ -22,7 +22,7 @@ from tests.programs import ROOT
 from webhook import __version__
 
 IMAGE: Final = f"REGISTRY/waddle:{__version__}"
-"""What install.yaml names until somebody fills it in."""
+"""The placeholder of the image in install.yaml."""
 
 BIN: Final = Path(sys.executable).parent
 
@@ -79,13 +79,13 @@ replacement = '![\\1]({repository}/raw/main/\\2)'
 pattern = '\\]\\((?![a-z]+:|#)([^)]+)\\)'
 replacement = ']({repository}/blob/main/\\1)'
 """
-"""What is added to ``pyproject.toml`` of a release."""
+"""An addition to ``pyproject.toml`` of a release."""
 
 _REPOSITORY: Final = re.compile(r"https://[\w.-]+(?:/[\w.-]+)+")
 
 
 class CannotRelease(Exception):
-    """Why no release can be cut: what to do first."""
+    """The reason why no release can be cut: the missing step."""
 
 
 def cut(folder: Path, repository: str = "") -> None:
@@ -184,7 +184,7 @@ def one_file(folder: Path) -> None:
 
 
 def installation() -> str:
-    """What one ``kubectl apply`` installs: the base with an image to fill in."""
+    """Returns install.yaml for one ``kubectl apply``: the base with an image to fill in."""
     text = run("kubectl", "kustomize", ROOT / "manifests" / "base")
     made, count = re.subn(r"(\bimage: )\S*waddle:\S+", rf"\g<1>{IMAGE}", text)
     if not count:
@@ -208,7 +208,7 @@ def chart(archive: Path) -> None:
 
 
 def bill(file: Path) -> None:
-    """What the pinned environment is made of, as CycloneDX."""
+    """Writes the bill of materials of the pinned environment, as CycloneDX."""
     cyclonedx = ROOT / ".venv-sbom" / "bin" / "cyclonedx-py"
     pins = ROOT / "requirements" / "run.txt"
     run(cyclonedx, "requirements", "--output-reproducible", "--output-file", file, pins)

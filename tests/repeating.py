@@ -1,4 +1,4 @@
-"""What goes on beside a test, over and over: callers, watchers, whoever must not be harmed."""
+"""Work that is repeated beside a test: callers, watchers and undisturbed users."""
 
 import threading
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Repeating:
 
     @property
     def threads_count(self) -> int:
-        """How many calls are under way at once."""
+        """Returns the number of concurrent calls."""
         return len(self._threads)
 
     def _repeat(self, call: Callable[[], object]) -> None:

@@ -54,7 +54,7 @@ def manifests() -> list[dict[str, Any]]:
 
 
 def decisions() -> list[dict[str, Any]]:
-    """What was decided about them within an hour."""
+    """Returns decisions about these Pods within an hour."""
     found = []
     for number, pod in enumerate(reversed(manifests())):
         privileged = "securityContext" in pod["spec"]["containers"][0]

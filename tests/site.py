@@ -34,7 +34,7 @@ LOADS = {
     ("object", "data"),
     ("form", "action"),
 }
-"""What a browser asks for by itself, and where a form sends to; a `link` by its `rel`."""
+"""Attributes that a browser loads by itself, and targets of forms; a `link` counts by its `rel`."""
 
 _HARMLESS_RELATIONS = {"canonical", "next", "prev", "author", "license"}
 
@@ -101,7 +101,7 @@ def build(folder: Path) -> None:
 
 
 class _Loaded(HTMLParser):
-    """What a page has a browser ask for at other hosts."""
+    """Collects the addresses of other hosts that a page loads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class _Loaded(HTMLParser):
 
 
 def foreign(folder: Path) -> list[str]:
-    """Where pages and styles would have a browser ask another host."""
+    """Returns the pages and styles that load from other hosts."""
     found = []
     for page in sorted(folder.rglob("*.html")):
         parser = _Loaded()
@@ -132,7 +132,7 @@ def foreign(folder: Path) -> list[str]:
 
 
 def unread(folder: Path) -> list[str]:
-    """Where a page shows marks that were meant for its Markdown: a list or a block that was not seen."""
+    """Returns the pages that show Markdown's marks: a list or a block that was not recognised."""
     found = []
     for page in sorted(folder.rglob("*.html")):
         _, _, article = page.read_text(encoding="utf-8").partition("<article")

@@ -20,7 +20,7 @@ STALLS_AT = 10
 
 @dataclass
 class StallingWebhook:
-    """Where it is, and how many requests it has seen: set to 0, it stalls once more."""
+    """The address, and the count of requests: set to 0, it stalls once more."""
 
     address: str = ""
     seen: int = 0
@@ -28,7 +28,7 @@ class StallingWebhook:
 
 @contextmanager
 def stalling_webhook(folder: Path, stall_seconds: float) -> Iterator[StallingWebhook]:
-    """One that runs while this block does; its key is kept in the folder."""
+    """Yields a webhook that runs while this block does; its key is kept in the folder."""
     webhook = StallingWebhook()
 
     class Webhook(http.server.BaseHTTPRequestHandler):
@@ -37,7 +37,7 @@ def stalling_webhook(folder: Path, stall_seconds: float) -> Iterator[StallingWeb
         disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
-            """One review."""
+            """Answers a review."""
             review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             webhook.seen += 1
             if webhook.seen == STALLS_AT:

@@ -17,7 +17,7 @@ from tests.programs import ROOT
 from webhook import __version__
 
 INSTALLED_BYTES_MAX = 60 << 20
-"""What a laptop or a pipeline pays for the command line, the library and files."""
+"""The size of an installation with the command line, the library and files, in bytes."""
 
 HELP_CPU_SECONDS_MAX = 0.15
 """Of `waddle --help`; it takes 0.07 on two cores of 2024."""
@@ -87,7 +87,7 @@ for module, names in {
 from webhook.cli.main import main
 main()
 """
-"""What Python has not on Windows is taken away; what else is different there nobody can try here."""
+"""Removes the modules that Python lacks on Windows; other differences cannot be tested here."""
 
 
 @pytest.fixture(scope="module")

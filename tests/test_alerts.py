@@ -17,7 +17,7 @@ NOBODY: Any = None
 
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
 def test_alerts_are_about_metrics_that_the_server_has(alert):
-    """And about labels that they have; `pod` is the scraper's."""
+    """Their labels exist, too; `pod` is the scraper's."""
     names = {metric.name: metric for metric in METRICS}
     words = {
         word

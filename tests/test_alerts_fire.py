@@ -61,7 +61,7 @@ FLAT = "3x60"
 
 
 def steady(series: str, fires: str, quiet: str, labels: dict[str, str], at: str = "30m") -> Case:
-    """One series, by its values."""
+    """Returns a case of one series, by its values."""
     return Case({series: fires}, {series: quiet}, labels, at)
 
 
@@ -359,7 +359,7 @@ def test_promtool_says_of_each_alert_when_it_fires_and_when_not(
 def test_alerts_on_decisions_are_about_metrics_that_a_sidecar_or_a_server_has(
     tmp_path: Path,
 ) -> None:
-    """And the series of the cases have the labels of the real ones."""
+    """The series of the cases have the labels of the real ones."""
     with Sidecar(tmp_path, [{"name": "http", "type": "stdout"}]) as sidecar:
         exposed = sidecar.get("/metrics")[1]
     series: dict[str, set[str]] = {}

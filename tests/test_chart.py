@@ -50,7 +50,7 @@ def test_no_value_is_declared_that_no_template_reads():
     ("inside", "outside"), [("crds", "manifests/crds"), ("dashboards", "manifests/dashboards")]
 )
 def test_the_chart_holds_files_and_no_links_equal_to_their_source(inside, outside):
-    """What packs a chart from a repository may leave links out, as Flux does."""
+    """Packers of charts from repositories may leave links out, as Flux does."""
     files = sorted((CHART / inside).iterdir())
     assert not [file for file in files if file.is_symlink()]
     named = {file.name for file in files}
@@ -89,7 +89,7 @@ def test_nothing_that_is_installed_listens_by_ipv4_alone():
         ("operations={webhok}", "'/operations/0': value must be one of"),
         ("decisions.queue.storage=much", "'/decisions/queue/storage':"),
         ("decision.mode=sidecar", "'decision' not allowed"),
-        # What a sidecar or a server would refuse, and not start:
+        # Values that a sidecar or a server would refuse at its start:
         ("decisions.server.includeObject=true", "'includeObject' not allowed"),
         ("decisions.server.includeObjects=yes", "'/decisions/server/includeObjects': got string"),
         ("decisions.server.queue.maxRecord=7", "'/decisions/server/queue': additional"),
@@ -182,7 +182,7 @@ def test_the_names_of_all_objects_can_be_chosen(release, values, prefix, more):
 
 
 def references(text: str) -> set[tuple[str, str, str]]:
-    """What objects name of each other: roles, accounts, claims, ConfigMaps."""
+    """Returns the names in references: roles, accounts, claims, ConfigMaps."""
     found = set()
     for item in yaml.safe_load(text):
         if item["kind"].endswith("Binding"):

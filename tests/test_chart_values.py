@@ -76,7 +76,7 @@ def render(program, tmp_path):
 
 
 def scalars(value: Any) -> set[str]:
-    """What of a value can be looked for in a text."""
+    """Returns the parts of a value that a text can contain."""
     if isinstance(value, dict):
         return set().union(*map(scalars, value.values()))
     if isinstance(value, list):
@@ -89,7 +89,7 @@ def scalars(value: Any) -> set[str]:
     "values", [ROWS[0], ROWS[1], ENABLED, ROWS[5]], ids=["defaults", "others", "parts", "mixed"]
 )
 def test_a_value_changes_what_is_rendered_or_says_that_it_cannot(render, values):
-    """One value after the other is changed, beside others that stay."""
+    """Values are changed one after the other, while the others stay."""
     before = render(values)
     assert before.returncode == 0, before.stderr
     wrong = []

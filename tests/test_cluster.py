@@ -73,7 +73,7 @@ class Counted(ThreadingHTTPServer):
 
 
 class CountedRequests(BaseHTTPRequestHandler):
-    """One connection."""
+    """Serves a connection."""
 
     protocol_version = "HTTP/1.1"
     server: Counted
@@ -128,7 +128,7 @@ def test_each_thread_of_the_client_keeps_a_connection():
 
 
 def test_a_connection_that_the_server_has_closed_is_not_used_again():
-    """As after a restart of the server: nothing is sent twice, and nothing fails."""
+    """After a restart of the server, no request is sent twice, and none fails."""
     with counting() as (api, server):
         api.request("GET", "/")
         server.connections[0].shutdown(socket.SHUT_RDWR)

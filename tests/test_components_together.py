@@ -64,7 +64,7 @@ EXCLUSIVE = (
     ("components/failure-policy-by-constraint", {"failurePolicyByConstraint": True}),
     ("components/webhook-rules-from-policies", {"rules": "policies"}),
 )
-"""Those that stand in the way of others, each with its value of ``webhook``."""
+"""Components that exclude others, each with its value of ``webhook``."""
 
 
 @pytest.mark.parametrize(

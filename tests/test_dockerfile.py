@@ -40,7 +40,7 @@ def test_it_runs_as_a_user_without_rights() -> None:
 
 
 def test_every_package_is_installed_by_its_hash() -> None:
-    """What comes from a registry has hashes; what is built here comes from no registry."""
+    """Packages of a registry have hashes; packages built here come from no registry."""
     installing = [step for step in lines("RUN") if re.search(r" pip (install|sync) ", step)]
     assert len(installing) == 4
     for step in installing:

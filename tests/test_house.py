@@ -69,7 +69,7 @@ def imported(path: Path) -> set[str]:
 
 
 def test_no_modules_form_a_circle():
-    """Who reads a module can read those below first; types of one folder may speak of each other."""
+    """Modules below can be read first; types of one folder may refer to each other."""
     sorter = TopologicalSorter({name: imported(path) for name, path in modules().items()})
     try:
         sorter.prepare()
@@ -88,7 +88,7 @@ def test_most_modules_are_short():
 
 
 def test_a_function_fits_a_screen():
-    """Its signature and docstring included; what is longer has parts with names."""
+    """Signature and docstring count; longer functions have named parts."""
     long = [
         f"{name}.{node.name}: {lines} lines"
         for name, path in modules().items()
@@ -138,7 +138,7 @@ def test_tests_of_modules_lie_where_the_modules_do():
 
 
 def test_no_test_module_is_imported():
-    """What several tests need lies in a module beside them, which holds no tests."""
+    """Helpers of several tests belong into a module beside them, which holds no tests."""
     importers = []
     for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "loadtest").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -196,11 +196,11 @@ reprlib sys threading time traceback types typing urllib.parse uuid weakref zlib
 cryptography graphql orjson re2 unicodedata yaml
 """
 HARMLESS = frozenset(_HARMLESS.split())
-"""What opens no file, no connection and no process, of the standard library and of others."""
+"""Functions that open no file, no connection and no process."""
 
 
 def contract(name: str) -> dict[str, Any]:
-    """One of the contracts on imports."""
+    """Returns a contract on imports."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = config["tool"]["importlinter"]["contracts"]
     return next(one for one in contracts if one["id"] == name)
@@ -256,7 +256,7 @@ def room_of(module: str) -> str:
 
 
 def statements() -> Iterator[tuple[str, ast.stmt]]:
-    """What stands at the top of modules, with the modules' names."""
+    """Yields the top-level statements of all modules, with the modules' names."""
     for module, path in modules().items():
         for node in ast.parse(path.read_text()).body:
             yield module, node
@@ -276,7 +276,7 @@ def meanings() -> Iterator[tuple[str, str, str]]:
 
 
 def test_a_type_s_name_has_one_meaning():
-    """Who reads ``Plan`` need not look which one: it is the only one, or its name says what of."""
+    """A name such as ``Plan`` is unique, or says of which subject it is."""
     places: dict[tuple[str, str], dict[str, str]] = {}
     for module, name, meaning in meanings():
         if name[0].isupper() and not name.isupper():
@@ -285,7 +285,7 @@ def test_a_type_s_name_has_one_meaning():
 
 
 def names_in(path: Path) -> Iterator[tuple[str, int]]:
-    """What a module gives names to, or calls by them, with the lines."""
+    """Yields the names that a module defines or uses, with the lines."""
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
@@ -453,7 +453,7 @@ _SMALL = """
 a all an and any are as at be been by each every for from has have if in is it its no not of on one or
 other than that the their there this to was were what where whether which who with
 """
-"""What a docstring may add to a name without saying more."""
+"""Words that add nothing to a name in a docstring."""
 
 
 def _words(text: str) -> set[str]:
@@ -520,7 +520,7 @@ ASSERTED_BY_ENDING = {
 """Tests whose assertion is that nothing raises."""
 
 HELPERS_DEEP = 3
-"""So far it is followed whether a helper asserts something, and the helper's helpers."""
+"""The depth to which helpers of helpers are searched for assertions."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -535,7 +535,7 @@ class Helpers:
 
 @cache
 def helpers(path: Path) -> Helpers:
-    """Those of a module, at any depth; none of one that is not there."""
+    """Returns the helpers of a module, at any depth; none if the file is missing."""
     found = Helpers()
     for node in ast.walk(ast.parse(path.read_text())) if path.is_file() else ():
         if isinstance(node, Function):
@@ -547,7 +547,7 @@ def helpers(path: Path) -> Helpers:
 
 
 def defined(path: Path, holder: str, name: str, hops: int = 3) -> list[tuple[Path, Function]]:
-    """What ``name()`` or ``holder.name()`` may be in a module, as far as texts tell."""
+    """Returns the possible functions for ``name()`` or ``holder.name()``, judged by text."""
     here = helpers(path)
     found = [(path, function) for function in here.functions.get(name, ())]
     for bound, sought in ((holder, name), (name, "")):

@@ -1,4 +1,4 @@
-"""What a test leaves in a control plane of others is found, and what ends by itself is not."""
+"""Leftovers of a test in a shared control plane are found; objects under deletion are not."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ KEPT = f"{CORE}/default/configmaps/kept"
 
 @pytest.fixture
 def stack(cluster: Cluster) -> Iterator[ExitStack]:
-    """What this test makes ends with it."""
+    """Yields a stack that ends with the test."""
     with ExitStack() as made:
         yield made
 

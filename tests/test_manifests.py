@@ -1,4 +1,4 @@
-"""What is applied to a cluster: kustomize and Helm render the same, and the code agrees with it."""
+"""The manifests: kustomize and Helm render the same objects, and the code agrees with them."""
 
 import base64
 import json

@@ -97,7 +97,7 @@ def test_expressions_and_components_of_the_page_can_be_used(
 
 
 def test_refusals_are_worded_as_the_page_has_them() -> None:
-    """What a user of the API server reads is found on the page by its first words."""
+    """The page contains the first words of each refusal."""
     table = TEXTS["troubleshooting"].partition("after `failed to call webhook:`")[2]
     table = table.partition("\n\n")[0]
     code = "".join(

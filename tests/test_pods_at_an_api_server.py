@@ -29,7 +29,7 @@ WHOLE = ("base", "overlays/fail-closed", "overlays/beside-gatekeeper")
 
 
 def specifications(objects: Objects) -> Iterator[tuple[str, Object]]:
-    """What pods are made of, with the kind and name of what makes them."""
+    """Yields the Pod specifications of Pods and of controllers, with kind and name."""
     for (kind, _, name), item in objects.items():
         if kind == "Pod":
             yield f"{kind} {name}", item["spec"]

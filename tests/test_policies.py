@@ -48,7 +48,7 @@ def policy_name(template: Path) -> str:
 
 @pytest.fixture(scope="module")
 def default_set() -> Client:
-    """What `waddle serve --policies policies` enforces."""
+    """Returns the policies of `waddle serve --policies policies`."""
     client = new_client()
     report = PolicyDirectory(client, [POLICIES]).load()
     assert report.faults == ()
@@ -136,7 +136,7 @@ def with_a_field_less(value: Any) -> Iterator[Any]:
 def test_both_engines_say_the_same_of_samples_and_of_samples_without_any_field(
     template: Path,
 ) -> None:
-    """What Rego says in several messages, CEL says in one."""
+    """Several messages of Rego are one message in CEL."""
     clients = [new_client(native_validation=native) for native in (True, False)]
     for client in clients:
         client.add_template(yaml.safe_load(template.read_text()))
@@ -312,7 +312,7 @@ def sample_pods() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def refused_by_kubernetes(api: Api, pod: dict[str, Any], level: str) -> bool | None:
-    """What the API server's own Pod Security admission says; None for a pod it finds invalid."""
+    """Returns Pod Security admission's verdict; None if the API server finds the Pod invalid."""
     here = {**pod, "metadata": {**pod["metadata"], "namespace": level}}
     try:
         api.request("POST", f"/api/v1/namespaces/{level}/pods?dryRun=All", here)

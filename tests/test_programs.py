@@ -32,7 +32,7 @@ def built_from(module: Path, text: str) -> Path:
 
 
 def output_of(program: Path) -> str:
-    """What the program prints."""
+    """Returns the program's output."""
     return subprocess.run([program], capture_output=True, text=True, check=True).stdout.strip()
 
 

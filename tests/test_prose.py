@@ -6,12 +6,14 @@ from tests.programs import ROOT
 from tests.prose import (
     DECISION_WORDS_MAX,
     WORDS_MAX,
+    docstring_faults,
     faults,
     faults_of,
     faults_of_module,
     length_faults,
     message_faults,
     modules,
+    modules_of_tests,
     pages,
     plural_faults,
     sentences,
@@ -106,5 +108,42 @@ def test_the_texts_of_the_program_are_plain():
         f"{path.relative_to(ROOT)}:{fault.line}: {fault.text}"
         for path in modules()
         for fault in faults_of_module(path)
+    ]
+    assert named == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""What a module holds."""',
+        'class A:\n    """Who asks."""',
+        'def f():\n    """Those of a module."""',
+        'async def f():\n    """\n    What is left."""',
+        'SECONDS = 1\n"""Whose time it is."""',
+        '"""What is printed as help."""\nprint(__doc__)\ndef f():\n    """What it is."""',
+    ],
+)
+def test_a_docstring_without_a_subject_is_named(source):
+    last = source.count("\n", 0, source.rindex('"""', 0, -3)) + 1
+    assert [fault.line for fault in docstring_faults(source)] == [last]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""The contents of a module."""\ntext = "What is no docstring"',
+        'def f():\n    """Whatever: only whole words count."""\n    # What a comment says',
+        '"""What is printed as help."""\nprint(__doc__)',
+    ],
+)
+def test_a_docstring_with_a_subject_is_not_named(source):
+    assert list(docstring_faults(source)) == []
+
+
+def test_docstrings_of_tests_name_their_subjects():
+    named = [
+        f"{path.relative_to(ROOT)}:{fault.line}: {fault.text}"
+        for path in modules_of_tests()
+        for fault in docstring_faults(path.read_text("utf-8"))
     ]
     assert named == []

@@ -66,7 +66,7 @@ def test_no_file_names_a_package_registry() -> None:
 
 
 def test_no_file_names_a_path_of_one_machine() -> None:
-    """What runs on one machine only is no part of the project."""
+    """Paths of one machine would not exist elsewhere."""
     assert holding(MACHINES) == []
 
 
@@ -107,7 +107,7 @@ def test_no_file_is_large() -> None:
 
 
 def test_the_version_is_the_newest_of_the_changelog() -> None:
-    """What is built and what is told have one version."""
+    """The built version is the published one."""
     newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == __version__
@@ -151,7 +151,7 @@ def test_imports_point_down() -> None:
 
 
 def test_ci_runs_the_command_of_the_readme() -> None:
-    """What a reader is told to run is what is run."""
+    """CI runs the command that README names."""
     assert "$ make test\n" in (ROOT / "README.md").read_text()
     assert "$ make test-all\n" in (ROOT / "README.md").read_text()
     assert " test test-programs;" in (ROOT / ".ci" / "run").read_text()
@@ -159,7 +159,7 @@ def test_ci_runs_the_command_of_the_readme() -> None:
 
 
 def test_programs_come_from_the_fixture() -> None:
-    """So that each test stands in its tier without anybody thinking of it."""
+    """The fixture puts each test into its tier."""
     found = [
         str(path)
         for path, text in texts().items()

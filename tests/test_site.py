@@ -23,7 +23,7 @@ def test_every_page_and_picture_that_pages_lead_to_is_staged(tmp_path: Path) -> 
 
 
 def test_what_pages_show_is_shown_on_the_site_too(tmp_path: Path) -> None:
-    """Its Markdown knows no diagrams in code, and ends a list at whatever is indented by less."""
+    """The site's Markdown knows no diagrams in code, and ends a list at less indented text."""
     site.stage(tmp_path)
     wrong = [
         f"{page.relative_to(tmp_path)}:{number}: {line}"

@@ -1,4 +1,4 @@
-"""What is published: one package with its types and data, and nothing of the tests."""
+"""The published wheel: one package with its types and data, and without the tests."""
 
 from __future__ import annotations
 

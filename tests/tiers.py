@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _unit(item: pytest.Item) -> str:
-    """What one worker runs whole."""
+    """Returns the unit that one worker runs as a whole."""
     mark = item.get_closest_marker("xdist_group")
     return mark.args[0] if mark is not None else item.nodeid
 
@@ -83,7 +83,7 @@ def shared_by(item: pytest.Item) -> str:
     found = item._fixtureinfo.name2fixturedefs.items()
     scopes = {name: definitions[-1].scope for name, definitions in found if name not in CHEAP}
     if sessions := [name for name, scope in scopes.items() if scope == "session"]:
-        return min(sessions)  # what the others are made from stands first in the alphabet
+        return min(sessions)  # the base of the others is first in the alphabet
     if "module" in scopes.values():
         return item.path.name
     return ""

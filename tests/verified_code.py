@@ -65,7 +65,7 @@ class After:
 
     @property
     def always(self) -> Names:
-        """Those that have one whatever it is."""
+        """Returns the names with a value in both cases."""
         return self.true & self.false
 
 
@@ -79,7 +79,7 @@ NEVER: Final = _Never()
 
 
 def _either(one: Names, other: Names) -> Names:
-    """What has a value after either of two paths."""
+    """Returns the names with a value after either of two paths."""
     if one is NEVER:
         return other
     return one if other is NEVER else one & other
@@ -87,12 +87,12 @@ def _either(one: Names, other: Names) -> Names:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One function: its own names, and what those around it have assigned."""
+    """A function's own names, and the names assigned by enclosing functions."""
 
     known: Names
-    """What may be read at any time: names of the module and of functions around it."""
+    """The names that can be read at any time: those of the module and of enclosing functions."""
     own: Names = frozenset()
-    """What it gives values to itself, and functions around it that are being run."""
+    """The names that it assigns itself, with those of enclosing functions that are running."""
 
 
 def verify(source: str, given: Iterable[str]) -> None:
@@ -142,7 +142,7 @@ def _stored(statements: Iterable[ast.AST]) -> set[str]:
 _WITHIN_NOTHING: Final = frozenset(
     {ast.Constant, ast.Load, ast.Store, ast.Global, ast.Nonlocal, ast.Pass, ast.Break, ast.Continue}
 )
-"""What has no names that could be stored."""
+"""Syntax nodes without names that could be stored."""
 
 
 def _function(node: ast.FunctionDef, known: Names) -> None:
@@ -182,7 +182,7 @@ def _statement(node: ast.stmt, scope: Scope, assigned: Names) -> Names:
     write = _STATEMENTS.get(type(node))
     if write is None:
         raise _fault(node, f"a statement of another kind ({type(node).__name__})")
-    if assigned is NEVER:  # nothing gets there
+    if assigned is NEVER:  # this path is not reached
         write(node, scope, scope.own)
         return NEVER
     return write(node, scope, assigned)
@@ -262,7 +262,7 @@ def _inner(node: ast.FunctionDef, scope: Scope, assigned: Names) -> Names:
     if not shared <= scope.own | scope.known:
         raise _fault(node, f"nonlocal {sorted(shared - scope.own)}")
     own = frozenset(_stored(node.body) - shared)
-    # What it shares keeps its value from outside; anything else of the outer function's too.
+    # Shared names keep their values from outside, as do the outer function's others.
     inner = Scope(scope.known | scope.own, own | scope.own)
     body = [statement for statement in node.body if not isinstance(statement, ast.Nonlocal)]
     _block(body, inner, assigned - own)

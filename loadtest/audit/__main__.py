@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def measure(folder: Path, few: int | None, many: int) -> dict[str, Any]:
-    """Both products at both sizes, and whether they and the decision log say the same.
+    """Measures both products at both sizes, and compares them with the decision log.
 
     Without ``few`` only what keeping results saves in the large cluster.
     """
@@ -107,7 +107,7 @@ def measure(folder: Path, few: int | None, many: int) -> dict[str, Any]:
 
 
 def _point(cluster: Cluster, folder: Path, number: int, core: int) -> dict[str, Any]:
-    """One size: ours, then Gatekeeper's, then what the statuses said after each."""
+    """Measures one size: ours, then Gatekeeper, and the statuses after each."""
     found: dict[str, Any] = {"pods": number}
     with auditing(*_waddle(cluster), core) as ours:
         ours.wait_started(SWEEPS + 1, SWEEP_SECONDS_MAX)
@@ -156,7 +156,7 @@ def _figures(auditor: Auditor, *, skip: int) -> dict[str, Any]:
 
 
 def _statuses(api: Api) -> dict[str, Any]:
-    """What the statuses say, once all of them are of one sweep: some may be written still."""
+    """Returns the statuses once all of them are of one sweep: some may still be written."""
     documents = [
         document
         for document in yaml.safe_load_all((POLICIES / "constraints.yaml").read_text())

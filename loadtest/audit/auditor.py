@@ -130,7 +130,7 @@ def auditing(
 
 
 def results(items: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, list[dict[str, Any]]]]:
-    """What statuses say of constraints: the total, and the violations shown, by kind and name."""
+    """Returns the total and the shown violations of each constraint's status, by kind and name."""
     return {
         f"{item['kind']}/{item['metadata']['name']}": (
             item["status"]["totalViolations"],

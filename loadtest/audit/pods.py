@@ -88,4 +88,4 @@ def _pod(name: str) -> dict[str, Any]:
 
 
 _NOT_OURS = ("nodeName", "serviceAccountName", "serviceAccount", "priorityClassName", "priority")
-"""What the API server fills in, or what would have to exist."""
+"""Fields that the API server fills in, or that refer to objects of the cluster."""

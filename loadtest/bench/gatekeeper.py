@@ -50,7 +50,7 @@ class Installation:
     """A cluster with Gatekeeper's kinds and policies in it."""
 
     def __init__(self, cluster: Cluster, certificates: Path, log: Path, core: int) -> None:
-        """Where the cluster is, and with what Gatekeeper shall run."""
+        """``core`` is Gatekeeper's core."""
         self._cluster = cluster
         self._certificates = certificates
         self._log = log

@@ -1,4 +1,4 @@
-"""What a run is judged by, and the verdicts."""
+"""Goals of a run, and verdicts."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

@@ -37,7 +37,7 @@ class Generator:
     def count(
         self, server: Server, body: Path, *, connections: int, requests: int, expected: str
     ) -> dict[str, Any]:
-        """So many requests, however long they take."""
+        """Sends so many requests, without a time limit."""
         arguments = [f"-c={connections}", f"-n={requests}", f"-d={COUNT_SECONDS_MAX}s"]
         report = self._run(server, body, expected, arguments, COUNT_SECONDS_MAX)
         if report["requests"] < requests:
@@ -92,7 +92,7 @@ class Generator:
         expected: str,
         apart: bool = True,
     ) -> list[list[dict[str, float]]]:
-        """So many requests to each server in turn, round by round: what each took in each round.
+        """Sends so many requests to each server in turn, and returns each round's costs.
 
         ``body`` is for all, or one for each; a server may be there several times. Without ``apart``
         several bodies are sent in turn to all. ``cpu_us`` is the CPU of a server's whole process

@@ -1,4 +1,4 @@
-"""What a result was measured on and with."""
+"""The machine and software of a result."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""What a run measures: sets of policies one after the other, with both servers side by side."""
+"""The measurements of a run: sets of policies in turn, with both servers side by side."""
 
 import contextlib
 import sys
@@ -27,13 +27,14 @@ VERDICTS = {"pod": "allowed", "pod_bad": "denied", "deployment": "allowed"}
 WARM_UP = {"p1": 2000, "p12": 300, "p100": 60, "p1000": 30}
 
 MEMORY_BODY = "pod_small"
-"""What memory is read after: Gatekeeper decodes the object for each constraint, and 10,000 larger ones
-with a thousand constraints would take it a quarter of an hour. It needs less memory for small ones."""
+"""The body before memory is read. Gatekeeper decodes the object for each constraint: 10,000 larger
+bodies with a thousand constraints would take it a quarter of an hour. It needs less memory for
+small ones."""
 
 START_SETS = ("p1", "p12", "p100")
 
 JUDGED_CONNECTIONS = 8
-"""What goals are judged by: an API server sends several requests at a time."""
+"""The number of connections for goals: an API server sends several requests at a time."""
 
 Point = tuple[str, int]
 """A body, and the number of connections."""
@@ -49,7 +50,7 @@ _POINTS: tuple[Point, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured and for how long."""
+    """The measurements and their durations."""
 
     points: dict[str, tuple[Point, ...]]
     rounds: int
@@ -99,7 +100,7 @@ class Bench:
 
     @property
     def log(self) -> Path:
-        """What our servers log."""
+        """Returns the path of our servers' log."""
         return self.folder / "waddle.log"
 
     @property
@@ -143,7 +144,7 @@ class Bench:
         self.memory = {name: self.memory[name] for name in self.plan.points}
 
     def run_set(self, name: str) -> None:
-        """What depends on time, of one set."""
+        """Measures the time-dependent figures of one set."""
         source = _source(name, self.folder / name / "policies")
         if name in START_SETS:
             self._start(name, source)
@@ -159,7 +160,7 @@ class Bench:
             self.schedule.append(self._schedule(name, [server, peer], points))
 
     def _start(self, name: str, source: Path) -> None:
-        """How long each takes from its start to ready, ours without compiled policies."""
+        """Measures each start until ready, ours without compiled policies."""
         core = self.cores.server
         servers = {
             "waddle": lambda: self.ours(source),
@@ -169,7 +170,7 @@ class Bench:
         say(f"{name}: starts {self.started[name]}")
 
     def _beside(self, name: str, stack: contextlib.ExitStack) -> Iterator[Server]:
-        """What a set is compared with besides Gatekeeper, in the same rounds."""
+        """Yields the servers that a set is compared with besides Gatekeeper, in the same rounds."""
         if name == "p1":
             yield stack.enter_context(
                 floor(self.certificates, core=self.cores.server, log=self.log)
@@ -190,7 +191,7 @@ class Bench:
         say(f"{name}: memory {found}")
 
     def _point(self, name: str, point: Point, servers: list[Server]) -> dict[str, Any]:
-        """One body and number of connections, in alternated rounds."""
+        """Measures one body and number of connections, in alternated rounds."""
         body, connections = point
         rounds: dict[str, list[dict[str, Any]]] = {server.name: [] for server in servers}
         for number in range(self.plan.rounds):
@@ -264,7 +265,7 @@ def _source(name: str, folder: Path) -> Path:
 
 
 def warm(generator: Generator, server: Server, requests: int, body: str = "pod") -> None:
-    """So many Pods that are allowed."""
+    """Sends so many Pods that are allowed."""
     generator.count(
         server, BODIES / f"{body}.json", connections=8, requests=requests, expected="allowed"
     )

@@ -11,7 +11,7 @@ POLICIES = Path(__file__).resolve().parent.parent / "policies"
 
 Documents = list[dict[str, Any]]
 
-# What a Pod is not, for constraints that do not match it.
+# Kinds of constraints that do not match a Pod.
 OTHER_KINDS = [{"apiGroups": ["networking.k8s.io"], "kinds": ["Ingress", "NetworkPolicy"]}]
 
 
@@ -34,7 +34,7 @@ def write(folder: Path, templates: Iterable[Any], constraints: Iterable[Any]) ->
 
 
 def matching(count: int) -> tuple[Documents, Documents]:
-    """So many constraints that all match the bodies, each with parameters of its own."""
+    """Returns so many constraints that match the bodies, each with parameters of its own."""
     if count == 1:
         return read("p1")
     templates, hundred = read("p100")
@@ -46,7 +46,7 @@ def matching(count: int) -> tuple[Documents, Documents]:
 
 
 def with_idle(count: int, *, active: int = 12) -> tuple[Documents, Documents]:
-    """So many constraints, of which ``active`` match the bodies.
+    """Returns so many constraints, of which ``active`` match the bodies.
 
     Of the others, half are for other kinds and half each for a namespace of its own.
     """

@@ -20,7 +20,7 @@ POLL_SECONDS = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """Where servers and clients run: apart, where the machine has two cores."""
+    """The cores of servers and clients: separate if the machine has two."""
 
     server: int
     client: int

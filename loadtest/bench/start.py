@@ -11,8 +11,8 @@ from loadtest.bench.servers import Server
 
 STARTS = 5
 
-# What every start pays before its first line runs: the interpreter alone, and with it importing what
-# `waddle serve` imports.
+# The cost of every start before its first line: the interpreter alone, and with the imports that
+# `waddle serve` has.
 FLOORS = {"interpreter": "pass", "imports": "import webhook.app.process"}
 
 

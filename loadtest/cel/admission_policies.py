@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 ROUND_SECONDS: Final = 0.05
 COST: Final = 10_000_000
-"""What an API server lets one policy cost."""
+"""The API server's limit of one policy's cost."""
 
 
 def chosen(folder: Path) -> Iterator[Json]:
-    """One case of each policy and verdict, of those of one object and of one parameter at most."""
+    """Yields a case of each policy and verdict, with one object and at most one parameter."""
     seen = set()
     for case in json.loads((folder / "cases.json").read_text()):
         key = case["policy"], case["expected"]
@@ -45,7 +45,7 @@ def chosen(folder: Path) -> Iterator[Json]:
 def time_policies(
     ask: Callable[[Json], Json], folder: Path, rounds: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Both over each case, alternated; and the cases in which they differ."""
+    """Measures both over each case, alternated; returns the cases in which they differ, too."""
     timings, different = [], []
     for case in chosen(folder):
         documents = yaml.safe_load_all((folder / "policies" / case["policy"]).read_text())

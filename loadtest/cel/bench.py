@@ -59,7 +59,7 @@ def cel_of(template: Json) -> Json | None:
 
 
 def policy_of(source: Json) -> Json:
-    """What the oracle is asked: the policy that Gatekeeper's driver makes of a source."""
+    """Returns the policy for the oracle, as Gatekeeper's driver makes it from a source."""
     variables = [
         {"name": "anyObject", "expression": "object == null ? oldObject : object"},
         {
@@ -166,7 +166,7 @@ def time_case(oracle: Oracle, case: Case, source: Json, rounds: int) -> dict[str
 
 
 def time_expression(oracle: Oracle, text: str, rounds: int) -> dict[str, Any]:
-    """One expression beside cel-go alone; raises ValueError where they disagree."""
+    """Measures an expression beside cel-go alone; raises ValueError if they disagree."""
     given = {"oldObject": None, "request": None, "namespaceObject": None, "params": None}
     variables = {**given, "object": POD}
     expression = compile_expression(text, admission({}, params=True))
@@ -285,7 +285,7 @@ def _mean(ratios: Sequence[float]) -> float:
 
 
 def goals(figures: dict[str, Any]) -> list[tuple[str, float, float]]:
-    """What is asked of the engine: of what, the figure, and the most that it may be."""
+    """Returns the goals of the engine: title, figure and maximum."""
     compiled = figures["compile"]
     ratios = [one["ratio"] for one in figures.get("policies", ())]
     # The API server evaluates these itself: here they are to take no longer than there.

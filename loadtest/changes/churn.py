@@ -16,10 +16,10 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One request: an object applied at its path, or deleted there."""
+    """A request: an object applied at its path, or deleted there."""
 
     name: str
-    """What it is counted as."""
+    """The name under which it is counted."""
 
     path: str
     body: dict[str, Any] | None
@@ -46,7 +46,7 @@ class Churn:
         """The accepted ones, by name."""
 
         self.seconds: list[float] = []
-        """How long each took to be accepted."""
+        """The seconds until each connection was accepted."""
 
         self._connection = Connection(api)
         self._changes = changes

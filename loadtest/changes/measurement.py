@@ -33,7 +33,7 @@ ENFORCED_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured and for how long."""
+    """The measurements and their durations."""
 
     rounds: int = 3
     seconds: float = 60
@@ -48,7 +48,7 @@ QUICK = Plan(rounds=1, seconds=15, saturation_seconds=3, warm_up=100)
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What windows are measured with."""
+    """The equipment of the measured windows."""
 
     plan: Plan
     folder: Path
@@ -98,7 +98,7 @@ def _write_bodies(stand: Stand) -> None:
 
 
 def _saturation(stand: Stand) -> float:
-    """How much the slower of both can answer, nothing else going on."""
+    """Returns the throughput of the slower of both, in quiet."""
     with stand.site.start("gatekeeper") as server:
         server.wait_ready()
         _await_enforced(stand, server)

@@ -37,7 +37,7 @@ violation[{"msg": msg}] {
 
 @dataclass(slots=True)
 class Constraint:
-    """One that changes, and where it stands in its life."""
+    """A constraint that changes, with the step of its life."""
 
     kind: str
     name: str
@@ -52,7 +52,7 @@ class Constraint:
 
     @property
     def path(self) -> str:
-        """Where it is served."""
+        """Returns the path of the constraint."""
         return f"{CONSTRAINTS}/{self.kind.lower()}/{self.name}"
 
     def document(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Changing:
     revisions: list[int]
     constraints: list[Constraint]
     number: int = 0
-    """How many changes there were."""
+    """The number of changes."""
 
     _turns: dict[str, int] = field(default_factory=lambda: {"template": 0, "constraint": 0})
 
@@ -99,7 +99,7 @@ class Changing:
         return [self._template(at) for at in range(len(self.sources))]
 
     def changes(self) -> Iterator[Change]:
-        """One after the other, without end."""
+        """Yields changes without end."""
         while True:
             self.number += 1
             yield (

@@ -40,7 +40,7 @@ def judged(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _program(rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """One program's medians of rounds, and its sums."""
+    """Returns a program's medians of rounds, and its sums."""
     windows = {state: [one[state] for one in rounds] for state in STATES}
     states = {
         state: {

@@ -1,4 +1,4 @@
-"""What a large cluster holds: templates of the library, many times over, constraints and data."""
+"""Contents of a large cluster: many copies of the library's templates, constraints and data."""
 
 import json
 import re
@@ -17,7 +17,7 @@ Object = dict[str, Any]
 LIBRARY = Path(__file__).resolve().parent.parent / "policies" / "p12"
 
 CANARY = "canary"
-"""What the last of all constraints denies, and no other."""
+"""The label that only the last of all constraints denies."""
 
 CANARY_KIND = "ZCanary"
 
@@ -35,7 +35,7 @@ class Content:
 
 
 def policies(templates: int, constraints: int) -> Content:
-    """So many of each. Each template is one of the library's under a name and package of its own.
+    """Returns so many templates and constraints, copies of the library's with their own names.
 
     Every template has as many constraints as any other, or one more. The canary's
     is the last template, and the canary is the last constraint of the last kind.
@@ -109,7 +109,7 @@ def config_maps(count: int, namespace: str) -> Iterator[tuple[str, Object]]:
 
 
 def sync_set() -> Object:
-    """What has them synced."""
+    """Returns the SyncSet of the data."""
     return {
         "apiVersion": "syncset.gatekeeper.sh/v1alpha1",
         "kind": "SyncSet",

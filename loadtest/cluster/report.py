@@ -26,7 +26,7 @@ def medians(rounds: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def faults(result: dict[str, Any]) -> list[str]:
-    """What is wrong, in lines: an answer of a half-filled cache, a replica apart, a write at rest."""
+    """Returns the faults: an answer of a half-filled cache, a replica apart, a write at rest."""
     found = []
     for name, stage in result["stages"].items():
         replicas = stage["replicas"]

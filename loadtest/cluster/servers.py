@@ -74,7 +74,7 @@ class Server:
         raise RuntimeError(f"{self.name} is gone")
 
     def scrape(self) -> str:
-        """Its metrics, as text."""
+        """Returns the metrics as text."""
         return _get(self.metrics, "/metrics")[1]
 
     def wait_ready(self) -> None:

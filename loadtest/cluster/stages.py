@@ -1,4 +1,4 @@
-"""What is measured on a cluster of one size: starts, memory, and that nothing goes on afterwards."""
+"""Measurements of a cluster of one size: starts, memory, and rest afterwards."""
 
 import contextlib
 import functools
@@ -37,11 +37,11 @@ class Stage:
     objects: int
     rounds: int
     quiet_seconds: float
-    """How long a steady state is watched."""
+    """The seconds of an observed steady state."""
 
     @property
     def name(self) -> str:
-        """As people say it."""
+        """Returns the name for people."""
         text = f"{self.templates} templates, {self.constraints} constraints"
         return f"{text}, {self.objects} objects" if self.objects else text
 
@@ -108,7 +108,7 @@ class Site:
         self.plane.api.apply(content.SYNC_SET, content.sync_set())
 
     def measure_start(self, program: str, stage: Stage) -> dict[str, Any]:
-        """One start, up to where every status is written."""
+        """Measures a start, until every status is written."""
         api_server = self.plane.cluster.pid
         api_before = cpu_seconds(api_server)
         with self.start(program) as server:
@@ -169,7 +169,7 @@ class Site:
 
 
 def constraint_path(constraint: dict[str, Any]) -> str:
-    """Where a constraint is served."""
+    """Returns the path of a constraint."""
     return f"{CONSTRAINTS}/{constraint['kind'].lower()}/{constraint['metadata']['name']}"
 
 

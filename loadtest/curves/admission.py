@@ -79,7 +79,7 @@ def load(stand: Stand, places: tuple[float, ...]) -> None:
                 )
                 for _ in range(QUIETEST_OF)
             ]
-            # What else runs on the machine adds to latencies and takes nothing away.
+            # Other programs on the machine add to latencies and never reduce them.
             quietest = min(rounds, key=lambda one: float(one["p99_ms"]))
             figures = {"rate": rate, "peak": peak, "waddle": medians([quietest])}
             stand.store.keep("load", part, figures)
@@ -109,7 +109,7 @@ def _size(review: dict[str, Any]) -> int:
 def _both(
     stand: Stand, name: str, templates: list[Any], constraints: list[Any]
 ) -> Iterator[list[Server]]:
-    """Both servers with a set of policies."""
+    """Yields both servers with a set of policies."""
     folder = stand.folder / name
     source = policies.write(folder / "policies", templates, constraints)
     core, log = stand.cores.server, folder / "waddle.log"

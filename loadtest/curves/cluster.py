@@ -112,7 +112,7 @@ def _under_changes(stand: Stand, api: Api, server: Answering, per_minute: float)
 
 
 def _parameters() -> Iterator[Change]:
-    """One constraint, each time with another parameter."""
+    """Yields changes of one constraint, each time with another parameter."""
     _, constraints = policies.read("p12")
     for number in itertools.count(1):
         one = copy.deepcopy(constraints[1])
@@ -122,7 +122,7 @@ def _parameters() -> Iterator[Change]:
 
 @dataclass(slots=True)
 class _Writes:
-    """What programs have written, by the API server's own account."""
+    """The writes of programs, by the API server's audit log."""
 
     log: Path
 

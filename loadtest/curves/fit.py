@@ -1,4 +1,4 @@
-"""What `waddle size` reckons with, from the measured curves; two points are kept to check it by."""
+"""Fits the figures of `waddle size` to the measured curves; two points are kept to check them."""
 
 import json
 from pathlib import Path
@@ -13,8 +13,8 @@ HELD_LOAD = 0.6
 
 
 CORES_MIN = 0.85
-"""What a server that has all it can do uses of its core on a quiet machine; less is what others took,
-and latencies measured then are those of the others."""
+"""The least share of its core that a saturated server uses on a quiet machine. Below it, other
+programs took the rest, and the latencies are theirs."""
 
 
 def figures(store: Store) -> dict[str, Any] | None:

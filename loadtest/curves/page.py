@@ -36,7 +36,7 @@ MEMORY = Plot("server_rss_mib", "resident MiB", logarithmic=False)
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What is drawn of a curve, and what limits it."""
+    """The plots of a curve, and its limit."""
 
     name: str
     title: str

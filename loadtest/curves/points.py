@@ -25,7 +25,7 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long a point is measured."""
+    """The duration of a point's measurement."""
 
     quick: bool
     rounds: int
@@ -47,7 +47,7 @@ class Store:
     measured: list[Path] = field(default_factory=list)
 
     def path(self, curve: str, at: float) -> Path:
-        """Where a point is kept."""
+        """Returns the file of a point."""
         return self.folder / curve / f"{at:g}.json"
 
     def lacks(self, curve: str, at: float) -> bool:
@@ -70,14 +70,14 @@ class Store:
         self.measured.append(path)
 
     def points(self, curve: str) -> list[Figures]:
-        """What there is of a curve, in order."""
+        """Returns the stored points of a curve, in order."""
         found = [json.loads(path.read_text()) for path in (self.folder / curve).glob("*.json")]
         return sorted(found, key=lambda point: float(point["at"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What the curves are measured with."""
+    """The equipment of the curves' measurements."""
 
     store: Store
     folder: Path
@@ -87,7 +87,7 @@ class Stand:
 
     @property
     def effort(self) -> Effort:
-        """How long."""
+        """Returns the duration of a measurement."""
         return self.store.effort
 
     @property
@@ -102,7 +102,7 @@ class Stand:
     def alternated(
         self, servers: list[Server], body: Path, *, verdict: str = "allowed", connections: int = 8
     ) -> dict[str, dict[str, float]]:
-        """Both servers' medians under all that they can take, in alternated rounds."""
+        """Returns both servers' medians at saturation, in alternated rounds."""
         rounds: dict[str, list[dict[str, Any]]] = {server.name: [] for server in servers}
         for server in servers:  # the first round warms up
             self._round(server, body, verdict, connections, self.effort.seconds / 2)

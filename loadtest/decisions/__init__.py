@@ -1,1 +1,1 @@
-"""What the decision log costs an admission, and what the sidecar can take."""
+"""The decision log's cost for an admission, and the sidecar's throughput."""

@@ -47,8 +47,8 @@ EXIT_CODES: dict[Verdict, int] = {"broken": 1, "machine": 3, "holds": 0}
 """Of a run, by the worst of its rows, which is first."""
 
 SWITCH_SECONDS = 0.0001
-"""How long who measures waits for a thread that reads the server's log: thousands of lines beside a
-flood of denials, of which the bare server writes none."""
+"""The interpreter's switch interval, in seconds. A thread reads the server's log: thousands of
+lines beside a flood of denials, of which the bare server writes none."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What an attack gives: rows of a table, each a result beside its bound."""
+"""Rows of an attack's table, each a result beside its bound."""
 
 import json
 import math
@@ -22,7 +22,7 @@ Verdict = Literal["holds", "broken", "machine"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of one attack."""
+    """A figure of an attack."""
 
     attack: str
     figure: str
@@ -31,7 +31,7 @@ class Row:
     """Infinite for what is only said."""
     unit: str = ""
     floor: float = 0.0
-    """What a bare server gives for the same; 0 where none was tried."""
+    """The result of a bare server; 0 if none was tried."""
 
     @property
     def verdict(self) -> Verdict:

@@ -19,7 +19,7 @@ from tests.behaviour.serving import Answer, Server, pod, review, unverified
 from tests.patience import PATIENCE_SECONDS
 
 RATIO_MAX = 3.0
-"""How much longer others may wait than while nothing else happens."""
+"""The longest wait of others, as a ratio to a quiet server's."""
 
 QUIET_SECONDS = 10
 REST_SECONDS = 5
@@ -83,7 +83,7 @@ def beside(
     notes: int = 0,
     kept: bool = False,
 ) -> Iterator[Row]:
-    """What a flood makes of the others: their time, their answers, and the server's memory."""
+    """Yields a flood's effects on others: their time, their answers, the server's memory."""
     bodies = usual(notes), usual(notes, privileged=True)
     with apart(running):
         with Bystander(running, per_second, *bodies) as quiet:
@@ -115,7 +115,7 @@ def flooded(
 
 
 def waits(name: str, quiet: Bystander, others: Bystander, floor: Bystander) -> Iterator[Row]:
-    """How long the others wait: in quiet, beside the flood, and beside the same flood of a bare server.
+    """Yields the waits of others: in quiet, beside the flood, and beside a bare server's flood.
 
     The bound is on how many times as long as in quiet. The bare server's wait is what the machine
     and the client alone make of the flood.
@@ -187,6 +187,6 @@ def trying(running: Server, tries: Tries) -> Iterator[Callable[[], tuple[int, in
 
 
 def let_in(running: Server, tries: Tries) -> tuple[int, int]:
-    """How many of these violating objects are stored with Ignore, and with Fail."""
+    """Returns the numbers of violating objects stored with Ignore, and with Fail."""
     with trying(running, tries) as await_stored:
         return await_stored()

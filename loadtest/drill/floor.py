@@ -1,4 +1,4 @@
-"""What of an attack is the machine's: a bare server beside the same flood, and cores that are apart."""
+"""The machine's share of an attack: a bare server beside the same flood, and separate cores."""
 
 import contextlib
 import datetime as dt

@@ -37,14 +37,14 @@ def flags() -> tuple[str, ...]:
 
 
 def memory_mib() -> int:
-    """Its memory limit."""
+    """Returns the memory limit."""
     limit: str = _container()["resources"]["limits"]["memory"]
     assert limit.endswith("Mi"), limit
     return int(limit.removesuffix("Mi"))
 
 
 def timeout_seconds() -> int:
-    """How long the API server waits for an answer about an object."""
+    """Returns the API server's timeout of a review."""
     webhooks = _manifest("webhook-configuration.yaml")["webhooks"]
     seconds: int = webhooks[0]["timeoutSeconds"]
     return seconds

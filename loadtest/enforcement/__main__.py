@@ -51,7 +51,7 @@ def _options() -> argparse.Namespace:
 
 
 def measure(ours: Waddle, theirs: Peer, options: argparse.Namespace) -> dict[str, Any]:
-    """Everything, as it is kept."""
+    """Returns all results."""
     pair: tuple[System, System] = (ours, theirs)
     changes = _alternate(pair, constraint_round, options.rounds, WARM_UP_ROUNDS)
     templates = _alternate(pair, template_round, options.template_rounds, 1)

@@ -1,4 +1,4 @@
-"""One connection to an API server, kept open: a handshake is no part of what is measured."""
+"""A connection to an API server, kept open: the measurement has no handshakes."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ class Connection:
     """Requests one after the other."""
 
     def __init__(self, api: Api) -> None:
-        """Where to, and as whom."""
+        """Connects with the credentials of ``api``."""
         parts = urlsplit(api.server)
         assert parts.hostname is not None
         self._used = time.monotonic()

@@ -10,7 +10,7 @@ from loadtest.enforcement.changes import CHANGES
 MEDIAN_MS_MAX = 50.0
 P95_MS_MAX = 150.0
 EXCESS_MS_MAX = 100.0
-"""What is aimed at."""
+"""The goal for the median above the floor, in milliseconds."""
 
 
 def summary(values: Iterable[float]) -> dict[str, float]:

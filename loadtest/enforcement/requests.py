@@ -18,7 +18,7 @@ POLL_SECONDS = 0.1
 
 
 def counted(lines: Iterable[str], agent: str) -> dict[str, int]:
-    """How many writes of whoever's name begins so, by verb and resource; refused ones count too."""
+    """Returns the writes of agents with this prefix, by verb and resource, with refused ones."""
     found: Counter[str] = Counter()
     for line in lines:
         event: Mapping[str, Any] = json.loads(line)
@@ -33,7 +33,7 @@ def counted(lines: Iterable[str], agent: str) -> dict[str, int]:
 
 
 class Ledger:
-    """What a system writes from one moment on."""
+    """The writes of a system since a moment."""
 
     def __init__(self, system: System) -> None:
         """From now on."""

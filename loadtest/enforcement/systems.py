@@ -16,7 +16,7 @@ KIND = "Changing"
 
 TEMPLATES = 10
 CONSTRAINTS = 100
-"""What is there beside it. Of other kinds of objects, so that the questions cost the same with and
+"""The number of other constraints. They match other kinds, so that requests cost the same with and
 without them: Gatekeeper evaluates each that matches."""
 
 
@@ -83,7 +83,7 @@ class Waddle(System):
 
 
 class Peer(System):
-    """One Gatekeeper with the operations that correspond."""
+    """A Gatekeeper with the operations that correspond."""
 
     def __init__(self, plane: Plane, folder: Path) -> None:
         super().__init__("gatekeeper", "gatekeeper/", plane)
@@ -100,7 +100,7 @@ class Peer(System):
 
 @contextmanager
 def both(replicas: int) -> Iterator[tuple[Waddle, Peer]]:
-    """Both systems with their policies in force."""
+    """Yields both systems with their policies in force."""
     with ExitStack() as stack:
         folders = [
             Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="enforcement-")))

@@ -48,7 +48,7 @@ violation[{"msg": msg}] {
   msg := sprintf("container <%v> of <%v> has no limit N", [container.name, container.image])
 }
 """
-"""As other templates have them, so that there is something to compile."""
+"""Rules of other templates, so that there is source to compile."""
 
 SETTLE_SECONDS: Final = 0.7
 """After a change its statuses are written: no part of the next change."""

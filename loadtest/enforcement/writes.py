@@ -1,4 +1,4 @@
-"""What each kind of change makes a system write."""
+"""The writes of a system for each kind of change."""
 
 import statistics
 

@@ -1,1 +1,1 @@
-"""What hostile policies cost the requests that they do not match."""
+"""The cost of hostile policies for requests that they do not match."""

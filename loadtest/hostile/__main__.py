@@ -41,7 +41,7 @@ RSS_MORE_MIB_MAX = 128
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured and for how long."""
+    """The measurements and their durations."""
 
     rounds: int = 5
     seconds: float = 60
@@ -156,7 +156,7 @@ def _window(
     rate: float,
     bodies: Sequence[Path],
 ) -> dict[str, Any]:
-    """One window of requests on schedule, with hostile ones from its beginning on."""
+    """Measures a window of requests on schedule, with hostile ones from its beginning on."""
     server, metrics = started
     _warm(generator, server, plan)
     hostile = None
@@ -207,7 +207,7 @@ def _send_hostile(
 
 
 def _hostile_report(process: subprocess.Popen[bytes] | None) -> dict[str, Any]:
-    """What the hostile requests got: refusals, or no answer within their time."""
+    """Returns the answers to hostile requests: refusals, or no answer within their time."""
     if process is None:
         return {}
     output, errors = process.communicate(timeout=90)

@@ -69,7 +69,7 @@ QUICK: Final = Plan(8, 50, (1, 4))
 
 
 class Run:
-    """Where things are, and what was found."""
+    """The folder, cores and results of a run."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder, self.plan = folder, plan
@@ -95,7 +95,7 @@ class Run:
         )
 
     def measure(self, kyverno: Kyverno, peers: Sequence[Server], name: str, count: int) -> None:
-        """One set of policies in all servers."""
+        """Measures a set of policies in all servers."""
         policies = policies_of(name)[:count]
         path = kyverno.apply(policies)
         with self.ours(name, policies) as server:
@@ -156,7 +156,7 @@ class Run:
         }
 
     def _latencies(self, servers: Sequence[Server]) -> dict[str, Any]:
-        """Both at half of what the second can do, as its offered load."""
+        """Returns both latencies at half of the second one's throughput, as its offered load."""
         body, rounds = BODIES / "pod.json", self.plan.schedule[0]
         seconds = self.plan.schedule[1]
         full = self.generator.closed(

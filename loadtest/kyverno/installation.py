@@ -141,7 +141,7 @@ class Kyverno:
         return True
 
     def _paths(self) -> list[str]:
-        """Where a new Pod is sent, by Kyverno's configuration."""
+        """Returns the paths for a new Pod, by Kyverno's configuration."""
         try:
             configuration = self._cluster.api.request("GET", _CONFIGURATION)
         except ApiError as error:

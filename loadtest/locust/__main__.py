@@ -80,7 +80,7 @@ def _locust(options: argparse.Namespace, rest: list[str], environment: dict[str,
 
 @contextlib.contextmanager
 def _servers(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, str]]:
-    """What Locust shall load, as environment variables; nothing is started for a given cluster."""
+    """Yields Locust's targets as environment variables; starts nothing for a given cluster."""
     if options.case == "indirect" and os.environ.get("KUBECONFIG"):
         yield {}
         return

@@ -1,4 +1,4 @@
-"""What an answer must be, and what is wrong with one: pure functions over decoded bodies."""
+"""Expected answers, and faults of wrong ones: pure functions over decoded bodies."""
 
 import json
 import re
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# What an API server says before a webhook's own message (its ToStatusErr).
+# The API server's prefix of a webhook's own message (its ToStatusErr).
 REFUSED = re.compile(r'admission webhook "[^"]+" denied the request: ', re.ASCII)
 # RFC 9111 §5.5 as Kubernetes sends it: 299, an agent that is a dash, the quoted text.
 WARNING = re.compile(r'299 - ("(?:[^"\\]|\\.)*")')
 WRONG = "wrong "
-"""How a failure begins that is a wrong answer: those are never within a tolerated ratio."""
+"""The prefix of wrong answers: those are never within a tolerated ratio."""
 SHOWN_CHARACTERS_MAX = 160
 """A failure's text names a row of Locust's report: long messages are cut."""
 
@@ -30,7 +30,7 @@ class Expectation:
 def fault_of_review(
     expected: Expectation, uid: str, status: int, content: bytes | None
 ) -> str | None:
-    """What is wrong with a webhook's answer, None where nothing is."""
+    """Returns the fault of a webhook's answer; None if there is none."""
     if status != 200:
         return f"no review: status {status}"
     try:
@@ -56,7 +56,7 @@ def fault_of_review(
 def fault_of_object(
     expected: Expectation, status: int, content: bytes | None, headers: Iterable[tuple[str, str]]
 ) -> str | None:
-    """What is wrong with an API server's answer to a request that a webhook reviewed."""
+    """Returns the fault of an API server's answer to a request that a webhook reviewed."""
     try:
         body = json.loads(content or b"")
     except ValueError:

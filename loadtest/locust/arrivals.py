@@ -26,13 +26,13 @@ class Schedule:
         self.due += self.interval_seconds
 
     def missed(self, now: float) -> int:
-        """How many requests are due by a time and have not begun."""
+        """Returns the number of requests that are due and have not begun."""
         return max(0, int((now - self.due) / self.interval_seconds) + 1) if now >= self.due else 0
 
 
 @dataclass(slots=True)
 class Punctuality:
-    """How many scheduled requests began, how many Locust itself began late, how many never did."""
+    """The numbers of scheduled requests that began, began late by Locust, and never began."""
 
     scheduled: int = 0
     late: int = 0
@@ -56,7 +56,7 @@ class Punctuality:
         return taken
 
     def complaints(self) -> list[str]:
-        """What to say of a schedule that was not kept."""
+        """Returns the complaints about a schedule that was not kept."""
         found = []
         if self.late > self.scheduled * UNKEPT_RATIO_MAX:
             found.append(

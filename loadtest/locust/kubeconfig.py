@@ -19,7 +19,7 @@ PLUGIN_SECONDS_MAX = 60
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Where an API server is, and who asks it."""
+    """The address of an API server, and the client's credentials."""
 
     server: str
     token: str
@@ -34,7 +34,7 @@ class Credentials:
         return client_context(self.authority, self.pair, verified=self.verified)
 
     def headers(self) -> dict[str, str]:
-        """What each request carries."""
+        """Returns the headers of each request."""
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 

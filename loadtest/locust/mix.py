@@ -28,14 +28,14 @@ POLICY_SETS = {"p1": (0, 1), "p12": (1, 1), "p100": (5, 5)}
 
 # Names that stay in the reviewed namespace while the load runs, for updates and deletes.
 STANDING = "waddle-load"
-# What etcd takes by default is 1.5 MiB a request; a ConfigMap's data may be 1 MiB in all.
+# etcd's default limit is 1.5 MiB a request; a ConfigMap's data may be 1 MiB in all.
 MIB = 2**20
 LARGE_BYTES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One kind of request: an object under an operation, and what must be answered."""
+    """A kind of request: an object under an operation, and the expected answer."""
 
     name: str
     weight: int
@@ -153,7 +153,7 @@ def mix(policies: str) -> list[Case]:
 
 
 def standing_objects(namespace: str) -> list[tuple[str, bytes]]:
-    """What updates and deletes are about: the collection's path and the object, to be created."""
+    """Returns the objects of updates and deletes to be created, with their collections' paths."""
     found = {
         (case.resource, case.operation): case for case in mix("p1") if case.operation == "DELETE"
     }
@@ -229,7 +229,7 @@ def _placed(obj: Mapping[str, Any] | None, namespace: str) -> Mapping[str, Any] 
     return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
 
 
-# What an API server sets itself, or takes for a claim about an object that is there already.
+# Fields that an API server sets itself, or takes for a claim about an existing object.
 SERVER_SET = ("uid", "creationTimestamp", "ownerReferences", "generateName")
 
 

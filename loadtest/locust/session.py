@@ -1,4 +1,4 @@
-"""What both cases share in Locust: options, shapes, the two loops, and the verdict at the end."""
+"""Common parts of both cases in Locust: options, shapes, the two loops, and the verdict."""
 
 import itertools
 import random
@@ -18,7 +18,7 @@ from loadtest.locust.thresholds import Thresholds, Totals, wrong_answers
 from loadtest.locust.tls import client_context
 
 USERS = 8
-"""Where --users is not given."""
+"""The default of ``--users``."""
 
 PUNCTUALITY = arrivals.Punctuality()
 """Of this process; a master adds up what its workers report."""
@@ -164,7 +164,7 @@ class ReviewUser(FastHttpUser):  # type: ignore[misc]  # as above
 
     @task
     def review(self) -> None:
-        """One request, and its answer's check."""
+        """Sends a request, and checks its answer."""
         assert ReviewUser._cases is not None
         cases, weights = ReviewUser._cases
         # Each once, so that none is missing from a short run; then by weight.
@@ -224,7 +224,7 @@ def judge(environment: Any, **_: Any) -> None:
     wrong = wrong_answers((str(one.error), one.occurrences) for one in errors)
     broken = thresholds(environment).broken(totals(environment))
     if environment.parsed_options.shape == "breakpoint" and environment.shape_class.stages_held:
-        broken = []  # what breaks in the end is what it was to find; a wrong answer never is
+        broken = []  # the run searches for the breaking point; a wrong answer is none
     for text in [*wrong, *broken]:
         say(text)
     for text in PUNCTUALITY.complaints():

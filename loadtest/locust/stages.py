@@ -37,7 +37,7 @@ def soak(users: int, seconds: float) -> list[Stage]:
 
 
 def breakpoint_(users: int, seconds: float) -> list[Stage]:
-    """One more portion of users every twentieth of the time: ends where a threshold breaks."""
+    """Returns stages that add users every twentieth of the time, until a threshold breaks."""
     return [Stage(seconds / 20, users * factor) for factor in range(1, 21)]
 
 

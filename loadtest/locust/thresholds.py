@@ -1,4 +1,4 @@
-"""What a run must keep, judged from counts that Locust's master adds up."""
+"""Thresholds of a run, judged from counts that Locust's master adds up."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ class Totals:
     requests: int
     failures: int
     milliseconds: Mapping[int, int]
-    """How many requests took so long, in milliseconds."""
+    """The numbers of requests by duration, in milliseconds."""
 
     def since(self, earlier: "Totals") -> "Totals":
-        """What came after an earlier reading."""
+        """Returns the counts since an earlier reading."""
         return Totals(
             self.requests - earlier.requests,
             self.failures - earlier.failures,

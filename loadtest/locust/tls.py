@@ -7,7 +7,7 @@ from typing import Any
 
 
 class PromptContext(ssl.SSLContext):
-    """Its connections send at once, as Go's do.
+    """A context whose connections send at once, as Go's do.
 
     A body of more than one TLS record (16 KiB) is several writes, and Nagle's algorithm keeps the
     last of them until the server acknowledges the first: 40 ms that are nobody's work.

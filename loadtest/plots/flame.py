@@ -17,7 +17,7 @@ class Frame:
     calls: dict[str, "Frame"] = field(default_factory=dict)
 
     def depth(self) -> int:
-        """How many calls stand on each other above this one."""
+        """Returns the depth of the calls above this one."""
         return 1 + max((call.depth() for call in self.calls.values()), default=0)
 
 
@@ -58,7 +58,7 @@ def flame_graph(title: str, root: Frame) -> str:
 
 @dataclass(slots=True)
 class _Canvas:
-    """What is drawn so far; ``pixels`` are those of a sample."""
+    """The drawing so far; ``pixels`` is the width of a sample."""
 
     pixels: float
     height: int

@@ -32,7 +32,7 @@ class Scale:
         return cls(low, high, begin, end, logarithmic)
 
     def place(self, value: float) -> float:
-        """Where a value is."""
+        """Returns the position of a value."""
         if self.logarithmic:
             part = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:

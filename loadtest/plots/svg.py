@@ -21,7 +21,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """What is drawn over what."""
+    """The titles and scales of a plot."""
 
     title: str
     x: str

@@ -93,7 +93,7 @@ def _exchange(stdin: IO[bytes], stdout: IO[bytes], request: dict[str, Any]) -> d
 
 @dataclass(slots=True)
 class Timing:
-    """One case's measurements, in microseconds for each evaluation."""
+    """A case's measurements, in microseconds for each evaluation."""
 
     name: str
     violations: int

@@ -40,7 +40,7 @@ _BOUNDS: Final = (
     re.compile(r"^ *(?:P = )?S\[5\](?: = True(?:; X = S\[2\])?)?\n", re.MULTILINE),
     re.compile(r"^ *X\.left -= .*\n *if X\.left < X\.next_check: X\.check\(\)\n", re.MULTILINE),
 )
-"""What generated code has of bounds."""
+"""Matches the bounds in generated code."""
 
 _FREE: Final = {
     "join1": lambda _, first, a, last: f"{first}{a if type(a) is str else argument_text(a)}{last}",
@@ -54,7 +54,7 @@ _FREE: Final = {
         f"{third}{c if type(c) is str else argument_text(c)}{last}"
     ),
 }
-"""What generated code calls that pays, without paying."""
+"""Functions that generated code calls, without their charges."""
 
 
 class Unbounded:

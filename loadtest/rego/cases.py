@@ -18,7 +18,7 @@ USER = {"username": "kubernetes-admin", "groups": ["system:masters", "system:aut
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One evaluation: a template's Rego over a review, with a constraint's parameters."""
+    """An evaluation: a template's Rego over a review, with a constraint's parameters."""
 
     name: str
     """``general/allowedrepos good``."""

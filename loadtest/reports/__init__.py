@@ -1,1 +1,1 @@
-"""What policy reports cost the cluster: bytes in etcd, and writes."""
+"""The cost of policy reports for the cluster: bytes in etcd, and writes."""

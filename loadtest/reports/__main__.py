@@ -80,7 +80,7 @@ def measure(folder: Path, pods: int) -> dict[str, Any]:
 
 
 def _stored(plane: Plane, flags: tuple[str, ...], pods: int) -> dict[str, Any]:
-    """What an audit's reports take, once it finds nothing more to write."""
+    """Returns the storage of an audit's reports, once it has nothing more to write."""
     before = reporting.writes(plane)
     with Replica(plane, "auditor", *AUDIT, *flags) as auditor:
         auditor.wait_ready()
@@ -168,7 +168,7 @@ def _rolled(plane: Plane, pods: int) -> dict[str, Any]:
 def _aims(
     pods: int, storage: list[dict[str, Any]], rolling: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """What was aimed at, and what was measured."""
+    """Returns the goals and the measurements."""
     default, everything, _ = storage
     aims = (
         (

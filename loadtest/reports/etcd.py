@@ -23,7 +23,7 @@ def stored_bytes(etcd: str, prefix: str) -> list[int]:
 
 
 def _range(etcd: str, start: bytes, end: bytes) -> dict[str, Any]:
-    """One request of the gateway that speaks JSON in the place of gRPC."""
+    """Sends a request to the gateway that speaks JSON in the place of gRPC."""
     question = {
         "key": base64.b64encode(start).decode(),
         "range_end": base64.b64encode(end).decode(),

@@ -40,7 +40,7 @@ class Crowd:
         self.members: tuple[Member, ...] = ()
 
     def serving(self) -> list[Member]:
-        """Those that a Service would send requests to."""
+        """Returns the members that a Service would send requests to."""
         return [member for member in self.members if member.serving]
 
 
@@ -102,7 +102,7 @@ class Client:
             self.tally.refused += 1
 
     def _ask(self, connection: http.client.HTTPSConnection, member: Member) -> bool:
-        """One request; whether the connection can take another."""
+        """Sends a request; returns whether the connection can take another."""
         word = self._random.choice((FORBIDDEN, FREE))
         review = review_of(config_map(word))
         review["request"]["uid"] = uid = f"{self._name}-{next(self._numbers)}"
@@ -127,7 +127,7 @@ class Client:
 
 
 def wrong(response: dict[str, Any], word: str, uid: str) -> str:
-    """What is wrong with an answer to a ConfigMap with this word."""
+    """Returns the fault of an answer to a ConfigMap with this word."""
     if response["uid"] != uid:
         return f"uid {response['uid']}, not {uid}"
     if response["allowed"] != (word == FREE):

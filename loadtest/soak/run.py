@@ -1,4 +1,4 @@
-"""One soak, of any length."""
+"""A soak, of any length."""
 
 import os
 import time
@@ -19,20 +19,20 @@ SAMPLE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long, and how often what happens; 150 requests a second leave room on two cores."""
+    """The durations and rates of a soak; 150 requests a second leave room on two cores."""
 
     seconds: float
     change_seconds: float = 2.0
     end_seconds: float = 30.0
     pause_seconds: float = 0.04
     ends_min: int = 0
-    """How many replicas end at least, however long that takes."""
+    """The least number of replicas that end, without a time limit."""
     seed: int = field(default_factory=lambda: int.from_bytes(os.urandom(3)))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened, and what does not hold."""
+    """The events of a run, for the verdict."""
 
     plan: Plan
     tally: Tally

@@ -29,7 +29,7 @@ class Policies:
         self.faults: list[str] = []
 
     def make(self) -> None:
-        """What there is at the start."""
+        """Creates the templates of the start."""
         self._plane.put_template(template("Denied"))
         self._plane.put_template(template("Changing"))
 
@@ -80,7 +80,7 @@ class Replicas:
     """Three replicas: the first is left alone, the others end now and then and others follow."""
 
     def __init__(self, plane: Plane, crowd: Crowd, seed: int) -> None:
-        """Which replica ends is chance."""
+        """Draws the replicas that end by ``seed``."""
         self.kills = self.stops = 0
         self.faults: list[str] = []
         self.plane = plane
@@ -95,7 +95,7 @@ class Replicas:
         return self._running[0][0]
 
     def start_one(self) -> Replica:
-        """Another replica, in service when it is ready."""
+        """Starts another replica, which is in service when it is ready."""
         name = f"soak-{self._number}"
         self._number += 1
         replica = Replica(self.plane, name, *OPERATIONS)
@@ -130,7 +130,7 @@ class Replicas:
         self.start_one()
 
     def _left(self, replica: Replica) -> None:
-        """What is to be done when a process has ended; one that told of a bug is a fault."""
+        """Cleans up after an ended process; a process that reported a bug is a fault."""
         self.plane.delete_pod(replica.name)
         try:
             replica.__exit__(None, None, None)

@@ -1,4 +1,4 @@
-"""What a soak is judged by."""
+"""The verdict of a soak."""
 
 import statistics
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ GROWTH_MAX = 0.05
 
 @dataclass(slots=True)
 class Tally:
-    """What clients saw."""
+    """The counts of clients."""
 
     answered: int = 0
     killed: int = 0
@@ -39,7 +39,7 @@ class Memory:
     samples: Sequence[tuple[float, float]]
 
     def growth(self) -> float | None:
-        """How much more in the last minute than in the one after five; None where it was shorter."""
+        """Returns the growth from the minute after five to the last one; None if it was shorter."""
         if not self.samples or self.samples[-1][0] < SETTLED_SECONDS + 2 * WINDOW_SECONDS:
             return None
         end = self.samples[-1][0]
@@ -49,7 +49,7 @@ class Memory:
 
 
 def broken(tally: Tally, memory: Memory) -> list[str]:
-    """What does not hold; nothing is good."""
+    """Returns the broken goals; empty if all hold."""
     found = []
     if not tally.answered:
         found.append("nothing was answered")

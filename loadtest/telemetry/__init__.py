@@ -1,1 +1,1 @@
-"""What tracing costs: a replica, and a review alone."""
+"""The cost of tracing: a replica, and a review alone."""

@@ -67,7 +67,7 @@ def configurations(collector: str) -> dict[str, list[str]]:
 
 
 def measure(sets: int, folder: Path) -> tuple[Shares, dict[str, float]]:
-    """What each set found, and the CPU of a request in microseconds."""
+    """Returns the shares of each set, and the CPU of a request in microseconds."""
     cores = Cores.of_this_machine()
     generator = Generator(cores.client)
     certificates = make_certificates(folder / "certificates")
@@ -132,7 +132,7 @@ def settle(server: Server) -> None:
 
 
 def compared(taken: dict[str, list[float]]) -> dict[str, float]:
-    """How much more each took: the second that is off than the first, the others than both.
+    """Returns the additional costs: the second "off" over the first, the others over both.
 
     Of sums: what is sent every two seconds is in a few rounds alone, and in no median.
     """

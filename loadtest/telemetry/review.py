@@ -84,7 +84,7 @@ def serving(policies: Path = POLICIES) -> Serving:
 
 
 def endpoint_over(policies: Path, decoding: Decoding) -> ReviewEndpoint:
-    """What answers by policies of files, without tracing."""
+    """Returns an endpoint over policies of files, without tracing."""
     registry, log = Registry(), _log()
     admission = Admission(serving(policies), AdmissionOptions(10.0), registry, log)
     return ReviewEndpoint(admission, registry, log, decoding=decoding)
@@ -157,12 +157,12 @@ class Way:
         return float(self._process.stdout.readline())
 
     def end(self) -> None:
-        """It reads no more."""
+        """Stops reading."""
         self._process.communicate()
 
 
 def in_turn(base: Way, others: dict[str, Way], rounds: int) -> Ways:
-    """How much more than ``base`` each of the others took, round by round."""
+    """Returns the additional cost of each other way over ``base``, round by round."""
     found: Ways = {name: [] for name in others}
     every = [("", base), *others.items()]
     for _, way in every:

@@ -60,7 +60,7 @@ PATHS = {
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Somebody who writes to the API server, over a connection for each request."""
+    """A user of the API server, with a connection for each request."""
 
     api: Api
     user: str
@@ -211,7 +211,7 @@ def _answer(status: int, text: str) -> str:
 
 
 def _others(api: Api, done: threading.Event, found: Found) -> None:
-    """What everybody else writes meanwhile."""
+    """Writes other users' objects meanwhile."""
     writer = Writer(api, "bob")
     good: dict[str, Any] = pod(owner="me") | {"spec": {"containers": [container("a")]}}
     good["metadata"]["namespace"] = NAMESPACE

@@ -19,7 +19,7 @@ ALERT_BYTES_MAX: Final = 64
 """A record of TLS that only ends a connection has 24 bytes; the end of a call has more."""
 
 HANDSHAKE_REPLIES: Final = 2
-"""What a replica says before the first call: its hello, and the tickets of the session."""
+"""A replica's records before the first call: its hello, and the tickets of the session."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class GivenUp:
 
 
 class _Half(asyncio.Protocol):
-    """One side of a connection, which writes what the other side reads."""
+    """A side of a connection, which writes what the other side reads."""
 
     def __init__(self, given_up: GivenUp, other: "_Half | None" = None) -> None:
         self.other = other
@@ -44,10 +44,10 @@ class _Half(asyncio.Protocol):
         self.said_at = 0.0
         """When this side last said something that the other has not replied to; 0 for never."""
         self.replies = 0
-        """How often the other side said something in return."""
+        """The number of replies of the other side."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is open: send what came before."""
+        """Sends the earlier bytes: the connection is open."""
         self.transport = cast("asyncio.Transport", transport)
         if self.early:
             self.transport.write(self.early)

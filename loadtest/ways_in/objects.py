@@ -10,7 +10,7 @@ from tests.behaviour.serving import thing
 Json = dict[str, Any]
 
 BODY_BYTES_MAX = 2_900_000
-"""What an API server takes of one object, less what a review adds."""
+"""The API server's limit of one object, less the additions of a review, in bytes."""
 
 EXPANSION = """
 apiVersion: expansion.gatekeeper.sh/v1beta1
@@ -21,7 +21,7 @@ spec:
   templateSource: spec.template
   generatedGVK: {group: "", version: v1, kind: Pod}
 """
-"""What a Bundle implies is what its template says; no policy is about Bundles."""
+"""Implies the template of a Bundle; no policy matches Bundles themselves."""
 
 MUTATORS = """
 apiVersion: mutations.gatekeeper.sh/v1
@@ -44,7 +44,7 @@ LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def violating(chance: random.Random) -> tuple[str, Json]:
-    """One, and how it was made."""
+    """Returns a violating object, and a description of it."""
     privileged: Json = {"name": "w", "image": "b", "securityContext": {"privileged": True}}
     at = chance.choice(LISTS)
     spec: Json = {"containers": [{"name": "a", "image": "b"}], at: []}

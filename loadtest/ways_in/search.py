@@ -29,7 +29,7 @@ POLICIES = Path(__file__).parents[2] / "policies"
 REPLICAS = 3
 
 RETRIES = 10
-"""What client-go repeats at once where an answer asks for it."""
+"""The retries of client-go, at once, if an answer asks for it."""
 
 LATE_SECONDS = 2.0
 """Beyond its timeout an answer counts as none. This process and the replicas share the machine with
@@ -42,7 +42,7 @@ STALL_SECONDS = 0.05
 
 @dataclass
 class Found:
-    """What a search has found so far."""
+    """The findings of a search so far."""
 
     attempts: int = 0
     answers: Counter[str] = field(default_factory=Counter)
@@ -50,7 +50,7 @@ class Found:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, how: str, answer: str, *, is_in: bool) -> None:
-        """One attempt came to an answer."""
+        """Records an attempt's answer."""
         with self.lock:
             self.attempts += 1
             self.answers[answer] += 1
@@ -85,7 +85,7 @@ class Balancer:
 
 
 class Stalls:
-    """How long this process itself keeps its threads waiting: an answer is not late for that."""
+    """The delays of this process's own threads, which do not make an answer late."""
 
     def __init__(self) -> None:
         self._longest = 0.0
@@ -142,7 +142,7 @@ def replicas(*, guarded: bool = True) -> Iterator[list[Server]]:
 
 
 def choices(chance: random.Random) -> tuple[int, bool]:
-    """How many try at once, and whether as service accounts of one namespace."""
+    """Returns the number of concurrent attempts, and whether they use service accounts."""
     return chance.choice((1, 1, 2, 10, 60, 150)), chance.random() < 0.3
 
 
@@ -203,7 +203,7 @@ def search(running: Sequence[Server], seconds: float, seed: int, *, first_only: 
 
 
 def _others(balancer: Balancer, done: threading.Event) -> None:
-    """What everybody else asks meanwhile."""
+    """Sends other users' requests meanwhile."""
     body = json.dumps(review(pod(owner="me"), userInfo={"username": "bob"})).encode()
     while not done.wait(0.1):
         balancer.post(body, "/v1/admit?timeout=3s")

@@ -329,7 +329,7 @@ def await_true(condition: Callable[[], bool]) -> None:
 
 
 def read_all(connection: socket.socket) -> bytes:
-    """Everything until the other side closes."""
+    """Returns all bytes until the other side closes."""
     found = b""
     try:
         while data := connection.recv(65536):

@@ -26,7 +26,7 @@ EXCEPTIONS = "/apis/waddle.dev/v1alpha1/namespaces"
 LONG = "60s"
 SHORT = "2s"
 LONGER = ("8s", "32s", "128s")
-"""Where a busy machine has not even asked the API server within that."""
+"""Longer timeouts for a busy machine, if the API server has not answered within the first."""
 
 Object = dict[str, Any]
 
@@ -139,7 +139,7 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
 
 
 def retry(request: Any) -> Any:
-    """What the API server will serve in a moment: until then it says 404, or that it makes storage."""
+    """Returns the answer; repeats the request after 404, and after 429: storage is prepared."""
     found = []
 
     def is_answered() -> bool:

@@ -39,7 +39,7 @@ class Shop:
         self.ports = [port_of(folder, f"waddle-{number}") for number in range(REPLICAS)]
 
     def deployments(self) -> dict[str, Any]:
-        """What is there, by name."""
+        """Returns the Deployments in the namespace, by name."""
         return {
             one["metadata"]["name"]: {"apiVersion": "apps/v1", "kind": "Deployment", **one}
             for one in self.api.request("GET", DEPLOYMENTS)["items"]
@@ -60,7 +60,7 @@ class Shop:
         return ""
 
     def allowed(self, obj: Any, **request: Any) -> list[bool]:
-        """What each replica says, without the balancer in between."""
+        """Returns the verdict of each replica, asked directly and not by the load balancer."""
         body = json.dumps(review(obj, namespace=SHOP, **request)).encode()
         answers = []
         for port in self.ports:
@@ -127,7 +127,7 @@ def test_what_runs_in_the_demonstration_goes_on_and_the_same_made_anew_is_refuse
 
 
 def baseline(shop: Shop, constraints: list[Any]) -> list[Any]:
-    """What the command makes of what the audit finds: an exception for each that violates."""
+    """Returns the exceptions of `waddle except --baseline`, one for each violating object."""
     named = [one["metadata"]["name"] for one in constraints]
     options = [word for name in named for word in ("--constraint", name)]
     done = waddle(
@@ -142,7 +142,7 @@ def baseline(shop: Shop, constraints: list[Any]) -> list[Any]:
 
 
 def refused_for(one: Any) -> list[str]:
-    """What the demonstration's two policies say of a Deployment, told here in other words."""
+    """Returns the expected messages of the demonstration's two policies about a Deployment."""
     containers = one["spec"]["template"]["spec"]["containers"]
     is_privileged = any(c.get("securityContext", {}).get("privileged") for c in containers)
     is_owned = "owner" in one["metadata"].get("labels", {})

@@ -22,7 +22,7 @@ HEAD = b"POST /v1/admit?timeout=12s HTTP/1.1\r\nHost: x\r\nContent-Type: applica
 def test_an_object_that_takes_all_its_time_is_refused_and_not_left_to_failure_policy(
     server: Server,
 ) -> None:
-    """Where that is Ignore, a slow object would get past every policy."""
+    """With Ignore, a slow object would get past every policy."""
     answer = server.post(review(thing("ConfigMap")), "/v1/admit?timeout=1s")
     assert answer.status == 200
     response = answer.json()["response"]

@@ -120,7 +120,7 @@ def test_what_is_known_is_put_there_whatever_the_policy(server: Server, policy: 
 
 
 def test_a_part_of_an_answer_that_failed_is_not_used_by_the_next(server: Server) -> None:
-    """What stood beside a system error is not taken for an answer later."""
+    """The items beside a system error are not used for a later answer."""
     image = f"partly/{next(numbers)}"
     for _ in range(2):
         assert mutated(server, "default", "good", image) == (True, "a default")

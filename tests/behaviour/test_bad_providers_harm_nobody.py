@@ -77,7 +77,7 @@ CAREFUL = policies.template(
     vouched(response, image) { response.responses[_] == [image, sprintf("%v is known", [image])] }
     """,
 )
-"""As policies should be written: what is not said to be known is denied."""
+"""A careful policy: it denies images that the provider does not confirm."""
 
 
 BY_CHANCE = policies.template(
@@ -169,7 +169,7 @@ numbers = itertools.count()
 
 
 def answer_in_policy(server: Server, provider: str, *keys: str) -> dict[str, Any]:
-    """What a policy hears; keys are new, so that nothing is known of them."""
+    """Returns the provider's answer as a policy sees it; ``keys`` are new and not cached."""
     obj = thing("ConfigMap", namespace="default") | {"provider": provider, "keys": list(keys)}
     user = {"username": f"user-{next(numbers)}"}
     verdict = server.admit(obj, userInfo=user)
@@ -389,12 +389,12 @@ def test_a_provider_that_is_deleted_between_two_rounds_is_unknown_in_the_second(
                 "it is gone",
             )
             message = answer.result()["status"]["message"]
-        # What was asked is answered, and what hangs on the answer finds nobody.
+        # The request is answered, and rules that use the answer find no key.
         assert "key is not found in provider cache" in message
 
 
 def test_the_answer_to_ten_megabytes_is_never_held(server: Server) -> None:
-    """What is left of eight at once is less than they were."""
+    """Eight answers of ten megabytes at once leave less memory in use than their total size."""
     answer_in_policy(server, "large", new("big"))
     before = rss_bytes(server)
     with ThreadPoolExecutor(8) as pool:

@@ -1,4 +1,4 @@
-"""Everything malformed gets a 4xx that says why, and the next request is answered."""
+"""Each malformed request gets a 4xx with the reason, and the next request is answered."""
 
 import json
 

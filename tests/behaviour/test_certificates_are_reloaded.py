@@ -42,7 +42,7 @@ def publish(folder: Path, number: int, pair: CertificatePair) -> None:
 
 @pytest.fixture
 def policies(tmp_path: Path) -> Path:
-    """One constraint."""
+    """Writes a template and one constraint."""
     folder = tmp_path / "policies"
     return write_policies(folder, REQUIRED_LABELS, constraint("needs-owner", "owner"))
 

@@ -54,7 +54,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def answer_to(server: Server, sent: bytes) -> bytes:
-    """What comes back for these bytes, up to the end of the connection."""
+    """Returns the bytes that the server sends in reply, until the connection ends."""
     with server.raw() as connection:
         connection.sendall(sent)
         return read_all(connection)
@@ -259,7 +259,7 @@ def test_handshakes_that_never_begin_are_bounded_and_reported(tmp_path: Path) ->
         given_up = 'waddle_handshakes_failed_total{reason="too_many_connections"}'
         await_true(lambda: (server.metric(given_up) or 0) >= 600 - HANDSHAKES_MAX)
         held = Path(f"/proc/{server.process.pid}/fd")
-        # What was given up is closed a moment later.
+        # Abandoned connections are closed a moment later.
         await_true(lambda: len(list(held.iterdir())) < HANDSHAKES_MAX + 50)
         assert server.metric("waddle_handshakes") == HANDSHAKES_MAX
         assert server.post(review(pod())).status == 200

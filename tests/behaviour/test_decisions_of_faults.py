@@ -1,4 +1,4 @@
-"""What is on record of a request that a policy's fault left without a decision."""
+"""Decision records of requests that were not decided because a policy failed."""
 
 import json
 from pathlib import Path

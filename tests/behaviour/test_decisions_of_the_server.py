@@ -160,7 +160,7 @@ def test_records_of_a_sidecar_s_absence_arrive_after_it(
         sidecar.start().ready()
         decisions(receiver, 31)
         await_true(lambda: {record["sequence"] for record in receiver.records} == set(range(1, 34)))
-        # What the kill kept the sidecar from noting as delivered arrives twice, in order still.
+        # Records whose delivery was not saved before the kill arrive twice, still in order.
         first = dict.fromkeys(record["sequence"] for record in receiver.records)
         assert list(first) == list(range(1, 34))
         await_true(lambda: server.metric("waddle_decisions_acknowledged_total") == 33)
@@ -322,7 +322,7 @@ def waddle(*arguments: str | Path, stdin: bytes = b"") -> "subprocess.CompletedP
 def test_recorded_traffic_is_shown_counted_and_replayed(
     tmp_path: Path, sidecar: Sidecar, receiver: Receiver
 ) -> None:
-    """What a server recorded replays without a change on its policies, and with one on others."""
+    """Recorded decisions replay unchanged with the same policies, and changed with others."""
     with exporting(tmp_path, sidecar, includeObjects=True) as server:
         server.ready()
         for labels in ({}, {"owner": "me", "team": "t"}, {"team": "t"}):

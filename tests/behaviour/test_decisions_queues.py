@@ -107,7 +107,7 @@ def test_a_living_sidecar_s_queue_is_not_adopted(tmp_path: Path, receiver: Recei
 def test_a_sidecar_whose_disk_fails_at_its_start_waits_for_it(
     tmp_path: Path, receiver: Receiver
 ) -> None:
-    """And then has what it had: ending, it would be looked at again minutes later."""
+    """It keeps its records: a sidecar that ended would be restarted only minutes later."""
     receiver.set("refusing")
     full = tmp_path / "disk-fails"
     sidecar = Sidecar(
@@ -140,7 +140,7 @@ def test_a_sidecar_whose_disk_fails_at_its_start_waits_for_it(
 
 
 def test_a_report_is_whole_after_a_kill_before_the_cursor_was_saved(tmp_path: Path) -> None:
-    """What the cursor had not passed is delivered again, to a report that is there already."""
+    """Records after the cursor are delivered again, to a report that exists already."""
     runs = tmp_path / "runs"
     sink = {"name": "a", "type": "auditDirectory", "settings": {"directory": str(runs)}}
     sidecar = Sidecar(tmp_path, [sink])

@@ -89,7 +89,7 @@ class Broker:
 
 
 def consume(port: int, topic: str, count: int) -> list[dict[str, Any]]:
-    """So many messages from a topic's beginning, those that came twice counted once."""
+    """Returns so many messages from a topic's beginning, without repeated ones."""
     from confluent_kafka import Consumer
 
     consumer = Consumer(

@@ -39,7 +39,7 @@ def test_lines_that_never_end_take_little_memory_and_stop_nobody(
 def test_connections_that_say_nothing_make_room_for_one_that_does(
     tmp_path: Path,
 ) -> None:
-    """Whoever holds all there may be would keep out the server's own; who spoke last stays."""
+    """A client with all connections would keep out the server's own; the last speaker stays."""
     with (
         Sidecar(tmp_path, [file_sink(tmp_path / "out")]) as sidecar,
         contextlib.ExitStack() as open_,

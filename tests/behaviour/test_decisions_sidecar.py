@@ -432,7 +432,7 @@ def test_a_wrong_configuration_is_refused_with_its_place(
 
 
 def test_a_sidecar_of_a_pod_waits_for_a_configuration_that_can_be_used(tmp_path: Path) -> None:
-    """One that ended at once could keep the server beside it from starting, for a mistyped sink."""
+    """A sidecar that ended could keep the server beside it from starting, for a mistyped sink."""
     sidecar = Sidecar(tmp_path, [{"name": "out", "type": "stdout"}])
     good = sidecar.config.read_text()
     sidecar.config.write_text(good.replace("stdout", "pigeon"))

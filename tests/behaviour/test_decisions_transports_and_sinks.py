@@ -186,7 +186,7 @@ def test_a_client_without_a_certificate_of_the_ca_is_not_heard(
 def test_a_server_without_its_certificate_decides_and_is_heard_once_it_has_one(
     tmp_path: Path, receiver: Receiver, authority: Path
 ) -> None:
-    """As where the Secret is made after the replicas, or was deleted when they start again."""
+    """The Secret may be created after the replicas, or be deleted before they restart."""
     policies = write_policies(tmp_path / "policies", REQUIRED_LABELS, constraint("owned", "owner"))
     later = tmp_path / "certificates"
     config = tmp_path / "decisions.yaml"
@@ -283,7 +283,7 @@ def credentials(folder: Path, name: str, ca: str = "ca") -> Any:
 def test_a_receiver_s_pair_and_its_clients_authority_are_rotated_without_a_restart(
     tmp_path: Path, receiver: Receiver, authority: Path
 ) -> None:
-    """As the kubelet does with the Secret of an exporter: by a link that leads elsewhere."""
+    """The kubelet rotates an exporter's Secret like this: by a link to another folder."""
     before, after, mounted = (tmp_path / name for name in ("before", "after", "mounted"))
     for folder, pair, ca in ((before, "server", "ca"), (after, "stranger", "stranger-ca")):
         folder.mkdir()
@@ -462,7 +462,7 @@ def test_an_extra_that_is_not_installed_is_named(tmp_path: Path, broken: bool) -
 
 @pytest.mark.parametrize("half", ["serve", "sidecar"])
 def test_grpc_without_its_extra_is_said_at_the_start(tmp_path: Path, half: str) -> None:
-    """And not found out by a connection that never comes."""
+    """The error is not left to a connection that never succeeds."""
     listen = [{"url": "grpc://127.0.0.1:1"}]
     sidecar = Sidecar(tmp_path, [{"name": "s", "type": "stdout"}], listen=listen)
     exporter = tmp_path / "exporter.yaml"

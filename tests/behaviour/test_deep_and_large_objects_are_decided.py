@@ -1,4 +1,4 @@
-"""What an API server sends is decided, or refused as what it is: never a failed call."""
+"""Deep and large objects of an API server are decided or refused with a reason: no call fails."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from tests.behaviour.serving import Server, pod, review
 
 LONGEST = "/v1/admit?timeout=30s"
-"""What an API server waits at most; megabytes take a busy machine their time."""
+"""The longest timeout of an API server; a busy machine takes its time for megabytes."""
 
 PLACE = b'"@here@"'
 

@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def actions() -> list[str]:
-    """What is told of the update."""
+    """Returns the results of the command for the Deployment's update."""
     return re.findall(r"Deployment shop/web\n  (\w+)", waddle(*TYPED.split()).stdout)
 
 

@@ -48,7 +48,7 @@ OF_CAROL = {"expression": f"request.userInfo.username != 'carol' || !{LOOPS}"}
 
 
 def recorded(folder: Path, policies: Path) -> Path:
-    """What a server that enforces the policies tells of six requests, one record a line."""
+    """Writes the decision records of six requests to a server with these policies, one a line."""
     requests: list[dict[str, Any]] = [
         {"obj": pod()},
         {"obj": pod(owner="me")},
@@ -82,7 +82,7 @@ def recorded(folder: Path, policies: Path) -> Path:
 
 
 def decisions(receiver: Receiver) -> list[dict[str, Any]]:
-    """Those that arrived."""
+    """Returns the received events that are decisions."""
     return [one for one in list(receiver.records) if one["eventType"] == "decision"]
 
 

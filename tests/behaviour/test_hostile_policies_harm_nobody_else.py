@@ -43,7 +43,7 @@ def beset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def victim(name: str) -> dict[str, Any]:
-    """What a hostile policy matches."""
+    """Returns an object that the hostile policy of this name matches."""
     found = thing("ConfigMap")
     found["metadata"]["labels"] = {"hostile": name}
     return found
@@ -73,7 +73,7 @@ SLOW_CONSTRAINT = {
     "metadata": {"name": "slow"},
     "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]}},
 }
-"""What one object asks for takes for ever, any other no time."""
+"""Slow for objects that ask for it, and fast for all others."""
 
 
 class Others(Repeating):
@@ -94,7 +94,7 @@ class Others(Repeating):
 
 
 def openings(server: Server, name: str) -> list[dict[str, Any]]:
-    """What the log says of how a policy's breaker opened."""
+    """Returns the log events about an opened breaker of a constraint."""
     return [
         event
         for event in list(server.events)
@@ -163,7 +163,7 @@ def test_a_user_whose_objects_overrun_suspends_a_policy_for_nobody_else(tmp_path
 def test_what_is_slow_by_its_own_doing_gets_in_where_nobody_is_blamed_and_else_does_not(
     tmp_path: Path, guarded: bool
 ) -> None:
-    """What failurePolicy decides is let in by Ignore: without the guard this object would be."""
+    """The failurePolicy Ignore lets such a request in: without the guard it would be admitted."""
     policies = write_policies(
         tmp_path, yaml.safe_dump(SLOW_ON_DEMAND), yaml.safe_dump(SLOW_CONSTRAINT)
     )
@@ -181,7 +181,7 @@ def test_what_is_slow_by_its_own_doing_gets_in_where_nobody_is_blamed_and_else_d
 
 
 def test_a_slow_review_goes_on_beside_the_admission_thread(tmp_path: Path) -> None:
-    """Others are answered while it runs, and it ends when its own time does."""
+    """Other requests are answered while it runs, and it ends at its own deadline."""
     policies = write_policies(
         tmp_path,
         REQUIRED_LABELS,

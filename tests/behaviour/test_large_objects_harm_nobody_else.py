@@ -1,4 +1,4 @@
-"""Whoever may create large objects costs themselves time, and the others nothing."""
+"""Users with large objects cost themselves time, and other users nothing."""
 
 import threading
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def test_large_objects_suspend_no_policy_for_small_ones(server: Server) -> None:
 
 
 def test_small_objects_do_not_wait_for_large_ones(server: Server) -> None:
-    """They had to wait behind the one slow review that was under way, for a minute."""
+    """Small objects had to wait for a minute, behind the one slow review under way."""
     before = server.metric("waddle_slow_reviews_total") or 0
     large = threading.Thread(
         target=lambda: server.post(review(pod_of(5_000), userInfo={"username": "mallory"}))

@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a Secret: no word of ours in answer, log, record or metric has its values."""
+"""No fault with a Secret puts its values into our answers, logs, records or metrics."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Who never says a whole word to a console's port, before any login, is in nobody's way."""
+"""Clients that send unfinished requests before any login do not keep others from the console."""
 
 import contextlib
 import socket

@@ -115,7 +115,7 @@ def test_cookies_are_out_of_reach_of_scripts_and_other_sites(person: Person):
         person.cookies_set[0],
     )
     person.sign_in("ada")
-    # What a page of an https:// address gets is in test_login.
+    # Cookies of an https:// address are in test_login.
     assert "; HttpOnly; SameSite=Lax" in str(person.cookies_set) or person.cookies
 
 
@@ -162,7 +162,7 @@ def test_a_right_to_one_namespace_shows_that_namespace_and_no_other(
             "/violations?namespace=bank",
         ):
             shown = person.ask(path).body
-            # What the address asks for is said again, as a choice that finds nothing.
+            # The page repeats the address's filter, as a choice without results.
             for filter_text in (b"namespace=bank", b'value="bank"', b">bank (0)<"):
                 shown = shown.replace(filter_text, b"")
             assert b"bank" not in shown
@@ -203,7 +203,7 @@ def test_signing_out_ends_the_session(person: Person):
 
 
 def alert_text(answer: Any) -> str:
-    """What a page says is wrong."""
+    """Returns the text of the page's alert."""
     found = re.search(r'role="alert"><bdi>(.*?)</bdi>', answer.body.decode(), re.DOTALL)
     assert found, answer.body
     return found[1]

@@ -226,7 +226,7 @@ def test_a_broken_template_beside_good_ones_delays_readiness_only_if_asked_to(
 def test_templates_of_an_engine_that_is_switched_off_do_not_keep_a_server_from_being_ready(
     tmp_path: Path,
 ) -> None:
-    """What it would decide is warned about, as in a cluster: no file will change that."""
+    """The server warns about it, as in a cluster: no change of a file would mend it."""
     flag = "--enable-k8s-native-validation=false"
     with Server(write_policies(tmp_path, IN_CEL), flag) as server:
         server.ready()

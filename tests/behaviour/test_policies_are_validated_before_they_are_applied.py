@@ -1,4 +1,4 @@
-"""What a policy would do is told before it is applied: at admission, by request, in a pipeline."""
+"""Validation before policies are applied: at admission, by request and in a pipeline."""
 
 import datetime as dt
 import http.client
@@ -62,7 +62,7 @@ class Certified(Server):
     client: ssl.SSLContext
 
     def connect(self, context: ssl.SSLContext | None = None) -> http.client.HTTPSConnection:
-        """As the API server does."""
+        """Connects with a client certificate, as the API server does."""
         return super().connect(context or self.client)
 
 
@@ -82,7 +82,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_policies_are_not_validated_unless_that_is_enabled(tmp_path: Path) -> None:
-    """Whoever reached the port could ask what is in synced objects, letter by letter."""
+    """Any client of the port could find out synced objects, letter by letter."""
     policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("x", "owner"))
     with Server(policies) as plain:
         answer = plain.ready().post({"items": [named("team")]}, PATH)
@@ -91,7 +91,7 @@ def test_policies_are_not_validated_unless_that_is_enabled(tmp_path: Path) -> No
 
 
 def test_templates_are_admitted_while_a_large_source_is_validated(server: Server) -> None:
-    """One request of 1.35 MB held the only thread for 20 s, and every template timed out."""
+    """A request of 1.35 MB occupied the only thread for 20 s, and every template timed out."""
     rules = "\n".join(
         f'violation[{{"msg": "m"}}] {{ x{n} := {n}; x{n} > 1 }}' for n in range(30_000)
     )
@@ -112,7 +112,7 @@ def test_templates_are_admitted_while_a_large_source_is_validated(server: Server
 
 
 def test_requests_are_answered_while_much_yaml_is_read(server: Server) -> None:
-    """It was read by the thread that admits: two MiB took it seconds, again with each call."""
+    """The admission thread read it: two MiB took seconds, again with each call."""
     connection = server.connect()
     answered = 0
     try:
@@ -140,7 +140,7 @@ def test_a_policy_that_does_not_end_is_not_admitted(server: Server) -> None:
 
 
 def validated(server: Server, policies: bytes | dict[str, Any]) -> Answer:
-    """What validation says; asked again where others were before it, or the machine is busy."""
+    """Returns the answer of validation; repeats the request after 429 and 504."""
     answers = [server.post(policies, PATH)]
 
     def is_answered() -> bool:
@@ -162,7 +162,7 @@ def test_policies_are_validated_by_request_and_nothing_is_kept(server: Server) -
     first = found["effect"]["constraints"][0]
     assert (first["name"], first["violationsBefore"], first["added"]) == ("new", 0, 1)
     assert found["effect"]["complete"] is True
-    # Whoever reaches the port need not have the right to read the objects.
+    # A client of the port may lack the right to read the objects.
     assert "settings" not in answer.body.decode()
     assert server.admit(pod(owner="me"))["allowed"] is True
 

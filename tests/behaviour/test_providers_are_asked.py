@@ -51,7 +51,7 @@ def asking_pod(*keys: str, show: bool = True, **fields: Any) -> dict[str, Any]:
 def answers_in_policy(
     server: Server, *keys: str, path: str = "/v1/admit?timeout=30s"
 ) -> dict[str, Any]:
-    """What a policy is told of keys."""
+    """Returns the provider's answers about keys, as a policy sees them."""
     answer = server.post(review(asking_pod(*keys)), path).verdict
     assert not answer["allowed"], answer
     found: dict[str, Any] = json.loads(answer["status"]["message"].removeprefix("[asked] "))
@@ -158,7 +158,7 @@ def test_an_answer_that_comes_too_late_is_there_for_the_next_try(server, provide
 
 
 def test_a_large_object_is_decided_by_answers_beside_the_admission_thread(server):
-    """It is reviewed on another thread, which waits for nobody either."""
+    """The object is reviewed on another thread, which waits for no provider either."""
     large = asking_pod("o/large", "error/large", show=False, padding="x" * 200_000)
     refused = server.admit(large)
     assert refused["status"]["message"] == "[asked] error/large is refused"

@@ -32,7 +32,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture
 def policies(tmp_path: Path) -> Path:
-    """One cheap constraint and one slow one."""
+    """Writes a cheap constraint and a slow one."""
     return write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"), SLOW)
 
 

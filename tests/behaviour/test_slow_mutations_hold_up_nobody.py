@@ -1,4 +1,4 @@
-"""Whoever has objects that mutators take long for costs themselves time, and the others nothing."""
+"""Users whose objects take mutators long cost themselves time, and other users nothing."""
 
 import json
 import threading
@@ -22,7 +22,7 @@ SMALL = 20
 
 
 def chained(number: int, **annotations: str) -> dict[str, Any]:
-    """One of the chain."""
+    """Returns a mutator of the chain."""
     selector = {"matchLabels": {f"l{number}": "x"}}
     name = f"m{CHAIN - number:04}"
     kinds = [{"apiGroups": [""], "kinds": ["Pod"]}]
@@ -59,7 +59,7 @@ def ask(server: Server, obj: dict[str, Any], seconds: int = 30, user: str = "mal
 
 
 def slow_reviews(server: Server) -> float:
-    """How many went on beside the admission thread."""
+    """Returns the number of reviews beside the admission thread."""
     return server.metric("waddle_slow_reviews_total") or 0
 
 
@@ -71,7 +71,7 @@ def slow_reviews(server: Server) -> float:
 def test_others_are_answered_while_a_large_mutation_goes_on(
     server: Server, large: dict[str, Any], count: int
 ) -> None:
-    """They waited for all of it: seconds for the chain, one for five Pods of containers."""
+    """Others waited for the whole mutation: seconds for the chain, one for five Pods."""
     before = slow_reviews(server)
     threads = [threading.Thread(target=ask, args=(server, large)) for _ in range(count)]
     for thread in threads:
@@ -89,7 +89,7 @@ def test_others_are_answered_while_a_large_mutation_goes_on(
 def test_an_object_that_takes_its_mutators_all_the_time_there_is_is_refused(
     server: Server,
 ) -> None:
-    """Where failurePolicy is Ignore, it would be stored without what the mutators say."""
+    """With failurePolicy Ignore, it would be stored without the mutators' changes."""
     before = server.metric("waddle_objects_undecidable_total") or 0
     verdict = ask(server, pod(l0="x"), seconds=1).verdict
     assert verdict["allowed"] is False

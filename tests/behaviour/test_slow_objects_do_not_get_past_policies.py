@@ -64,7 +64,7 @@ def test_a_flood_of_ones_own_does_not_get_in_what_waits_behind_it(shipped: Serve
 
 
 def test_service_accounts_of_a_namespace_share_what_they_may_have(shipped: Server) -> None:
-    """Whoever may make one may make a hundred, each with a name of its own."""
+    """A user who may create one account may create a hundred, each with a name of its own."""
     answers: list[Answer] = []
 
     def ask(number: int) -> None:
@@ -126,7 +126,7 @@ def test_a_request_that_arrives_slowly_has_no_more_time_for_that(shipped: Server
     head = b"POST /v1/admit?timeout=100ms HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
     with shipped.raw() as connection:
         connection.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body[:10])
-        time.sleep(0.3)  # what is shown is that this time is gone
+        time.sleep(0.3)  # the test shows that this time is gone
         connection.sendall(body[10:])
         answer = _first_line(connection)
     assert b" 504 " in answer

@@ -17,7 +17,7 @@ from webhook.api.pod_status import StatusError
 
 
 def test_wait_ends_when_the_last_replica_enforces(stage):
-    """It is started while one replica is missing, and ends with that replica's status."""
+    """The command starts while one replica is missing, and ends with that replica's status."""
     first, second = stage.replica("a"), stage.replica("b")
     stage.say(first, stage.constraint)
     shown = f"{stage.kind}/{stage.name}"

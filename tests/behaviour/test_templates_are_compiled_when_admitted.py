@@ -133,7 +133,7 @@ def with_rego(rego: str) -> dict[str, Any]:
 def test_a_template_that_would_take_too_long_to_compile_is_refused_and_holds_up_none(
     server: Server,
 ) -> None:
-    """It is ended by the system; the next is compiled."""
+    """The system ends the compilation; the next template is compiled."""
     body = review(with_rego(MANY_RULES))
     answers = [server.post(body)]
 

@@ -40,12 +40,12 @@ INNOCENT = """
 return [...document.scripts].every(one => new URL(one.src).origin === location.origin)
   && !document.querySelector("main script, main img, main iframe, main style")
 """
-"""Nothing that a name brought along became a part of the page."""
+"""No markup of an object's name became a part of the page."""
 
 FITS = """
 return document.documentElement.scrollWidth <= document.documentElement.clientWidth
 """
-"""Nobody must scroll sideways to read."""
+"""The page can be read without sideways scrolling."""
 
 DESKTOP, TELEPHONE = (1280, 900), (390, 844)
 
@@ -396,7 +396,7 @@ def test_text_has_contrast_in_light_and_dark_at_a_desk_and_on_a_telephone(browse
 
 
 def complaints(browser, console):
-    """What the browser complains of, but for the page that is meant to be nowhere."""
+    """Returns the browser's complaints, except those about the page that is missing on purpose."""
     return [one for one in browser.complaints(console.address) if "/nowhere - " not in one]
 
 

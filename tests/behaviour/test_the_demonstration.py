@@ -102,7 +102,7 @@ def is_served(cluster: Cluster, path: str) -> bool:
 
 
 def test_where_no_go_is_that_can_build_the_control_plane_it_says_what_helps(tmp_path: Path) -> None:
-    """As from a wheel on a machine without Go: nothing is started, nothing left."""
+    """On a machine without Go, a wheel starts nothing and leaves nothing."""
     go = tmp_path / "bin" / "go"
     go.parent.mkdir()
     go.write_text("#!/bin/sh\necho go version go1.20 linux/amd64\n")

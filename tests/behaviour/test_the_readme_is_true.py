@@ -1,4 +1,4 @@
-"""What README shows of `make run` and `curl` is what a reader sees."""
+"""README's output of `make run` and `curl` is the real output."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ SHOWN = re.findall(r"^\$ curl .*?(/v1/\S+) .* -d @(\S+)\n(\{.*\})$", README, re.
 
 
 def test_the_readme_shows_a_denial_and_an_admission() -> None:
-    """Both are there to be compared."""
+    """A reader can compare the two."""
     assert ['"allowed":false' in answer for _, _, answer in SHOWN] == [True, False]
 
 

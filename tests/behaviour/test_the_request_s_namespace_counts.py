@@ -1,4 +1,4 @@
-"""What states no namespace of its own is in its request's: a command run in a Pod, a port forwarded."""
+"""Objects without a namespace belong to their request's: commands in Pods, forwarded ports."""
 
 import re
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_a_command_in_a_pod_is_matched_by_the_request_s_namespace(tmp_path: Path
         server.ready()
         assert denied_by(server, "prod")[0] == {"in-prod", "namespaced", "selected"}
         assert denied_by(server, "test")[0] == {"not-in-prod", "not-in-pr", "namespaced"}
-        # Nobody has this Namespace, so nobody knows whether it is selected.
+        # The Namespace is missing, so that its selection is unknown.
         names, message = denied_by(server, "unknown")
         assert names == {"not-in-prod", "not-in-pr", "namespaced", "selected"}
         assert "missing Namespace" in message

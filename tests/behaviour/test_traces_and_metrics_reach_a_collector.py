@@ -1,4 +1,4 @@
-"""What an OpenTelemetry collector gets of a replica: the real server, OTLP over real sockets."""
+"""Traces and metrics of a replica at an OpenTelemetry collector: real server, real sockets."""
 
 import base64
 import http.client

@@ -101,7 +101,7 @@ def test_probes_and_others_are_answered_while_values_that_double_are_reviewed(
             victim = thing("ConfigMap", data={"a": "aaaaaaaa"})
             victim["metadata"]["labels"] = {"doubling": str(group)}
             answers.append(server.admit(victim)["allowed"])
-    # What could not be decided is refused; what is smaller is decided.
+    # Undecided values are refused; smaller ones are decided.
     assert not any(answers[: len(rules()) // 2 // GROUPS])
     assert set(probes) == {200}
     assert set(others) == {True}

@@ -1,4 +1,4 @@
-"""What the API server asks by the manifests' webhook configurations, and what it lets through.
+"""Requests that the API server sends by the manifests' webhook configurations, and their verdicts.
 
 The configurations are registered as they are, but for the address: a server of the test's own
 that notes each review, or a port where nobody listens. They are confined to the test's objects.

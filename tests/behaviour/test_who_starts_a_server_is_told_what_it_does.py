@@ -1,4 +1,4 @@
-"""Who starts a server at a terminal reads words: what is served, where, and how to try it."""
+"""A server at a terminal prints words: its policies, its address and how to try it."""
 
 import os
 import pty
@@ -22,7 +22,7 @@ BROKEN = REQUIRED_LABELS.replace("not input", "nothing(input)")
 
 
 class Terminal:
-    """What a program writes to the terminal that it was started at."""
+    """The terminal of a program, with the program's output."""
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
         self._side, other = pty.openpty()

@@ -34,7 +34,7 @@ trap 'echo "line: $BASH_COMMAND"; echo "status: ${status:-}"; echo "${output:-}"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test: its title and its lines."""
+    """A test: its title and its lines."""
 
     title: str
     body: str
@@ -55,7 +55,7 @@ def prepare(folder: Path, source: Path, command: Sequence[str]) -> None:
 
 
 def run(case: Case, folder: Path) -> str:
-    """What went wrong; empty if nothing."""
+    """Returns the failure of a case; empty if there is none."""
     finished = subprocess.run(
         ["bash", "-c", _PRELUDE + case.body],
         cwd=folder,

@@ -52,7 +52,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a case went: ``passed``, ``failed`` or ``skipped``, and why."""
+    """The outcome of a case: ``passed``, ``failed`` or ``skipped``, with the reason."""
 
     case: Case
     status: str
@@ -123,7 +123,7 @@ _EARLY = (ParseError, InstantiationError)
 
 
 def _verdict(test: dict[str, Any]) -> tuple[str, str]:
-    """What our engine says of a case, as the oracle's runner judges it."""
+    """Returns our engine's verdict of a case, by the rules of the oracle's runner."""
     environment = _environment(test)
     bindings = {name: read_value(one["value"]) for name, one in test.get("bindings", {}).items()}
     unchecked = bool(test.get("disableCheck"))
@@ -183,7 +183,7 @@ def _judge_line(case: Case) -> Outcome:
 
 
 def found_of(text: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What our engine says of an expression, as the oracle would; a value is one of CEL's."""
+    """Returns our engine's answer about an expression in the oracle's form, with a value of CEL."""
     found: dict[str, Any] = {}
     try:
         expression = compile_expression(text, admission({}, params=True))
@@ -199,7 +199,7 @@ def found_of(text: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def difference(found: dict[str, Any], expected: dict[str, Any]) -> str | None:
-    """What differs between an answer of ours and the oracle's; None for nothing."""
+    """Returns the difference between our answer and the oracle's; None if they are equal."""
     for name in ("stage", "error", "type"):
         if (found.get(name) or "") != (expected.get(name) or ""):
             return f"{name}: {found.get(name)!r} instead of {expected.get(name)!r}"
@@ -216,7 +216,7 @@ def difference(found: dict[str, Any], expected: dict[str, Any]) -> str | None:
 
 
 def judge(case: Case) -> Outcome:
-    """How one case goes."""
+    """Returns the outcome of a case."""
     return _judge_spec(case) if "verdict" in case.expected else _judge_line(case)
 
 
@@ -228,7 +228,7 @@ def planted(case: Case) -> Case:
 
 
 def run(folder: Path, *, mutate: bool = False) -> list[Outcome]:
-    """How all cases of a folder go; ``mutate`` plants a wrong expectation in each."""
+    """Returns the outcomes of a folder's cases; ``mutate`` plants a wrong expectation in each."""
     return [judge(planted(case) if mutate else case) for case in load(folder)]
 
 

@@ -57,7 +57,7 @@ def _read_object(value: dict[str, Any]) -> Any:
         return to_timestamp(value["value"])
     if name == "google.protobuf.Duration":
         return to_duration(value["value"])
-    if name == "google.protobuf.ListValue":  # what an optional holds
+    if name == "google.protobuf.ListValue":  # the contents of an optional
         return Optional(value["value"])
     raise UnreadableError(name)
 
@@ -133,7 +133,7 @@ def opened(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """How the oracle shows a value that protobuf's JSON has no form for; None for all others."""
+    """Returns the oracle's text of a value without protobuf's JSON form; None for others."""
     if type(value) is Optional and value.value is NOTHING:
         return "optional_type: <nil>"
     return f"{value.type_name}: {value.shown}" if type(value) is Opaque else None

@@ -45,7 +45,7 @@ DIFFERENCES: dict[str, dict[str, Any]] = {
 
 
 class Disagreement(Exception):
-    """What a case wants and what came of it."""
+    """A case whose result differs from the expected one."""
 
 
 def _check(wants: object, got: object, subject: str) -> None:
@@ -194,7 +194,7 @@ def with_difference(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_file(path: Path) -> tuple[int, list[str]]:
-    """How many cases of a file passed, and what is wrong with the others."""
+    """Returns the number of passed cases of a file, and the failures of the others."""
     cases = json.loads(path.read_bytes())
     passed, failures = 0, list[str]()
     for run, found in ((run_path, cases["paths"]), (run_case, cases["cases"])):

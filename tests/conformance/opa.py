@@ -42,7 +42,7 @@ SENTINEL = "an expectation that nothing meets"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a case went: ``passed``, ``failed`` or ``skipped``, and why.
+    """The outcome of a case: ``passed``, ``failed`` or ``skipped``, with the reason.
 
     ``fooled`` where the answer would have met a wrong expectation, too.
     """
@@ -56,7 +56,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the engine gave: bindings, or an error of evaluation."""
+    """The engine's answer: bindings, or an error of evaluation."""
 
     results: tuple[dict[str, Any], ...] = ()
     error: EvaluationError | None = None
@@ -102,7 +102,7 @@ def _addresses(name: str) -> list[str]:
 
 
 def judge(case: Case, found: Answer) -> str:
-    """Why the answer is not what the case wants; empty if it is."""
+    """Returns the difference between the answer and the expectation; empty if there is none."""
     error = found.error
     if case.want_error is not None:
         if error is None:
@@ -184,7 +184,7 @@ def run_case(case: Case) -> Outcome:
 
 
 def _place(error: BaseException) -> str:
-    """Where our code raised it."""
+    """Returns the place in our code that raised the error."""
     trace = error.__traceback__
     place = ""
     while trace is not None:
@@ -240,7 +240,7 @@ def run(
 
 
 def summary(outcomes: list[Outcome]) -> str:
-    """One line for each version and one for all."""
+    """Returns a line for each version and one for all."""
     lines = []
     for version in sorted({outcome.case.version for outcome in outcomes}):
         part = [outcome for outcome in outcomes if outcome.case.version == version]

@@ -11,7 +11,7 @@ import yaml
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case; the names are OPA's (v1/test/cases/cases.go)."""
+    """A case; the names are OPA's (v1/test/cases/cases.go)."""
 
     note: str
     query: str
@@ -31,7 +31,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Its name in reports and in the file of exclusions."""
+        """Returns the name in reports and in the file of exclusions."""
         return f"{self.version}/{self.note}"
 
 
@@ -93,7 +93,7 @@ def _load(file: Path) -> Iterator[Case]:
 
 
 def _json(value: Any) -> Any:
-    """As JSON would carry it: keys are strings, and a whole float is an integer."""
+    """Returns a value as JSON carries it: keys are strings, and a whole float is an integer."""
     if isinstance(value, dict):
         return {_name(name): _json(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What our driver of CEL finds in requests, asserted by the real one: `gator verify` of a suite.
+"""Findings of our CEL driver in requests, asserted by the real driver: `gator verify` of a suite.
 
 Each assertion is a message of ours, whole, with how often it is told; gator evaluates the same
 AdmissionReviews by Gatekeeper's own driver.

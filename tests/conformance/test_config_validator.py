@@ -50,7 +50,7 @@ TEMPLATES = templates()
 
 
 def documents(file: Path) -> list[Any]:
-    """What a file of assets or constraints holds, one after another or in a list."""
+    """Returns the assets or constraints of a file: a list, or one document after another."""
     if file.suffix != ".json":
         return [one for one in yaml.safe_load_all(file.read_text()) if one]
     try:

@@ -76,7 +76,7 @@ def test_conftests_acceptance_test_passes(prepared, case):
 def both(
     prepared: tuple[Path, Path], *arguments: str, stdin: str = ""
 ) -> tuple[subprocess.CompletedProcess[str], Run]:
-    """What the real one gives, and ours."""
+    """Returns the results of the real conftest and of ours."""
     return real_run(prepared[1], *arguments, stdin=stdin), here(
         prepared[0], *arguments, stdin=stdin
     )
@@ -90,7 +90,7 @@ def here(folder: Path, *arguments: str, stdin: str = "") -> Run:
 
 
 def real_run(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """What the real one gives."""
+    """Returns the result of the real conftest."""
     return subprocess.run(
         ["./conftest", *arguments],
         cwd=folder,
@@ -143,7 +143,7 @@ def test_every_example_has_the_real_ones_results_in_every_format(prepared, outpu
 
 
 def comparable(text: str, output: str) -> object:
-    """What is shown, without versions and the order of rules, which is by chance."""
+    """Returns the output without versions and without the random order of rules."""
     if output == "json":
         return by_name(json.loads(text or "null"))
     if output == "sarif":

@@ -12,7 +12,7 @@ require("kyverno")
 
 
 def test_every_case_of_the_library_ends_as_kyverno_expects() -> None:
-    """Those whose objects are not among the data run nothing, and say so."""
+    """Cases whose objects are not among the data run nothing, and report so."""
     cases, wrong = 0, []
     for suite in find_kyverno_suites(Path(CONFORMANCE / "kyverno")):
         [test] = suite.run(str(suite.path), Filter()).tests

@@ -39,7 +39,7 @@ def newest(program: Programs) -> Path:
 
 @pytest.mark.slow(40)
 def test_every_case_of_the_newest_opa_passes(newest: Path) -> None:
-    """They are more than the conformance data has, and say what OPA answers today."""
+    """There are more cases than in the conformance data, with OPA's present answers."""
     outcomes = run([newest], superseded=None)
     failed = [f"{one.case.name}: {one.reason}" for one in outcomes if one.status == "failed"]
     assert failed == []
@@ -47,7 +47,7 @@ def test_every_case_of_the_newest_opa_passes(newest: Path) -> None:
 
 
 def test_a_superseded_case_has_another_expectation_today(newest: Path) -> None:
-    """And it is judged by that one; what OPA still expects must not be left out."""
+    """The case is judged by the new expectation; OPA's present expectations may not be left out."""
     today = {case.name: case.modules for case in load_cases([newest])}
     older = {case.name: case.modules for case in load_cases([CASES])}
     listed = set(exclusions(SUPERSEDED))
@@ -61,7 +61,7 @@ def test_no_case_with_a_wrong_expectation_passes(outcomes: list[Outcome]) -> Non
 
 
 def test_a_wrong_expectation_that_is_met_is_reported() -> None:
-    """What nobody expected anything of would pass whatever it is; so does a mutation of nothing."""
+    """A case without an expectation would pass always; so would a case with an empty mutation."""
     case = Case("note", "data.a.p = x", "v1", "", ("package a\np := 1",), want_result=({"x": 1},))
     assert run_case(case).status == "passed"
     assert not run_case(case).fooled
@@ -70,7 +70,7 @@ def test_a_wrong_expectation_that_is_met_is_reported() -> None:
 
 
 def test_at_most_one_case_in_a_hundred_is_excluded():
-    """And each line of the list names a case that exists."""
+    """Each line of the list names a case that exists."""
     names = {case.name for case in load_cases([CASES])}
     excluded = exclusions()
     assert set(excluded) <= names
@@ -86,7 +86,7 @@ def test_an_exclusion_without_a_reason_is_refused(tmp_path):
 
 
 def test_a_crash_is_never_a_wanted_error():
-    """Nor is an error of loading."""
+    """An error of loading is none either."""
     for modules in (("package a\np := ",), ("package a\np if { undefined_function(1) }",)):
         case = Case("note", "data.a.p = x", "v1", "", modules, want_error="", want_error_code="x")
         assert run_case(case).status == "failed"

@@ -100,7 +100,7 @@ def violations_in(output: str, names: set[str]) -> Counter[tuple[str, ...]]:
 
 
 def unexpected(stderr: str) -> list[str]:
-    """What is said beside what gator never says: which constraints nothing met, or met in vain."""
+    """Returns the lines of stderr except our reports of constraints that matched no object."""
     ours = ("constraints matched no object: ", "which only a request has")
     return [line for line in stderr.splitlines() if not any(text in line for text in ours)]
 

@@ -1,4 +1,4 @@
-"""What Waddle and the real conftest, gator and registries leave in registries, read by each other."""
+"""Waddle, conftest, gator and registries read each other's artifacts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def host(request: pytest.FixtureRequest, program: Programs) -> Iterator[str]:
 
 
 def ask(host: str, name: str) -> str | None:
-    """What a registry says of what it has not; None where it does not answer."""
+    """Returns the registry's error for a missing artifact; None if it does not answer."""
 
     async def run() -> str | None:
         async with RegistryClient(RegistryOptions(insecure=frozenset((host,)))) as client:

@@ -1,4 +1,4 @@
-"""Who has the project alone, without the data that lie beside it, is told what was left out."""
+"""Tests without the conformance data beside the project report that they were skipped."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ USERS = (
     "tests/differential/test_specialised.py",
     "tests/differential/test_syntax.py",
 )
-"""What asks about the data and nothing else."""
+"""Tests that need the conformance data and nothing else."""
 
 
 @pytest.mark.slow

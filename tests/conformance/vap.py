@@ -52,7 +52,7 @@ def _policy(file: Path) -> AdmissionPolicy:
 
 
 def answers(folder: Path) -> Iterator[Answer]:
-    """What is said of each case."""
+    """Yields the answer to each case."""
     for case in json.loads((folder / "cases.json").read_text()):
         messages = _messages(_policy(folder / "policies" / case["policy"]), case)
         name = f"{case['policy']}: {case['name']}"

@@ -1,1 +1,1 @@
-"""What the tests of the decision log share: processes, sinks and a disk that forgets."""
+"""Shared parts of the decision log's tests: processes, sinks and a disk that loses data."""

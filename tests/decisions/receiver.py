@@ -72,7 +72,7 @@ class Receiver:
     def wait_for_requests(
         self, count: int, timeout: float = PATIENCE_SECONDS
     ) -> list[dict[str, Any]]:
-        """What was asked, answered well or not, once there was so much."""
+        """Waits for ``count`` requests and returns all of them, with failed ones."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.requests) >= count, timeout)
             return list(self.requests)

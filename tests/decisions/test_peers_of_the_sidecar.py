@@ -1,4 +1,4 @@
-"""Who may speak to the sidecar by its socket: its user and group, and nobody else."""
+"""Only the sidecar's own user and group may connect to its socket."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ def test_another_user_s_process_cannot_open_the_socket() -> None:
 
 
 def connected_as_another_user(path: Path) -> int:
-    """What a process of somebody else is told: 0 where it is let in."""
+    """Returns the error of a connection by another user; 0 if it succeeds."""
     child = os.fork()
     if child == 0:
         code = 255

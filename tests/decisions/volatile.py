@@ -121,7 +121,7 @@ class VolatileDisk(OSDisk):
 
 
 def forget(directory: Path) -> None:
-    """What the kill took: files whose names were never synced."""
+    """Deletes the files whose names were not synced before the kill."""
     for left in directory.glob(f"{HIDDEN}*"):
         left.unlink()
 

@@ -20,7 +20,7 @@ from webhook.rego.syntax.parser import parse_module, parse_query
 
 EXACT = Context(prec=10_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 NOW_NS = time.time_ns()
-"""One clock for both engines; OPA verifies certificates by the wall's."""
+"""The clock of both engines; OPA verifies certificates by the wall clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ Answer = tuple[str, Any]
 
 
 def ours(question: Question) -> Answer:
-    """What our engine says."""
+    """Returns our engine's answer."""
     try:
         modules = [
             parse_module(source, f"test-{number}.rego", question.version)
@@ -67,7 +67,7 @@ def ours(question: Question) -> Answer:
 
 
 def theirs(oracle: Oracle, question: Question) -> Answer:
-    """What the real OPA says."""
+    """Returns the real OPA's answer."""
     request: dict[str, Any] = {
         "op": "eval",
         "modules": list(question.modules),
@@ -90,7 +90,7 @@ def theirs(oracle: Oracle, question: Question) -> Answer:
 
 
 def frozen_value(value: Any) -> Any:
-    """One of our values as nested tuples that say the type."""
+    """Returns one of our values as nested tuples that name the type."""
     if value is None or isinstance(value, bool | str):
         return value if value is None or isinstance(value, str) else ("bool", value)
     if isinstance(value, list):

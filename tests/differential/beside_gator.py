@@ -1,4 +1,4 @@
-"""What Waddle says of the files that gator is asked about."""
+"""Waddle's answers about the files that gator reads."""
 
 from __future__ import annotations
 

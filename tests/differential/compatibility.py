@@ -6,6 +6,6 @@ from webhook.rego.builtins.registry import LATEST
 
 
 def question(line: Difference, level: str = LATEST) -> Question:
-    """What a line asks."""
+    """Returns the question of a line."""
     modules = (line.module,)
     return Question(modules, "x = data.a.p", line.version, strict=line.strict, level=level)

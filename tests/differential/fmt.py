@@ -30,7 +30,7 @@ from webhook.rego.syntax.ast import RegoVersion
 from webhook.rego.syntax.parser import parse_module
 
 MODES: tuple[tuple[RegoVersion, Target], ...] = (("v1", "v1"), ("v0", "v0"), ("v0", "v0v1"))
-"""As what a file is read, and for what it is laid out: by default, v0-compatible, and --v0-v1."""
+"""Pairs of versions for reading and for the layout: default, v0-compatible, and --v0-v1."""
 
 TOKEN = re.compile(
     r'\s+|#[^\n]*|[A-Za-z_]\w*|\d+|"(?:[^"\\\n]|\\.)*"|`[^`]*`|[:=!<>]=|.', re.DOTALL
@@ -38,7 +38,7 @@ TOKEN = re.compile(
 FILE = "test-0.rego"
 
 Texts = tuple[str, str]
-"""What a file becomes, and why it does not: one of them is empty."""
+"""The formatted text of a file and the error; one of them is empty."""
 
 
 def ours(source: str, version: RegoVersion, target: Target) -> Texts:
@@ -114,7 +114,7 @@ def mutant(source: str, chance: random.Random) -> str:
 
 @dataclass(slots=True)
 class Count:
-    """How many layouts were alike, how many refusals, and what differed."""
+    """Counts of equal layouts and refusals, with the differences."""
 
     counts: Counter[str] = field(default_factory=Counter)
     differing: list[str] = field(default_factory=list)

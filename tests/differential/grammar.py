@@ -97,7 +97,7 @@ class Maker:
         return "; ".join(self.literal(depth, names) for _ in range(1 + self.chance.randrange(3)))
 
     def literal(self, depth: int, names: list[str]) -> str:
-        """One literal."""
+        """Returns a literal."""
         chance = self.chance
         kind = chance.randrange(13)
         known = list(names)

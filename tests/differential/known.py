@@ -29,7 +29,7 @@ _OBJECT: Final = re.compile(r"^(\w+)(?:\.\w+)*\[", re.MULTILINE)
 
 
 def reason(oracle: Oracle, question: Question, mine: Answer, real: Answer) -> str:
-    """Why the answers may differ; empty where that is not known."""
+    """Returns the reason why the answers may differ; empty if it is unknown."""
     if found := _of_messages(mine, real):
         return found
     if _calls(question, "net.lookup_ip_addr") and not mine[1]:

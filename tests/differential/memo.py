@@ -174,7 +174,7 @@ def rego(random: Random, version: str = "v0") -> str:
 _ABOUT_SYNCED: Final = tuple(
     one for one in projected_replica.REGO if "every" not in one and "some name" not in one
 )
-"""Those of them that Rego of version 0 has without imports."""
+"""The rules that Rego version 0 accepts without imports."""
 
 
 def _about_synced(random: Random, head: str, *, is_v1: bool) -> str:
@@ -280,7 +280,7 @@ class World:
             self._change_object()
 
     def _take(self, gvk: Any, document: Json) -> None:
-        """Both replicas hear of a policy object."""
+        """Gives a policy object to both replicas."""
         self.generation += 1
         metadata = document["metadata"]
         made = {"uid": metadata["name"], "generation": self.generation}
@@ -528,7 +528,7 @@ class Difference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What came of reviews."""
+    """The counts of compared reviews."""
 
     reviews: int = 0
     violating: int = 0
@@ -598,7 +598,7 @@ def _plain(details: Any) -> Any:
 
 
 class Derived:
-    """What templates read, derived once for all worlds of a pool; the clock of reviews."""
+    """Dependencies and inventory of templates, computed once for a pool's worlds, and a clock."""
 
     def __init__(self) -> None:
         self.tick = 0

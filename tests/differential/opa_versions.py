@@ -1,4 +1,4 @@
-"""Where OPA 1.17.1, which is inside Gatekeeper v3.23, and OPA 1.22 differ.
+"""Differences between OPA 1.17.1, which is inside Gatekeeper v3.23, and OPA 1.22.
 
 ConstraintTemplates are compiled at the level 1.17.1, which changes what the lines with
 ``applied`` say and nothing else. Each line carries a module and a query that show it.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference: what it is about, what shows it, and what each program answers.
+    """A difference: its subject, a module that shows it, and each program's answer.
 
     An answer is a JSON value of ``x``, ``undefined``, or the beginning of an
     error's message.

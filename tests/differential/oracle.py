@@ -11,7 +11,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 class OracleProcess:
-    """One process of a program that answers lines with lines, ended with the context."""
+    """A process of a program that answers lines with lines, ended with the context."""
 
     def __init__(self, program: Path) -> None:
         self._process = subprocess.Popen(
@@ -39,7 +39,7 @@ class OracleProcess:
 
 
 class Oracle(OracleProcess):
-    """One process of the program; ask from one thread at a time."""
+    """A process of the program; ask from one thread at a time."""
 
     def ask(self, **question: Any) -> dict[str, Any]:
         """The answer; numbers are kept as their text by :func:`exact`."""
@@ -58,7 +58,7 @@ class Oracle(OracleProcess):
             line = process.stdout.readline()
         finally:
             watchdog.cancel()
-            watchdog.join()  # who asked may fork next, and a thread's locks would go with it
+            watchdog.join()  # the caller may fork next, and would copy a thread's locks
         assert line, f"the oracle ended ({process.poll()}) on {question}"
         return line
 

@@ -67,7 +67,7 @@ FORBIDDEN_WITHIN = (
 
 
 def schema(chance: Random, depth: int = 0) -> Json:
-    """One of them; recurses by schema."""
+    """Returns a random schema; recurses by schema."""
     usual = ["object", "object", "array", "string", "integer", "boolean"]
     odd = [*usual, "number", "", "null", "int"]
     kind = chance.choice(odd if chance.random() < 0.15 else usual)
@@ -131,7 +131,7 @@ class _Chance:
 
 
 def within(chance: Random, outer: Json) -> Json:
-    """What stands in a logical operator."""
+    """Returns a schema inside of a logical operator."""
     found: Json = {}
     maybe = _Chance(chance, found)
     maybe.set(0.5, "pattern", "^x")

@@ -53,7 +53,7 @@ def varied(question: Question, chance: random.Random) -> Question:
 
 
 def specialised(question: Question) -> Answer | None:
-    """What code written for the question's parameters says; None where none is written."""
+    """Returns the answer of code written for the question's parameters; None if none is written."""
     modules = [
         parse_module(source, f"test-{number}.rego", question.version)
         for number, source in enumerate(question.modules)
@@ -87,7 +87,7 @@ def compiled(question: Question) -> Query | Answer:
 
 
 def general(code: Query | Answer, question: Question, *, known: bool = False) -> Answer:
-    """What the general code says, in the same form.
+    """Returns the answer of the general code in the same form.
 
     With ``known``, after what the parameters alone decide has been computed.
     """

@@ -42,5 +42,5 @@ def test_the_level_changes_what_the_table_says_it_changes(line):
 
 
 def test_what_is_not_applied_has_a_reason():
-    """And what is applied needs none."""
+    """Applied differences need no reason."""
     assert all(bool(line.reason) != line.applied for line in DIFFERENCES)

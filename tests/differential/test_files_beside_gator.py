@@ -61,7 +61,7 @@ def constraints() -> list[dict[str, Any]]:
 
 
 def refused_or_messages(gator: Path, file: Path, documents: list[dict[str, Any]]) -> Any:
-    """What gator says: that it refuses, or the messages about the Pod."""
+    """Returns "refused" or gator's messages about the Pod."""
     file.write_text("\n---\n".join(map(json.dumps, documents)))
     done = subprocess.run(
         [str(gator), "test", "-o", "json", "-f", str(file)],
@@ -207,14 +207,14 @@ MUTATORS = {
 
 
 def mutators(kind: str) -> list[dict[str, Any]]:
-    """One kind with every field of a match, which is the same for all; the others with none."""
+    """Returns the mutators: one kind with every field of a match, the others with none."""
     whole = MUTATORS[kind] | {"metadata": {"name": "m"}}
     spec = {**whole["spec"], "match": MADE_MATCH if kind == "Assign" else {"source": "All"}}
     return [whole | {"spec": spec}, *wrong(whole | {"spec": spec})]
 
 
 def expanded_here(document: dict[str, Any]) -> Any:
-    """What we say: that we refuse, or the Pod that is made and changed."""
+    """Returns "refused" or the expanded and mutated Pod."""
     extensions = Extensions()
     manifests = [Manifest(one, "a.yaml") for one in (document, expands())]
     if extensions.load(manifests):
@@ -281,7 +281,7 @@ def crd_schema_of(document: dict[str, Any]) -> Any:
 @pytest.mark.slow(20)
 @pytest.mark.parametrize("kind", ["configs", "syncsets"])
 def test_of_what_is_synchronised(program: Programs, tmp_path: Path, kind: str) -> None:
-    """Where `gator sync test` cannot read one, it is told of; the rest as a cluster's CRD has it."""
+    """Objects that `gator sync test` cannot read are reported; the others fit a cluster's CRD."""
     gator = program("gator")
     listed = [WHOLE[kind], *wrong(WHOLE[kind])]
 

@@ -32,7 +32,7 @@ QUIRKS = (
     "# METADATA\n# title: x\n# METADATA\n# title: y\np := 1\n",
     "p if { f(x, # g\n\ty) }\n# h",
 )
-"""Where OPA's layout follows nothing but its own code."""
+"""Sources whose layout in OPA follows only from OPA's own code."""
 
 
 @pytest.mark.slow(40)

@@ -1,4 +1,4 @@
-"""What stands in files named ``.json``: read as gator reads it, or named, and never passed over."""
+"""Files named ``.json`` are read as gator reads them, or reported, and never skipped."""
 
 import json
 import subprocess

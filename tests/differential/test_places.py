@@ -1,4 +1,4 @@
-"""Where a policy is at fault: the line and column that OPA tells."""
+"""Places of a policy's faults: OPA's line and column."""
 
 import pytest
 

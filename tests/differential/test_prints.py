@@ -1,4 +1,4 @@
-"""What is printed tells which bodies were evaluated: as many as the real OPA evaluates, and no more."""
+"""Prints show the evaluated bodies: as many as in the real OPA."""
 
 import subprocess
 from pathlib import Path

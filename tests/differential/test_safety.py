@@ -1,4 +1,4 @@
-"""Which bodies are safe where comprehensions use variables from around them, asked of OPA too.
+"""Safety of bodies whose comprehensions use variables from around them, compared with OPA.
 
 OPA forgets what else such a literal needs; where an order can be found that binds all, ours
 is that one (docs/compatibility/rego.md).
@@ -14,7 +14,7 @@ DATA = {"d": {"x": [[1], {"a": 2}]}}
 
 
 def question(body: str) -> Question:
-    """One rule with the body after a variable, a function besides."""
+    """Returns a rule with the body after a variable, and a function."""
     module = f"package t\nf(x) := 1\np if {{ v := 1; {body} }}\n"
     return Question((module,), "data.t.p = x", "v1", INPUT, has_input=True, data=DATA, level="1.22")
 

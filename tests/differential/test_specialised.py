@@ -25,7 +25,7 @@ REVIEWS = 6
 
 @pytest.mark.slow(15)
 def test_every_case_of_opa_gives_the_same_with_its_input_or_its_documents_known():
-    """What is computed while code is written, or before the first evaluation, is what one finds."""
+    """Values computed while code is written or before an evaluation equal those of a review."""
     compared = written = 0
     for name, question in specialised.movable():
         code = specialised.compiled(question)

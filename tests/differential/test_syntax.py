@@ -115,7 +115,7 @@ def mutants(chance: random.Random) -> Iterator[tuple[str, str]]:
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 600)
 def test_opa_refuses_the_mutants_that_we_refuse(opa: Oracle):
-    """And reads the others as we do. FUZZ_SEED chooses other mutants."""
+    """Other mutants are parsed as OPA parses them. FUZZ_SEED chooses other mutants."""
     deadline = time.monotonic() + SECONDS
     for source, version in islice(mutants(random.Random(SEED)), MUTANTS):
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What of templates gator takes, and refuses, Waddle does: by results' shapes and by schemas."""
+"""Templates that gator takes or refuses, Waddle takes or refuses: result shapes and schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a literal with modifiers is refused for at load, as in OPA."""
+"""Refusals of literals with modifiers at load equal OPA's."""
 
 import pytest
 

@@ -163,7 +163,7 @@ READING = {
 
 
 WITH_PLACES = ["policies/field_lines.py", "rego/syntax/annotations.py"]
-"""They name the line of what a text holds, for which they need nodes."""
+"""Modules that name the line of a part of a text, for which they need nodes."""
 
 
 def test_one_module_reads_yaml():

@@ -1,4 +1,4 @@
-"""Nobody exempts a namespace from the policies by a way round who is asked about that."""
+"""The exemption label cannot be set by a way around the check of its users."""
 
 import base64
 import copy
@@ -43,7 +43,7 @@ def reviewing(installed: Api, base: Objects, tmp_path):
 
 
 def refusal(api: Api, path: str, labels: dict[str, str]) -> str:
-    """Why the labels cannot be written this way; empty where they can."""
+    """Returns the API server's refusal of the labels by this path; empty if there is none."""
     namespace = api.request("GET", PATH)
     namespace["metadata"]["labels"] = {**namespace["metadata"]["labels"], **labels}
     try:

@@ -20,7 +20,7 @@ SUBJECT = {"uid": "uid-of-the-object", "generation": 7}
 
 
 def every_field() -> list[Object]:
-    """One status object of each kind, with every field that a replica may write."""
+    """Returns a status object of each kind, with every field that a replica may write."""
     error = StatusError("ingest_error", "message", "location")
     additions = {
         "activeGeneration": 6,
@@ -151,7 +151,7 @@ def constraint_crd(installed) -> Iterator[None]:
 
 
 def shown_columns(api: Api, manifest: Object) -> dict[str, Any]:
-    """What kubectl get shows of an object, by column."""
+    """Returns the columns of kubectl get for an object."""
     table = api.request("GET", path_of(manifest), accept=TABLE)
     names = [column["name"] for column in table["columnDefinitions"]]
     return dict(zip(names, table["rows"][0]["cells"], strict=True))

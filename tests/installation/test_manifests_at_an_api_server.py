@@ -39,7 +39,7 @@ WHOLE = (
     "overlays/fail-closed",
     "overlays/beside-gatekeeper",
 )
-"""What is applied as it is."""
+"""Overlays that are applied without a change."""
 
 ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor", "dashboards"),
@@ -59,7 +59,7 @@ ADDED = (
     ("decisions/exporter", "decisions/exporter-gatekeeper-format"),
     ("decisions/vector",),
 )
-"""What is added to the base."""
+"""Components that are added to the base."""
 
 
 def test_no_folder_of_the_manifests_is_left_out_here():
@@ -142,7 +142,7 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
 
 
 def test_replicas_that_were_scaled_by_hand_stay_when_autoscaling_begins(installed, base, tmp_path):
-    """As the component says; who applied the count and takes it out again would leave one."""
+    """The component says so; applying the count and removing it again would leave one replica."""
     apply(installed, base["Deployment", NAMESPACE, "waddle-webhook"], dry_run=False)
     autoscaled = with_components(tmp_path, "components/autoscaling")
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/waddle-webhook"

@@ -1,4 +1,4 @@
-"""What the API server lets an UPDATE change in a Pod is what mutators of Pods are told by."""
+"""Mutators of Pods are warned of if the API server refuses an UPDATE of their fields."""
 
 import pytest
 

@@ -10,7 +10,7 @@ from loadtest.bench.report import verdict_lines
 
 
 def figures(cpu: float, rate: float) -> dict[str, float]:
-    """One server's medians."""
+    """Returns a server's medians."""
     return {CPU: cpu, "requests_per_second": rate, "p99_ms": cpu * 3}
 
 
@@ -67,7 +67,7 @@ def test_every_goal_is_judged() -> None:
 def test_a_goal_that_does_not_hold_is_reported_alone(
     path: tuple[Any, ...], value: float, goal: str
 ) -> None:
-    """One figure on the wrong side of its bound is one verdict, and no other changes."""
+    """A figure on the wrong side of its bound changes one verdict, and no other."""
     changed = result()
     place = changed
     for name in path[:-1]:

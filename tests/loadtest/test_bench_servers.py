@@ -1,4 +1,4 @@
-"""What the benchmark starts and compares: the bare application, our server, flame graphs."""
+"""The benchmark's servers and comparisons: the bare application, our server, flame graphs."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tests.programs import Programs
 def test_the_bare_application_answers_the_same_review_as_ours(
     program: Programs, tmp_path: Path
 ) -> None:
-    """It decodes the body and allows; where ours denies, the two are told apart."""
+    """The bare application decodes the body and allows; a denial of ours shows the difference."""
     program("loadgen")
     certificates = make_certificates(tmp_path / "certificates")
     cores, log = Cores.of_this_machine(), tmp_path / "log"

@@ -37,7 +37,7 @@ def window(**changed: Any) -> dict[str, Any]:
 
 
 def result(**churn: Any) -> dict[str, Any]:
-    """One round of both programs; what is given differs in Waddle's window with changes."""
+    """Returns a round of both programs; ``churn`` changes Waddle's window with changes."""
     changes = {"changes": {"update": 18, "template": 2}, "change_seconds": [0.01] * 20}
     return {
         "command": "make bench-changes",
@@ -80,7 +80,7 @@ def test_each_change_of_a_template_is_another_source_and_no_constraint_is_made_t
 
 
 def denials(client: Client, document: dict[str, Any]) -> list[str]:
-    """What it says of an object."""
+    """Returns the denials of an object."""
     found = client.snapshot.review(AugmentedObject(document, operation="CREATE"))
     return [result.msg for result in found.results]
 

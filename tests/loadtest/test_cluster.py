@@ -1,4 +1,4 @@
-"""What the benchmark of large clusters fills them with, and what it does not let pass."""
+"""Contents and checks of the benchmark of large clusters."""
 
 import copy
 from typing import Any

@@ -10,7 +10,7 @@ from loadtest.drill.floods import RATIO_MAX, waits
 
 
 def bystander(milliseconds: float) -> Bystander:
-    """One that waited so long each time."""
+    """Returns a bystander whose requests took so long."""
     found = Bystander(running=None, good=b"", bad=b"")  # type: ignore[arg-type]  # never asked
     found.seconds = [milliseconds / 1000] * 100
     return found

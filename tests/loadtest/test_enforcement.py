@@ -1,4 +1,4 @@
-"""How the benchmark of enforcement counts."""
+"""Counts of the enforcement benchmark."""
 
 import json
 

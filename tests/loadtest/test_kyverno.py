@@ -19,7 +19,7 @@ NAMESPACE = {"metadata": {"name": "payments"}}
 
 
 def verdicts(name: str, review: Any) -> dict[str, str]:
-    """What Waddle's form of each policy says of a review."""
+    """Returns the result of Waddle's form of each policy for a review."""
     question = PolicyQuestion(review["request"], NAMESPACE, World(nothing_known))
     return {
         name_of(policy): ValidatingPolicy(own).say(question).result

@@ -1,4 +1,4 @@
-"""What the load test takes for a right answer: a wrong one of any kind is a failure."""
+"""The load test accepts right answers only: any wrong answer is a failure."""
 
 import json
 from typing import Any

@@ -33,7 +33,7 @@ def webhook(tmp_path: Path) -> Iterator[StallingWebhook]:
 
 @pytest.fixture
 def url(webhook: StallingWebhook) -> str:
-    """Its address."""
+    """Returns the webhook's address."""
     return webhook.address
 
 

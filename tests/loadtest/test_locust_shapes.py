@@ -115,7 +115,7 @@ def test_percentiles_are_times_that_were_seen() -> None:
     ("failures", "slow", "broken"), [(0, 0, 0), (1, 0, 0), (2, 0, 1), (0, 2, 1), (5, 5, 2)]
 )
 def test_thresholds_hold_up_to_their_bounds(failures: int, slow: int, broken: int) -> None:
-    """One failure in a hundred and a p99 of 100 ms are accepted, more of either is not."""
+    """A failure in a hundred and a p99 of 100 ms are accepted, and no more of either."""
     totals = Totals(100, failures, {100: 100 - slow, 101: slow})
     limits = Thresholds(failure_ratio_max=0.01, p99_milliseconds_max=100)
     assert len(limits.broken(totals)) == broken

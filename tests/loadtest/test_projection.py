@@ -1,4 +1,4 @@
-"""What a synced object takes in memory has a bound in bytes."""
+"""The memory of a synced object has a bound in bytes."""
 
 import json
 import subprocess

@@ -34,7 +34,7 @@ def test_a_wrong_verdict_or_a_failed_request_breaks_a_soak() -> None:
 
 
 def test_memory_is_compared_after_five_minutes() -> None:
-    """What is filled before is no growth; a run of less than seven minutes says nothing."""
+    """Earlier growth does not count; a run of less than seven minutes has no result."""
     assert FLAT.growth() == 0
     assert SHORT.growth() is None
     growing = Memory([(at, mib + at / 100) for at, mib in FLAT.samples])

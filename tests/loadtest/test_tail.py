@@ -1,4 +1,4 @@
-"""What makes the slowest answers."""
+"""Causes of the slowest answers."""
 
 import gc
 import xml.etree.ElementTree as ET

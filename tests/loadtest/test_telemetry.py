@@ -1,4 +1,4 @@
-"""What the benchmark of tracing makes of its figures."""
+"""Figures of the tracing benchmark."""
 
 import pytest
 

@@ -6,7 +6,7 @@ from tests.made_up_kind.excuse import EXCUSES  # isort: skip
 
 table.POLICY_KINDS = (*table.POLICY_KINDS, EXCUSES)
 
-# Whoever is driven by the table comes after it.
+# Modules that read the table are imported after it.
 import asyncio  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402

@@ -1,1 +1,1 @@
-"""What the pages tell a reader to type, and what comes of it."""
+"""Commands of the pages, and their results."""

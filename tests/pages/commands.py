@@ -38,7 +38,7 @@ def commands() -> dict[str, list[str]]:
 
 
 def in_blocks(page: Path) -> list[str]:
-    """Those of a page's blocks: after ``$``, or in a block where no line begins so, each line."""
+    """Returns the commands in a page's blocks: after ``$``, or all lines without any ``$``."""
     found = []
     for language, block in BLOCK.findall(page.read_text()):
         if language not in SHELL:
@@ -53,7 +53,7 @@ def in_blocks(page: Path) -> list[str]:
 
 
 def in_sentences(page: Path) -> list[str]:
-    """Those of a page's sentences and tables, but for forms and for mere names."""
+    """Returns the commands in a page's sentences and tables, without placeholders and names."""
     text = BLOCK.sub("", page.read_text())
     return [
         command

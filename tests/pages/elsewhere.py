@@ -386,4 +386,4 @@ LEFT = {
     "helm install waddle manifests/helm/waddle --namespace waddle-system --create-namespace"
     " --set image.repository=REGISTRY/waddle": "as another of the pages, with the reader's registry",
 }
-"""Why no test runs it."""
+"""Reasons why no test runs a command."""

@@ -106,7 +106,7 @@ def nothing(folder: Path) -> None:
 
 
 def checkout(folder: Path) -> None:
-    """What the pages name of the repository itself."""
+    """Writes the files of the repository that the pages name."""
     for name in ("policies", "manifests", "docs", "loadtest"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "plan.json").write_text(json.dumps(PLAN))

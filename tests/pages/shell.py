@@ -48,7 +48,7 @@ FILES = {
 
 
 class Shell:
-    """Where a reader types; ``programs`` are found by their names."""
+    """A shell in a folder; ``programs`` are found by their names."""
 
     def __init__(self, folder: Path, kubeconfig: Path, *programs: Path) -> None:
         self.folder = folder / "folder"
@@ -87,7 +87,7 @@ class Shell:
             pytest.fail(failure)
 
     def _fails(self, step: Step) -> str:
-        """What is not as the step has it; "" for nothing."""
+        """Returns the deviation from the step's expected result; "" if there is none."""
         done = subprocess.run(
             ["bash", "-c", step.command],
             cwd=self.folder,

@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type at a cluster is typed at a real API server, in one life of it."""
+"""The pages' commands for a cluster run at a real API server, one after another."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -51,7 +51,7 @@ class Terminal(Shell):
         self.run(Step("kubectl apply -f mutators/"))
 
     def before_no_replica(self) -> None:
-        """What runs ends, and its Pod goes, as when a Deployment is deleted."""
+        """Stops the running replica and deletes its Pod, as when a Deployment is deleted."""
         self._stack.close()
         self.run(Step("waddle uninstall --webhooks --yes"))
         self._plane.api.request("DELETE", f"{PODS}/waddle-webhook-0?gracePeriodSeconds=0")

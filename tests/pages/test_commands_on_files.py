@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type on a laptop is typed there, and says what they say."""
+"""The pages' commands for a laptop run there, with the output that the pages show."""
 
 from __future__ import annotations
 

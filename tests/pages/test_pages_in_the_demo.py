@@ -15,7 +15,7 @@ INSTALLED_ALONE = re.compile(
     r"-n waddle-system (get|patch)|endpointslices|nodes|replicaset|mutators|assignimage|loadtest"
     r"|policies/|migrate|delete|-l waddle.dev"
 )
-"""What asks for an installation's own Pods, Secrets and files: typed in one of those."""
+"""Matches commands that need the Pods, Secrets and files of an installation."""
 
 TYPED = [step for step in USED if not INSTALLED_ALONE.search(step.command)]
 

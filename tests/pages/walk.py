@@ -13,7 +13,7 @@ class Step:
     until: bool = False
     """Whether what it tells comes a moment later: it is typed again until it says so."""
     before: str = ""
-    """What the test does first, by its name there."""
+    """The name of the test's preparation before this step."""
 
 
 SET_LOGIN = (

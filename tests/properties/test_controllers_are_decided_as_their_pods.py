@@ -1,4 +1,4 @@
-"""What Kyverno's policies imply for pod controllers: a controller is decided as the Pod that it makes."""
+"""Kyverno's policies for pod controllers: a controller is decided as the Pod that it makes."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ tests:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_the_real_gator_says_the_same(program, tmp_path, match, things, namespaces):
-    """One suite with a case for each object; gator tells the messages that it found."""
+    """A suite has a case for each object, and gator's messages are compared."""
     folder = tmp_path
     given_namespaces = {ns["metadata"]["name"]: ns for ns in namespaces if ns}
     (folder / "template.json").write_text(json.dumps(template()))

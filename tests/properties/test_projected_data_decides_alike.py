@@ -109,7 +109,7 @@ def differing(seed: str) -> tuple[int, int, int]:
         waits += ours != theirs
         same = {kind for kind in ours if ours[kind] == theirs.get(kind)}
         if projected.policies.data_digest != whole.policies.data_digest:
-            continue  # What changes while all is listed anew is seen late.
+            continue  # Changes during a relist are seen late.
         review = some_object(random, random.choice(NAMESPACES), "reviewed", 0)
         review["data"] = {"a": random.choice(["a", "b", ""]), "b": some_value(random)}
         one, other = found(projected, review, same), found(whole, review, same)
@@ -121,7 +121,7 @@ def differing(seed: str) -> tuple[int, int, int]:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """What is read no more is dropped at the second look."""
+    """Lets projections drop unread fields at the second look."""
     monkeypatch.setattr(projection, "NARROW_SECONDS", -1.0)
     monkeypatch.setattr(projection, "LOOK_SECONDS", -1.0)
 

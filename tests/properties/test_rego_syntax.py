@@ -1,4 +1,4 @@
-"""What is printed parses back to the same tree, and no text brings the parser down."""
+"""Printed syntax trees parse back to the same tree, and no text crashes the parser."""
 
 import string
 
@@ -22,7 +22,7 @@ slow_to_draw = settings(
 @slow_to_draw
 @given(terms)
 def test_a_printed_term_parses_to_itself(term):
-    """Whatever the term is made of."""
+    """Terms may have any parts."""
     (literal,) = parse_query(unparse(term))
     assert isinstance(literal, Expr)
     assert canonical(literal.term) == canonical(term)
@@ -66,7 +66,7 @@ def test_a_jumble_of_words_is_read_or_refused(words, version, spaced):
 @settings(deadline=None)
 @given(st.text(st.characters() | st.sampled_from(string.punctuation), max_size=80))
 def test_any_text_is_read_or_refused(source):
-    """As a module and as a query, in both versions."""
+    """The text is read as a module and as a query, in both versions."""
     for version in ("v0", "v1"):
         for read in (parse_module, parse_query):
             try:

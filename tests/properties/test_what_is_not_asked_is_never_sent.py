@@ -121,7 +121,7 @@ OPERATIONS = st.sets(st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT"]),
 
 
 def selected(selector: dict[str, Any], labels: dict[str, str]) -> bool:
-    """What labels a selector wants."""
+    """Returns whether a selector matches labels."""
     for one in selector["matchExpressions"]:
         has, value = one["key"] in labels, labels.get(one["key"])
         if not {
@@ -135,7 +135,7 @@ def selected(selector: dict[str, Any], labels: dict[str, str]) -> bool:
 
 
 def is_sent(webhook: dict[str, Any], one: Sent) -> bool:
-    """What an API server does (plugin/webhook/predicates)."""
+    """Returns whether an API server would send the request (plugin/webhook/predicates)."""
     name, _, subresource = one.resource.partition("/")
     scope = "Namespaced" if one.namespace else "Cluster"
 
@@ -159,7 +159,7 @@ def is_sent(webhook: dict[str, Any], one: Sent) -> bool:
 def is_matched(
     match: dict[str, Any], operations: set[str], one: Sent, kind: tuple[str, str]
 ) -> bool:
-    """What a constraint is about."""
+    """Returns whether a constraint matches."""
     scope = "Namespaced" if one.namespace else "Cluster"
     listed = match.get("kinds")
     return (

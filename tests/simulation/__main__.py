@@ -27,7 +27,7 @@ from tests.simulation.worlds import ALL, WORLDS, load, make  # noqa: E402
 
 
 def play(world: str, seed: int, follow: Callable[[str], object] | None = None) -> Loop:
-    """One world, from its beginning to its end."""
+    """Plays a world, from its beginning to its end."""
     loop = Loop(seed, follow=follow)
     run(loop, make(world, loop).main())
     return loop
@@ -103,7 +103,7 @@ def tidy(played: int) -> None:
 
 
 def _of_no_world(unraisable: object) -> None:
-    """What a killed process had under way cannot end in order, and says so when it is collected."""
+    """Ignores unraisable errors of a killed process: its tasks cannot end in order."""
 
 
 def find_each(worlds: Collection[str]) -> int:
@@ -134,7 +134,7 @@ def find(name: str) -> bool:
 
 
 def tell(world: str, seed: int, loop: Loop, *, followed: bool) -> None:
-    """What does not hold, and how to see it."""
+    """Prints the failures, and the command that shows them."""
     if not followed:
         print(*list(loop.story)[-40:], sep="\n")
     for error in loop.errors[:3]:

@@ -15,7 +15,7 @@ ADDRESS = ("10.0.0.1", 80)
 URL = "http://10.0.0.1:80"
 BOOKMARK_SECONDS = 60.0
 DROPPED_SECONDS = 60.0
-"""How long a watch may go on, and tell nothing, after its kind's definition went."""
+"""The longest time of a silent watch after its kind's definition was deleted."""
 
 
 def _parsed(target: str) -> tuple[list[str], dict[str, str]]:
@@ -32,7 +32,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _content_length(head: bytes) -> int:
-    """How long a request's body is, by its headers."""
+    """Returns the length of a request's body, by its headers."""
     _, found, rest = head.partition(b"\r\nContent-Length: ")
     return int(rest.partition(b"\r\n")[0]) if found else 0
 
@@ -47,7 +47,7 @@ def _merged(item: Any, patch: Any) -> Any:
 
 
 class ApiServer:
-    """One start of the API server over its storage."""
+    """A start of the API server over its storage."""
 
     def __init__(self, loop: Loop, network: Network, storage: Storage) -> None:
         self.loop = loop
@@ -55,15 +55,16 @@ class ApiServer:
         self.storage = storage
         self.process = loop.process("api server")
         self.busy = 0.0
-        """How likely a request is answered 429 or 503."""
+        """The probability of an answer 429 or 503."""
         self.torn = 0.0
-        """How likely a connection breaks instead of an answer, after the work was done."""
+        """The probability that a connection breaks instead of an answer, after the work was
+        done."""
         self.slow = 0.0
-        """How long an answer may take, in seconds."""
+        """The longest time of an answer, in seconds."""
         self.late: dict[str, float] = {}
         """By how much longer objects of a plural are waited for, in seconds."""
         self.forgetful = 0.0
-        """How likely the history is compacted before a list's next page is answered."""
+        """The probability that the history is compacted before a list's next page is answered."""
         self.watch_lists = True
         self.requests = 0
         self.watches: dict[_Connection, None] = {}
@@ -75,7 +76,7 @@ class ApiServer:
         self.storage.droppers.append(self._dropped)
 
     def stop(self) -> None:
-        """What a kill leaves to do."""
+        """Removes the listeners of a killed server."""
         self.storage.listeners.remove(self._happened)
         self.storage.droppers.remove(self._dropped)
 

@@ -23,7 +23,7 @@ CRD_KIND: Final = "CustomResourceDefinition"
 
 
 def _place(item: Json) -> tuple[str, str]:
-    """Where an object stands in lists."""
+    """Returns an object's place in lists."""
     return item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
 
@@ -33,13 +33,13 @@ def is_deleted(item: Json) -> bool:
 
 
 def _apart(item: Json) -> Json:
-    """Another object, whose fields and metadata may be set; what lies deeper is never changed."""
+    """Returns a copy with its own fields and metadata; deeper parts are never changed."""
     return {**item, "metadata": {**item["metadata"]}}
 
 
 @dataclass(frozen=True)
 class Served:
-    """One kind as it is served."""
+    """A served kind."""
 
     group: str
     version: str
@@ -49,7 +49,7 @@ class Served:
 
     @property
     def group_version(self) -> str:
-        """As apiVersion has it."""
+        """Returns the apiVersion."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
@@ -91,7 +91,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Selector:
-    """Which objects of a kind a list or watch is about."""
+    """The selection of a list or watch."""
 
     namespace: str = ""
     name: str = ""
@@ -132,7 +132,7 @@ class Happened:
     after: Json | None
 
     def event(self, selector: Selector) -> tuple[str, Json] | None:
-        """What a watch with this selection hears."""
+        """Returns the event of a watch with this selector; None for none."""
         was = self.before is not None and selector.takes(self.before)
         now = self.after is not None and selector.takes(self.after)
         if now:
@@ -148,7 +148,7 @@ class Happened:
 
 @dataclass(frozen=True)
 class Copy:
-    """What was held at a moment, as a backup of etcd keeps it."""
+    """The stored objects at a moment, like a backup of etcd."""
 
     version: int
     compacted: int
@@ -158,7 +158,7 @@ class Copy:
 
 @dataclass
 class Storage:
-    """What the API server holds: outlives its restarts."""
+    """The objects of the API server, which outlive its restarts."""
 
     version: int = 100
     compacted: int = 0
@@ -169,7 +169,7 @@ class Storage:
     history: list[Happened] = field(default_factory=list)
     writes: int = 0
     idle_writes: int = 0
-    """Those that changed nothing."""
+    """The number of writes that changed nothing."""
     uids: int = 0
     page_objects_max: int = PAGE_OBJECTS_MAX
     """A page may have fewer than were asked for."""
@@ -276,7 +276,7 @@ class Storage:
         return before
 
     def _check_namespace(self, namespace: str, resource: str) -> None:
-        """Nothing is made in a Namespace that is not there, or is to go."""
+        """Refuses objects in a missing or terminating Namespace."""
         spaces = self.objects.get((NAMESPACES.group, NAMESPACES.plural))
         if spaces is None:
             return  # a world that has none
@@ -289,7 +289,7 @@ class Storage:
             )
 
     def get(self, served: Served, namespace: str, name: str) -> Json:
-        """One object; refuses with 404."""
+        """Returns an object; refuses with 404."""
         found = self.items(served).get((namespace, name))
         if found is None:
             raise Refusal(404, "NotFound", f'{served.plural} "{name}" not found')
@@ -398,7 +398,7 @@ class Storage:
         return list(objects.values())
 
     def since(self, version: int) -> Iterator[Happened]:
-        """What happened after a version; refuses where that is forgotten."""
+        """Returns the changes after a version; refuses if they are forgotten."""
         if version < self.compacted:
             raise Refusal(410, "Expired", f"too old resource version: {version}")
         return (change for change in self.history if change.version > version)

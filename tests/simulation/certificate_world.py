@@ -57,7 +57,7 @@ BEHIND_SECONDS = 30.0
 trusted before it signs anything (``TRUST_SECONDS``)."""
 
 LOOK_SECONDS = 10.0
-"""How often what is served is looked at when nothing happens: it may end."""
+"""The interval of looks at the served pair without an event: it may end."""
 
 MEND_SECONDS = 300.0
 """In which all serve one pair after the last misfortune: beyond the silence of a watch."""
@@ -65,7 +65,7 @@ MEND_SECONDS = 300.0
 
 @dataclasses.dataclass
 class Replica:
-    """One replica: its process, and the pair that it serves."""
+    """A replica: its process, and the pair that it serves."""
 
     name: str
     process: Process
@@ -75,7 +75,7 @@ class Replica:
 
 
 class CertificateWorld:
-    """One world; :meth:`main` is its director's."""
+    """A world of certificates; :meth:`main` is its director's."""
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
@@ -92,11 +92,11 @@ class CertificateWorld:
         self.storage.create(CONFIGURATIONS, "", configuration)
         self.storage.listeners.append(self._changed)
         self.bundles: list[tuple[float, bytes]] = []
-        """What the configuration trusted, and since when."""
+        """The CA bundles of the configuration, with the times since when."""
         self.replicas: list[Replica] = []
         self.made = 0
         self.pairs = 0
-        """How many serving pairs the Secret has had."""
+        """The number of serving pairs that the Secret has had."""
         self.server: ApiServer | None = None
 
     # --- replicas ------------------------------------------------------------------------------

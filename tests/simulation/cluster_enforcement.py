@@ -1,4 +1,4 @@
-"""What replicas enforce, against all that the API server has held: nothing else, nothing less, in time."""
+"""Replicas enforce all and only objects that the API server has held, in time."""
 
 import dataclasses
 from collections import defaultdict
@@ -37,7 +37,7 @@ Key = tuple[str, str]
 
 @dataclasses.dataclass
 class Replica:
-    """One replica: its Pod, its process, and what it serves."""
+    """A replica: its Pod, its process, and the policies that it serves."""
 
     name: str
     uid: str
@@ -46,17 +46,17 @@ class Replica:
     registry: Registry
     began: float
     state: str = "begins"
-    """Why it is not ready."""
+    """The reason why it is not ready."""
     was_ready: bool = False
     excused_until: float = 0.0
     """When at the latest it has made up for what befell it."""
     enforced: dict["Key", tuple[str, int]] = dataclasses.field(default_factory=dict)
     """The last state seen in force of each object, by its UID and generation."""
     owners: dict[tuple[str, ...], str] = dataclasses.field(default_factory=dict)
-    """What was in force at the last look, by UIDs: a template, or a constraint with its template's."""
+    """UIDs in force at the last look: a template's, or a constraint's with its template's."""
     looked_at: Snapshot | None = None
     seen: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """What else was seen at the last look."""
+    """Other state at the last look."""
 
 
 class Enforcement:
@@ -104,7 +104,7 @@ class Enforcement:
                 self.loop.fail(f"ready at its first word, and yet {why}")
 
     def look(self, replica: Replica) -> None:
-        """What is in force now: states that the API server had, none before it, and none lost."""
+        """Checks the policies in force: only the API server's states, none older, none lost."""
         revision = replica.serving.revision
         if revision is None or revision.snapshot is replica.looked_at:
             return
@@ -134,7 +134,7 @@ class Enforcement:
         replica.enforced[kind, name] = version
 
     def _look_for_losses(self, replica: Replica, snapshot: Snapshot) -> None:
-        """What was in force once, in whatever state, is until it is gone, or its template is."""
+        """Checks that objects in force stay in force until they or their template are deleted."""
         before, owners = replica.owners, {}
         for entry in snapshot.entries:
             if entry.template is GROUPS:
@@ -163,7 +163,7 @@ class Enforcement:
                     yield (served.kind, name), item
 
     def late(self, replica: Replica) -> str:
-        """What a ready replica should have heard of by now."""
+        """Returns the changes that a ready replica should have enforced by now."""
         now = self.loop.now()
         if not replica.was_ready or now < replica.excused_until:
             return ""
@@ -175,7 +175,7 @@ class Enforcement:
         )
 
     def gaps(self, replica: Replica, unchanged_since: float, gone_since: float) -> str:
-        """What is not in force though it is well and was there so long, or is though it is gone."""
+        """Returns an error if a sound object is not in force in time, or a deleted one is."""
         revision = replica.serving.revision
         if revision is None:
             return f"{replica.name} serves nothing"
@@ -206,7 +206,7 @@ class Enforcement:
     def _unknown(
         self, replica: Replica, snapshot: Snapshot, unchanged_since: float, gone_since: float
     ) -> str:
-        """Which Namespaces and data a snapshot has otherwise than the API server."""
+        """Returns the Namespaces and data in which a snapshot differs from the API server."""
         held: dict[Key, Any] = {
             (NAMESPACES.kind, name): item["metadata"]["uid"]
             for (_, name), item in self.storage.items(NAMESPACES).items()
@@ -229,7 +229,7 @@ class Enforcement:
         return ""
 
     def as_kept(self, held: Mapping[Key, Any], known: Mapping[Key, Any]) -> dict[Key, Any]:
-        """What the API server holds as replicas should keep it; ``known`` is what one keeps."""
+        """Returns the API server's objects as replicas keep them; ``known`` are a replica's."""
         del known
         return dict(held)
 

@@ -1,4 +1,4 @@
-"""What byPod says of replicas, against what each of them has in force."""
+"""Compares byPod with the objects in force of each replica."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from tests.simulation.control_plane import STATUS_GROUP, TEMPLATES
 from tests.simulation.policies import is_broken
 
 RETURNS_MAX = 3
-"""How often an object's byPod may become what it was before: a container that restarts takes its
-entry out and brings it again."""
+"""The number of times that an object's byPod may return to an earlier state: a container that
+restarts removes its entry and adds it again."""
 
 
 def fights(storage: Storage) -> str:
-    """Whose byPod was taken back to what it had been again and again: two that disagree."""
+    """Returns an object whose byPod was set back repeatedly: two writers disagree."""
     for (kind, _, name), states in storage.ever.items():
         bodies: list[bytes] = []
         for state in states:
@@ -41,7 +41,7 @@ def orphans(storage: Storage, pods: Collection[str]) -> list[str]:
 
 
 def lies(items: Iterable[Json], replicas: Collection[Replica], dead: Collection[str]) -> str:
-    """What byPod of templates and constraints says of replicas that is not so.
+    """Returns a wrong byPod entry of templates and constraints.
 
     Those that are dead, and their Pods there, may have said something once.
     """
@@ -75,7 +75,7 @@ def _in_force(replica: Replica) -> dict[tuple[str, str], int]:
 
 
 def _lie(item: Json, entry: Json, in_force: dict[tuple[str, str], int]) -> str:
-    """What an entry says of an object that is not so."""
+    """Returns the wrong statement of a byPod entry."""
     key = item["kind"], item["metadata"]["name"]
     active = in_force.get(key, 0)
     if entry.get("observedGeneration") != _generation(item):

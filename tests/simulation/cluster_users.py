@@ -1,4 +1,4 @@
-"""Who uses a cluster: they write policies, Namespaces, and the data that policies may read."""
+"""Users of a cluster: they write policies, Namespaces, and the data that policies may read."""
 
 import asyncio
 import random
@@ -18,14 +18,14 @@ CONFIG: Json = {
 
 
 class Users:
-    """They meet refusals, and leave it at that."""
+    """Users of a cluster, who ignore refusals."""
 
     def __init__(self, chance: random.Random, storage: Storage) -> None:
         self.chance = chance
         self.storage = storage
 
     def begin(self) -> None:
-        """What there is before there are replicas."""
+        """Creates the objects that exist before the replicas."""
         chance, storage = self.chance, self.storage
         for kind in KINDS[: chance.choice([1, 1, 1, 2])]:
             storage.create(TEMPLATES, "", self.template(kind, chance.randrange(BROKEN)))

@@ -62,19 +62,19 @@ POD_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "we
 OPERATIONS = [frozenset({"webhook", "status", "generate"})] * 2 + [
     frozenset({"webhook", "generate"})
 ]
-"""What an installation's replicas carry out: in some nobody writes a status."""
+"""The operations of an installation's replicas: in some no replica writes a status."""
 
 TICKS_SECONDS = [TICK_SECONDS, 2.0, 2.0]
-"""How often a replica looks by itself: that of the product, and one that is late as on a busy node."""
+"""The intervals of a replica's own looks: the product's, and a late one as on a busy node."""
 
 RESTS_SECONDS = [4.0, 4.0, 4.0, 30.0]
 """In which nothing is written, after that: in some worlds beyond every period, in most a moment."""
 
 PAUSES_SECONDS = [0.0] * 7 + [CALM_SECONDS + 5.0]
-"""How long nothing happens between two that follow one another, beyond a moment."""
+"""The pauses between two events, beyond a moment."""
 
 PAGES_OBJECTS = [1, 2, 3, 500]
-"""How many objects a page of a list has at most: worlds are too small for pages as they are asked for."""
+"""The page sizes of a list: worlds are too small for the real ones."""
 
 MISFORTUNES = (
     *("restart", "compact", "compact", "cut", "cut", "silent", "busy", "torn", "well"),
@@ -90,26 +90,26 @@ FATES = {
     "terminating": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     "failed": {"phase": "Failed", "conditions": [{"type": "Ready", "status": "False"}]},
 }
-"""What is said of a Pod whose process has ended: nobody has noticed yet, or its node is lost, or
-it was to go and its node is lost, or nobody starts it again."""
+"""The states of a Pod whose process has ended: unnoticed, lost with its node, lost with its node
+while it was deleted, or never restarted."""
 
 BACKUP_SHARE = 0.2
-"""How often etcd is copied before something happens."""
+"""The probability of a copy of etcd before an event."""
 
 REPLICAS = [1, 1, 1, 1, 2, 2, 3]
 HAPPENINGS = [1, 1, 1, 2, 2, 3, 8]
-"""How many there are of each, by chance: small worlds find more in the same time, and some faults
-need a large one."""
+"""The numbers of events of each kind, by chance: small worlds find more in the same time, and some
+faults need a large one."""
 
 
 class ClusterWorld:
-    """One world; :meth:`main` is its director's."""
+    """A world of a cluster; :meth:`main` is its director's."""
 
     MUTATION_SHARE = 0.75
     """In how many worlds a cluster has the kinds of mutation and expansion."""
 
     replicas_chosen: Sequence[int] = REPLICAS
-    """How many there are at the beginning, by chance."""
+    """The numbers of replicas at the beginning, by chance."""
 
     rests_seconds: Sequence[float] = RESTS_SECONDS
 
@@ -119,7 +119,7 @@ class ClusterWorld:
     """Whether synced objects are kept as far as templates read them."""
 
     exceptions_keep_seconds = 0.0
-    """How long exceptions that ended stay; 0 for ever."""
+    """The time that ended exceptions stay, in seconds; 0 for ever."""
 
     def __init__(self, loop: Loop) -> None:
         code_cache()
@@ -143,7 +143,7 @@ class ClusterWorld:
         self.made = 0
         self.silenced = False
         self.excused_until = 0.0
-        """As each replica's: for those that begin later."""
+        """The excuse of replicas that begin later, as that of each replica."""
         self.disturbed = False
         """Whether an answer may have been lost, so that its question was asked again."""
         self.server: ApiServer | None = None
@@ -211,7 +211,7 @@ class ClusterWorld:
             await following.run()
 
     def _trier(self, replica: Replica) -> Trier | None:
-        """What tries policies for a replica: nothing, in most worlds."""
+        """Returns the replica's validator of policies: None in most worlds."""
         del replica
         return None
 
@@ -253,7 +253,7 @@ class ClusterWorld:
         await self._rest()
 
     async def _look_forever(self) -> None:
-        """What is enforced is so in time."""
+        """Checks again and again that changes are enforced in time."""
         while True:
             await asyncio.sleep(1.0)
             server = self.server

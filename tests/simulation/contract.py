@@ -1,4 +1,4 @@
-"""What the product relies on of an API server, asked of the simulated one and of the real one.
+"""Behaviour of an API server that the product relies on, at the simulated and the real one.
 
 :func:`observe` does the same things to either and tells what it saw; :data:`EXPECTED` is both's.
 """
@@ -118,7 +118,7 @@ async def _pages(client: ClusterClient, namespace: str, seen: dict[str, Any]) ->
 
 
 async def _versions(client: ClusterClient, namespace: str, seen: dict[str, Any]) -> None:
-    """What a watch hears that knows a version which the API server has not come to."""
+    """Watches from a resource version that the API server has not reached."""
     ahead = {"resourceVersion": str(10**12), "timeoutSeconds": "3", "allowWatchBookmarks": "true"}
     async with asyncio.TaskGroup() as tasks:
         listening = tasks.create_task(_watch(client, namespace, ahead, 1))

@@ -1,4 +1,4 @@
-"""What stands beside the API server: what makes CRDs served, and collects what has lost its owner."""
+"""Controllers beside the API server: they serve CRDs, and collect objects without an owner."""
 
 import functools
 from collections.abc import Collection
@@ -74,7 +74,7 @@ class ControlPlane:
         self.storage.serve(TEMPLATES)
 
     def _control(self, change: Happened) -> None:
-        """What controllers of the control plane do about a change, a moment later."""
+        """Reacts to a change as controllers of the control plane do, a moment later."""
         loop = self.loop
         item = change.after or change.before
         assert item is not None
@@ -162,7 +162,7 @@ class ControlPlane:
             loop.call_later(1.0, self._collect, uid, context=context)
 
     def _empty(self, namespace: str) -> None:
-        """What is in a Namespace that is to go goes, one by one, and then the Namespace."""
+        """Deletes the objects of a terminating Namespace one by one, and then the Namespace."""
         spaces = self.storage.items(NAMESPACES)
         if ("", namespace) not in spaces or not is_deleted(spaces["", namespace]):
             return  # it went already, or etcd was restored to when it was not to go

@@ -30,13 +30,13 @@ def _error(number: int) -> OSError:
 
 
 class _File:
-    """What a name stands for."""
+    """The contents of a file."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.durable = b""
         self.hole: tuple[int, int] | None = None
-        """What a failed sync did not write."""
+        """The range that a failed sync did not write."""
 
     def sync(self) -> None:
         whole = bytes(self.data)
@@ -67,7 +67,7 @@ class Disk:
         self.foreign = 0
         """Bytes that others have written."""
         self.failing = 0.0
-        """How likely a write or a sync fails."""
+        """The probability that a write or a sync fails."""
         self.names: dict[Path, _File] = {}
         self.durable_names: dict[Path, _File] = {}
         self.changes: list[tuple[Path, Callable[[], None]]] = []
@@ -104,7 +104,7 @@ class Disk:
         return path in self.directories and path / LOCK in self.names
 
     def lose_power(self) -> None:
-        """What was not synced may be lost."""
+        """Loses changes that were not synced, by chance."""
         chance = self.loop.random
         for _, change in self.changes:
             if chance.random() < 0.5:
@@ -169,11 +169,11 @@ class Mount(OSDisk):
         self._disk = disk
         self._process = process
         self._open: dict[int, _File | Path] = {}
-        """What its descriptors stand for: files, and directories by their paths."""
+        """The files of the open descriptors, and directories by their paths."""
         self._descriptors = itertools.count(DESCRIPTOR_MIN)
 
     def enter(self, share: float) -> Disk:
-        """Everything takes its time, and a process that has ended does nothing more."""
+        """Takes simulated time; raises if the process has ended."""
         if self._process.dead:
             raise Killed
         disk = self._disk
@@ -191,7 +191,7 @@ class Mount(OSDisk):
     # --- calls of the system -------------------------------------------------------------------
 
     def open(self, path: Path, flags: int) -> int:
-        """As POSIX has it: a new file's name is durable with its directory."""
+        """Opens as POSIX does: a new file's name is durable with its directory."""
         disk = self.enter(0.0)
         found: _File | Path | None = disk.names.get(path)
         if flags & os.O_DIRECTORY:
@@ -230,7 +230,7 @@ class Mount(OSDisk):
         return min(len(data), room)
 
     def pread(self, descriptor: int, count: int, position: int) -> bytes:
-        """What the process sees, durable or not."""
+        """Returns the bytes that the process sees, durable or not."""
         self.enter(0.0).may_fail()
         return bytes(self._opened(descriptor).data[position : position + count])
 
@@ -240,7 +240,7 @@ class Mount(OSDisk):
         self._opened(descriptor).truncate(size)
 
     def fsync(self, descriptor: int) -> None:
-        """What was written before it began; after one that failed some of that never is."""
+        """Makes earlier writes durable; after a failed sync some of them never are."""
         found = self._open[descriptor]
         until = 0 if isinstance(found, Path) else len(found.data)
         disk = self.enter(0.5 if isinstance(found, Path) else 1.0)
@@ -255,7 +255,7 @@ class Mount(OSDisk):
             raise _error(errno.EIO)
 
     def close(self, descriptor: int) -> None:
-        """Nothing is written by it."""
+        """Forgets the descriptor; writes nothing."""
         del self._open[descriptor]
 
     # --- names ---------------------------------------------------------------------------------

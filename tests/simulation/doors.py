@@ -20,7 +20,7 @@ class Killed(BaseException):
 
 
 class Lender(Protocol):
-    """What a world lends."""
+    """The random numbers, clock and sleep that a world lends."""
 
     random: random.Random
     seconds: float
@@ -37,7 +37,7 @@ EPOCH = 1_790_000_000.0
 """When worlds begin, in seconds since 1970."""
 
 BOOTED = 5_000.0
-"""What the monotonic clock shows then: never near 0, where a first failure would look recent."""
+"""The monotonic clock at a world's start: never near 0, where a first failure would look recent."""
 
 _real_monotonic = time.monotonic
 _real_time = time.time
@@ -119,17 +119,17 @@ def _moment(seconds: float, tz: dt.tzinfo | None) -> _Datetime:
 
 
 class WorldSocket:
-    """What a connection is asked for by: it has no descriptor, which would cost four system calls."""
+    """The socket of a connection: it has no descriptor, which would cost four system calls."""
 
     def setblocking(self, flag: bool) -> None:
-        """Nothing is sent by it."""
+        """Sends nothing."""
 
     def close(self) -> None:
         """There is nothing to close."""
 
 
 class _Socket(_real_socket):
-    """One of the world's within a world."""
+    """A world's socket inside of a world."""
 
     def __new__(cls, *arguments: Any, **options: Any) -> Any:
         if _world is not None:

@@ -1,4 +1,4 @@
-"""How processes of a world end."""
+"""Ends of a world's processes."""
 
 from tests.simulation.loop import Loop
 from tests.simulation.process import Process

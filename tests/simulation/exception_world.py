@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 GROUP = "waddle.dev"
 SERVED = {NAMESPACE: "policyexceptions", BRIEF: "policyexceptions", "": "clusterpolicyexceptions"}
-"""Where exceptions of a namespace are served, and of the cluster."""
+"""Plurals of exceptions, by namespace; "" for the cluster."""
 
 FAR_SECONDS = 1e7
 
 KEEP_SECONDS = 1e6
-"""What ended before is deleted by replicas, and nothing else is."""
+"""The age after which replicas delete ended exceptions, in seconds."""
 
 Key = tuple[str, str, str]
 """Kind, namespace and name."""
@@ -52,7 +52,7 @@ class ExceptionStorage(Storage):
     def delete(
         self, served: Served, namespace: str, name: str, uid: str = "", version: str = ""
     ) -> Json:
-        """As the API server deletes."""
+        """Deletes as the API server does; records a deletion by a replica before the due time."""
         before = self.items(served).get((namespace, name))
         deleted = super().delete(served, namespace, name, uid, version)
         if version and before is not None and served.group == GROUP and not is_due(before):
@@ -61,12 +61,12 @@ class ExceptionStorage(Storage):
 
 
 class ExceptionUsers(Users):
-    """They write exceptions for the most part."""
+    """Users who mostly write exceptions."""
 
     written = 0
 
     def begin(self) -> None:
-        """What there is before there are replicas."""
+        """Creates the objects that exist before the replicas."""
         super().begin()
         for _ in range(self.chance.choice([0, 2, 4])):
             self._write_exception()
@@ -143,7 +143,7 @@ class ExceptionEnforcement(Enforcement):
                 yield (served.kind, namespace, name), item
 
     def look(self, replica: Replica) -> None:
-        """What is in force now: states that the API server had, and none that is broken."""
+        """Checks the exceptions in force: states of the API server, and none that is invalid."""
         super().look(replica)
         if self.storage.too_early:
             self.loop.fail(self.storage.too_early)
@@ -154,21 +154,21 @@ class ExceptionEnforcement(Enforcement):
                 self.loop.fail(f"{replica.name} excuses by {key} as it never was: {reason}")
 
     def differs(self, replica: Replica) -> str:
-        """What a replica has otherwise than there is."""
+        """Returns the difference between a replica's exceptions and the API server's."""
         held = {key: item["spec"]["reason"] for key, item in self.exceptions()}
         expected = {key: reason for key, reason in held.items() if reason}
         ours = {key: item.excuse.reason for key, item in known_by(replica).items()}
         return "" if ours == expected else f"{replica.name} excuses by {ours}, not {expected}"
 
     def kept_too_long(self) -> str:
-        """What is there that ended long ago."""
+        """Returns an exception that ended long ago but still exists."""
         for key, item in self.exceptions():
             if item["spec"]["reason"] and is_due(item):
                 return f"{key} ended long ago, and is still there"
         return ""
 
     def lies(self) -> str:
-        """What a status says that is not so."""
+        """Returns a status that is wrong."""
         constraints = dict(self.held())
         for key, item in self.exceptions():
             expected = state_of(item, constraints)
@@ -191,7 +191,7 @@ def known_by(replica: Replica) -> dict[Key, PolicyException]:
 
 
 def state_of(item: Json, constraints: Mapping[tuple[str, str], Json]) -> str:
-    """What the clock and the constraints make of an exception."""
+    """Returns the state of an exception by the clock and the constraints."""
     spec, now = item["spec"], time.time()
     if not spec["reason"]:
         return "Invalid"
@@ -207,7 +207,7 @@ def state_of(item: Json, constraints: Mapping[tuple[str, str], Json]) -> str:
 
 
 class ExceptionWorld(ClusterWorld):
-    """One world."""
+    """A world of exceptions."""
 
     MUTATION_SHARE = 1.0
     exceptions_keep_seconds = KEEP_SECONDS

@@ -1,4 +1,4 @@
-"""Which mutators and ExpansionTemplates replicas have in force, against all that there were."""
+"""Replicas' mutators and ExpansionTemplates in force, against all stored states."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -39,7 +39,7 @@ class ExtensionEnforcement(Enforcement):
     # --- each revision -------------------------------------------------------------------------
 
     def look(self, replica: Replica) -> None:
-        """What is in force now: states that the API server had, none before it, and none lost."""
+        """Checks the extensions in force: only the API server's states, none older, none lost."""
         super().look(replica)
         revision = replica.serving.revision
         if revision is None:
@@ -71,7 +71,7 @@ class ExtensionEnforcement(Enforcement):
         replica.enforced[key] = version
 
     def _look_for_lost_mutators(self, replica: Replica, mutations: MutationSnapshot) -> None:
-        """What was in force once, in whatever state, is known until it is gone."""
+        """Checks that mutators in force stay known until they are deleted."""
         in_force = {
             (one.id.kind, one.id.name): one.document["metadata"]["uid"]
             for one in (*mutations.mutators, *mutations.previewed)
@@ -94,7 +94,7 @@ class ExtensionEnforcement(Enforcement):
                     yield (served.kind, name), item
 
     def gaps(self, replica: Replica, unchanged_since: float, gone_since: float) -> str:
-        """What is not in force though it is well and was there so long, or is though it is gone."""
+        """Returns an error if a sound object is not in force in time, or a deleted one is."""
         if why := super().gaps(replica, unchanged_since, gone_since):
             return why
         revision = replica.serving.revision
@@ -121,7 +121,7 @@ class ExtensionEnforcement(Enforcement):
         return ""
 
     def differs(self, replica: Replica) -> str:
-        """What a replica has otherwise than if it had been told all of what there is at once.
+        """Returns how a replica differs from one that loads all objects at once.
 
         Empty where something is broken: then what there was decides, too.
         """
@@ -143,7 +143,7 @@ class ExtensionEnforcement(Enforcement):
         return ""
 
     def lies(self, replicas: Collection[Replica], dead: Collection[str]) -> str:
-        """What byPod of mutators and ExpansionTemplates says of replicas that is not so."""
+        """Returns a wrong byPod entry of mutators and ExpansionTemplates."""
         held = dict(self.extensions())
         known = {
             replica.name: extensions_of(
@@ -165,7 +165,7 @@ class ExtensionEnforcement(Enforcement):
 
 
 def _lie(key: Key, item: Json, entry: Json, known: Extensions) -> str:
-    """What an entry says of an object that is not so."""
+    """Returns the wrong statement of a byPod entry."""
     kind, name = key
     generation = item["metadata"]["generation"]
     if entry.get("observedGeneration") != generation:

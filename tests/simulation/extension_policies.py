@@ -22,10 +22,10 @@ PLURALS = {
     ASSIGN: (MUTATIONS, ASSIGN.lower()),
     EXPANSION: (EXPANSIONS, "expansiontemplate"),
 }
-"""Where each kind is served: its group and plural."""
+"""Group and plural of each kind."""
 
 PREVIEWED = ("m1", "a2")
-"""Those that are never applied."""
+"""Mutators that are never applied."""
 
 AGAINST_OTHERS = 2
 """The variant of Assigns whose schemas conflict with those of the others, and of the template that
@@ -84,7 +84,7 @@ def is_broken(spec: Mapping[str, Any]) -> bool:
 
 
 class Extensions(NamedTuple):
-    """Those that a replica knows: what is in force or previewed, and who is kept out by others.
+    """Extensions that a replica knows: in force, previewed, or excluded by conflicts.
 
     Of a mutator the document, of an ExpansionTemplate its source.
     """
@@ -95,7 +95,7 @@ class Extensions(NamedTuple):
 
 
 def extensions_of(mutations: MutationSnapshot, expansion: Expansion) -> Extensions:
-    """What a revision has."""
+    """Returns the extensions of a revision."""
     mutators = (*mutations.mutators, *mutations.previewed)
     parties = {*mutations.conflicts, *mutations.would_conflict}
     resultants = [
@@ -118,7 +118,7 @@ def extensions_of(mutations: MutationSnapshot, expansion: Expansion) -> Extensio
 
 
 def loaded_at_once(items: Iterable[Json]) -> Extensions:
-    """What should be of these, none of them broken, in whatever order they came."""
+    """Returns the extensions of sound items, loaded at once; their order does not matter."""
     mutators, expansions = Mutators(), ExpansionSet()
     for item in items:
         if gvk_of(item).group == MUTATIONS:

@@ -15,10 +15,10 @@ from tests.simulation.loop import Loop
 
 
 class ExtensionUsers(Users):
-    """They write mutators and ExpansionTemplates for the most part."""
+    """Users who mostly write mutators and ExpansionTemplates."""
 
     def begin(self) -> None:
-        """What there is before there are replicas."""
+        """Creates the objects that exist before the replicas."""
         for _ in range(self.chance.choice([0, 2, 5])):
             self._write_extension()
         if self.chance.random() < 0.2:
@@ -46,7 +46,7 @@ class ExtensionUsers(Users):
 
 
 class ExtensionWorld(ClusterWorld):
-    """One world."""
+    """A world of mutators and ExpansionTemplates."""
 
     MUTATION_SHARE = 1.0
     enforcement: ExtensionEnforcement

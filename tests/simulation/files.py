@@ -20,7 +20,7 @@ class Files(Protocol):
         """A descriptor; raises OSError, as all of these do."""
 
     def write(self, descriptor: int, data: Any) -> int:
-        """How many of these bytes it took."""
+        """Returns the number of written bytes."""
 
     def pread(self, descriptor: int, count: int, position: int) -> bytes:
         """Bytes from there on."""
@@ -36,7 +36,7 @@ class Files(Protocol):
 
 
 FILES: "contextvars.ContextVar[Files]" = contextvars.ContextVar("files")
-"""Those of whoever runs."""
+"""The files of the current process."""
 
 
 def install() -> None:

@@ -37,7 +37,7 @@ FORGED_VARIANT = 77
 """Of policies that nobody has ever written but the forger."""
 
 SIGNATURE = "0" * 64
-"""What nobody has signed ends with this."""
+"""The end of each forged record's signature."""
 
 FORGED_NAME = "forged-"
 """With this the names of statuses begin that no replica gives its own."""
@@ -46,7 +46,7 @@ FORGED_SHARE = 0.75
 """Three forgeries beside each change of policy."""
 
 FORGED_MAX = 2
-"""How often one status that a replica has written is altered: what it says goes back each time."""
+"""The number of forgeries of a replica's status: its contents go back each time."""
 
 REACHED_SECONDS = 120.0
 """In which a roll-out has come to its last stage that nothing holds up, and replicas are ready."""
@@ -62,7 +62,7 @@ class ForgedEnforcement(TrialEnforcement):
     """But for this one, which goes on to its last stage, and stays there."""
 
     def held(self) -> Iterator[tuple[Key, Json]]:
-        """As they are to be enforced."""
+        """Yields the objects as they must be enforced."""
         for key, item in super().held():
             is_first = key[0] != TEMPLATES.kind and key != self.moves
             yield key, dict(staged(item, None)) if is_first else item
@@ -77,7 +77,7 @@ class ForgedEnforcement(TrialEnforcement):
 
 
 class ForgedWorld(TrialWorld):
-    """One world."""
+    """A world with a forger."""
 
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
@@ -165,7 +165,7 @@ class ForgedWorld(TrialWorld):
         return [item for _, item in self.enforcement.held()]
 
     def _revisions(self) -> Iterable[Json]:
-        """Those that a replica has written: what the forger says goes on for ever is not tried."""
+        """Returns the revisions that replicas have written: forged endless ones are not tried."""
         return [item for item in super()._revisions() if not is_forged(item)]
 
     def _unsettled(self) -> str:
@@ -209,7 +209,7 @@ class Forger(TrialUsers):
         chance.choice([self._forge_revision, self._forge_status, self._forge_rollout])(storage)
 
     def _forge_rollout(self, storage: Storage) -> None:
-        """What somebody with a right on ``constraints/status`` may write of a roll-out."""
+        """Writes roll-outs with the right to ``constraints/status`` and without a replica's key."""
         chance = self.chance
         constraints = [item for item in self._objects() if item["kind"] != TEMPLATES.kind]
         if not constraints:
@@ -232,7 +232,7 @@ class Forger(TrialUsers):
         storage.replace(served, "", name, {**current, "status": status}, "status")
 
     def _forge_status(self, storage: Storage) -> None:
-        """What no replica says of itself: under its own name, or another."""
+        """Writes statuses that no replica wrote, under its own name or another."""
         chance = self.chance
         kinds = [one for (group, _), one in sorted(storage.kinds.items()) if group == STATUS_GROUP]
         served = chance.choice(kinds)
@@ -299,7 +299,7 @@ class Forger(TrialUsers):
         return made
 
     def _status(self) -> Json:
-        """What no replica has said of a revision, in the name of one, by the name of a key."""
+        """Returns a status of a revision with a forged outcome and signature."""
         chance = self.chance
         verdict = chance.choice(sorted(VERDICTS))
         outcome = TrialOutcome(

@@ -35,7 +35,7 @@ LATE_SECONDS = 5.0
 """By how much these kinds may be known after all others: a plan of them waits for nothing else."""
 
 MEDDLED_MAX = 2
-"""How often somebody else changes one of them: who does so more often is let be."""
+"""The number of changes of a generated object by others: it is left alone after more."""
 
 
 class GenerationUsers(Users):
@@ -80,7 +80,7 @@ class GenerationUsers(Users):
 
 
 class GeneratedWorld(ClusterWorld):
-    """One world."""
+    """A world with generated policies."""
 
     replicas_chosen = (1, 1, 1, 2, 2)
     rests_seconds = (4.0, COMPARE_SECONDS + 1.0)  # what waits for its next comparison writes in it
@@ -106,7 +106,7 @@ class GeneratedWorld(ClusterWorld):
         await super()._heal()
 
     def _happened(self, change: Happened) -> None:
-        """What was generated is not deleted while it is wanted."""
+        """Checks that generated objects are not deleted while they are needed."""
         if change.served not in (POLICIES, BINDINGS) or change.after is not None:
             return
         assert change.before is not None
@@ -130,7 +130,7 @@ class GeneratedWorld(ClusterWorld):
             return why
         held = dict(self.enforcement.held())
         if any(is_broken(item["spec"]) for item in held.values()):
-            return ""  # what there was before decides
+            return ""  # the earlier state decides
         templates = {name: item for (kind, name), item in held.items() if kind == TEMPLATES.kind}
         constraints = {
             key: Enforced(item, action_of(item))

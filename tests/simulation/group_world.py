@@ -36,7 +36,7 @@ def group(name: str, variant: int) -> Json:
 
 
 class GroupUsers(Users):
-    """They write groups, too, and see to it that most of them have their members."""
+    """Users who also write groups, and mostly create their members."""
 
     def begin(self) -> None:
         """Groups may be there before anything that they name."""
@@ -58,7 +58,7 @@ class GroupUsers(Users):
             self._apply(served, "", group(name, variant))
 
     def give_members(self) -> None:
-        """Whatever groups name is there."""
+        """Creates the members that groups name."""
         for kind in KINDS:
             try:
                 self._apply(TEMPLATES, "", self.template(kind, 0))
@@ -80,7 +80,7 @@ class GroupEnforcement(Enforcement):
             yield (CONSTRAINT_GROUP, name), item
 
     def look(self, replica: Replica) -> None:
-        """What a group asks is what the replica enforces."""
+        """Checks that a replica enforces the constraints of a group."""
         revision = replica.serving.revision
         is_new = revision is not None and revision.snapshot is not replica.looked_at
         super().look(replica)
@@ -138,7 +138,7 @@ def _members(item: Json) -> Iterator[Key]:
 
 
 class GroupWorld(ClusterWorld):
-    """One world."""
+    """A world of constraint groups."""
 
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)

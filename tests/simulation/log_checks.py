@@ -1,4 +1,4 @@
-"""What holds at the end of a world of the decision log."""
+"""Checks at the end of a world of the decision log."""
 
 import dataclasses
 from collections import Counter
@@ -19,7 +19,7 @@ while a sink was waited for, which are five seconds at most."""
 
 @dataclasses.dataclass
 class Ledger:
-    """What a world notes while it goes on."""
+    """Records of a world for its final checks."""
 
     loop: Loop
     books: Books
@@ -36,7 +36,7 @@ class Ledger:
 
 
 def check(ledger: Ledger, receivers: list[Receiver], disks: list[Disk]) -> None:
-    """Everything that must hold at the end."""
+    """Checks all final conditions."""
     _check_accounts(ledger)
     if wrong := ledger.books.disordered():
         ledger.loop.fail(wrong)
@@ -56,7 +56,7 @@ def _check_accounts(ledger: Ledger) -> None:
 
 
 def arrived(receiver: Receiver, disks: list[Disk]) -> set[tuple[str, int]]:
-    """What a sink has taken, and what it refused and is kept among its dead letters."""
+    """Returns the records that a sink has taken, or refused and kept as dead letters."""
     return {item[1:3] for item in receiver.taken} | _buried(receiver, disks)
 
 

@@ -1,4 +1,4 @@
-"""What servers of the decision log's world decide, and the records that must come of it.
+"""Decisions of the servers in the decision log's world, and the expected records.
 
 The product's recorder makes them; here they are written out by hand, and receivers compare.
 """
@@ -29,7 +29,7 @@ SETTINGS: Final[tuple[dict[str, Any], ...]] = (
     },
     {"include_user_info": False, "labels": {"cluster": "one"}},
 )
-"""How exporters are configured, beside their bounds."""
+"""Settings of exporters, beside their bounds."""
 
 TARGET: Final = "admission.k8s.gatekeeper.sh"
 
@@ -52,7 +52,7 @@ USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", 
 
 @dataclasses.dataclass(frozen=True)
 class Offered:
-    """One record that was offered."""
+    """An offered record."""
 
     process: str
     place: int
@@ -60,7 +60,7 @@ class Offered:
     seconds: float
     """When, since 1970."""
     record: dict[str, Any]
-    """What it says, but for its number and its times."""
+    """The expected record without its number and its times."""
     kept: bool
 
 
@@ -70,7 +70,7 @@ class Books:
     def __init__(self) -> None:
         self.offered: dict[str, Offered] = {}
         self.numbers: dict[tuple[str, int], str] = {}
-        """Which record got which number, as it arrived."""
+        """The offered record of each number, by arrival."""
         self._names: dict[str, int] = {}
 
     def note(self, record: dict[str, Any], *, kept: bool = True) -> None:
@@ -79,7 +79,7 @@ class Books:
         self.offered[record["id"]] = Offered(record["process"], place, time.time(), record, kept)
 
     def judge(self, record: dict[str, Any]) -> str:
-        """What is wrong with a record that arrived; empty where nothing is."""
+        """Returns the fault of a record that arrived; empty if there is none."""
         name = record.get("id")
         offered = self.offered.get(str(name))
         if offered is None:
@@ -117,7 +117,7 @@ class Books:
 
 
 class Server:
-    """What a server's process decides, by chance."""
+    """The random decisions of a server's process."""
 
     def __init__(self, loop: Loop, exporter: Exporter, books: Books) -> None:
         self.exporter = exporter
@@ -221,7 +221,7 @@ class Server:
     def _leave(
         self, record: dict[str, Any], request: dict[str, Any], subject: dict[str, Any], name: str
     ) -> bool:
-        """What the settings make of a record; False where it is left out."""
+        """Applies the settings to a record; returns False if it is left out."""
         settings = self.exporter.settings
         if settings.include_objects:
             record["object"] = record["oldObject"] = record["requestOptions"] = None

@@ -61,7 +61,7 @@ class LogParts:
         chance = loop.random
         self.network.latency = chance.choice([0.0002, 0.001, 0.02])
         self.shared = chance.random() < 0.3
-        """One volume for all, where queues left behind are adopted."""
+        """Whether all share a volume, where queues left behind are adopted."""
         capacity = 200_000 if self.shared else chance.choice([20_000, 200_000])
         first = Disk(loop, capacity)
         names = [f"pod-{number}" for number in range(chance.choice([1, 1, 2]) + self.shared)]

@@ -21,7 +21,7 @@ MEND_SECONDS = 900.0
 
 
 class LogWorld(LogParts):
-    """One world; :meth:`main` is its director's."""
+    """A world of the decision log; :meth:`main` is its director's."""
 
     # --- what happens --------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class LogWorld(LogParts):
             receiver.failing = receiver.forgetful = receiver.poison = 0.0
 
     def _give_room(self) -> None:
-        """As much as dead letters take: they stay until somebody has read them."""
+        """Adds the room that dead letters take: they stay until somebody has read them."""
         for disk in self.disks:
             kept = [file for path, file in disk.names.items() if SUFFIX in path.name]
             disk.capacity += sum(len(file.data) for file in kept)
@@ -166,7 +166,7 @@ class LogWorld(LogParts):
         return [pod for pod in self.pods if not pod.gone]
 
     async def _be_prompt(self) -> None:
-        """Nothing has failed for a minute, and all connections are in use: records come at once."""
+        """Checks that records come at once after a minute without a fault, on open connections."""
         for pod in self._here:
             assert pod.deciding is not None
             while not pod.deciding.exporter.queued:  # rules leave some out
@@ -211,7 +211,7 @@ class LogWorld(LogParts):
         return pod.running.streams.gaps
 
     def _check_all_arrived(self, how: str) -> None:
-        """What servers that live, or have ended in order, have queued is with every sink."""
+        """Checks that each sink has the records of servers that live or ended in order."""
         for receiver in self.receivers:
             there = arrived(receiver, self.disks)
             for pod in self._here:

@@ -114,7 +114,7 @@ class Loop(asyncio.BaseEventLoop):
     # --- what asyncio asks of a loop -----------------------------------------------------------
 
     def process_of(self, context: contextvars.Context | None = None) -> Process:
-        """Whose a context is."""
+        """Returns the process of a context."""
         if context is None:
             return PROCESS.get(self.director)
         return context.get(PROCESS, self.director)
@@ -236,7 +236,7 @@ class Loop(asyncio.BaseEventLoop):
         return self.network.listen(str(path), protocol_factory)
 
     async def sock_connect(self, sock: Any, address: Any) -> None:
-        """Nothing is sent: what connects is :meth:`create_connection`."""
+        """Sends nothing: :meth:`create_connection` connects."""
         self._addresses[sock] = address[:2]
 
     async def create_connection(
@@ -253,7 +253,7 @@ class Loop(asyncio.BaseEventLoop):
         raise NotImplementedError
 
     def _write_to_self(self) -> None:
-        """Nothing waits in a system call."""
+        """Does nothing: no thread waits in a system call."""
 
     def _process_events(self, event_list: Any) -> None:
         """There is no selector."""
@@ -357,7 +357,7 @@ class Loop(asyncio.BaseEventLoop):
                 self._advance()
 
     def _run_some(self, process: Process, index: int) -> None:
-        """One round of a process's callbacks, or a part of it."""
+        """Runs a round of a process's callbacks, or a part of it."""
         queue = process.queue
         count = len(queue)
         if count > 1 and self._chance.random() < 0.3:
@@ -396,7 +396,7 @@ class Loop(asyncio.BaseEventLoop):
                     self._ready_processes.append(process)
 
     def _advance(self) -> None:
-        """Nothing can go on now: time jumps to what threads, paused processes and timers wait for."""
+        """Moves the time to the next deadline of threads, paused processes and timers."""
         due = [lane.deadline for lane in self._lanes if lane.deadline is not None]
         due += [max(lane.process.paused_until, 0.0) for lane in self._lanes]
         due += [process.paused_until for process in self._ready_processes]

@@ -21,7 +21,7 @@ Factory = Callable[[], asyncio.BaseProtocol]
 
 
 class Socket:
-    """What a protocol may ask of a connection's socket."""
+    """The socket of a connection, as far as protocols use it."""
 
     family = socket.AF_UNIX
 
@@ -35,7 +35,7 @@ class Socket:
 
 
 class Link:
-    """What two ends share: how fast it is, and whether it still carries anything."""
+    """The common state of two ends: latency, and whether bytes still arrive."""
 
     def __init__(self, latency: float) -> None:
         self.latency = latency
@@ -49,7 +49,7 @@ class Link:
 
 
 class Transport(asyncio.Transport):
-    """One end of a connection."""
+    """An end of a connection."""
 
     def __init__(self, network: "Network", process: Process, link: Link) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class Transport(asyncio.Transport):
         return HIGH_WATER_BYTES // 4, HIGH_WATER_BYTES
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """As they are."""
+        """Does nothing."""
 
     def can_write_eof(self) -> bool:
         return False
@@ -247,14 +247,14 @@ class Server:
     cut = close
 
     async def wait_closed(self) -> None:
-        """Nothing is kept."""
+        """Returns at once."""
 
     def is_serving(self) -> bool:
         return self.network.servers.get(self.address) is self
 
 
 class Network:
-    """Who listens where, and the links there are."""
+    """The listeners and links of a world."""
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
@@ -280,7 +280,7 @@ class Network:
         process = loop.process_of()
         await asyncio.sleep(self.latency * (0.5 + loop.random.random()))
         if address in self.unreachable:
-            await loop.create_future()  # nobody ever answers
+            await loop.create_future()  # no answer ever comes
         server = self.servers.get(address)
         if server is None or server.process.dead:
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
@@ -310,6 +310,6 @@ class Network:
         self.links.pop(link, None)
 
     def reset(self, link: Link) -> None:
-        """Both ends find the connection reset."""
+        """Resets the connection at both ends."""
         for end in self.links.pop(link, ()):
             self.loop.call_soon(end._reset, context=end.process.context)

@@ -150,7 +150,7 @@ class _Driver(RegoDriver):
 
 
 def new_driver() -> RegoDriver:
-    """What compiles the policies of worlds."""
+    """Returns a driver for the policies of worlds."""
     return _Driver(cache=code_cache())
 
 

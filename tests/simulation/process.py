@@ -1,4 +1,4 @@
-"""What runs in a world: its processes, with their tasks and callbacks."""
+"""Processes of a world, with their tasks and callbacks."""
 
 import asyncio
 import contextvars
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from tests.simulation.loop import Loop
 
 PROCESS: "contextvars.ContextVar[Process]" = contextvars.ContextVar("process")
-"""Whose what runs is."""
+"""The process of the current context."""
 
 
 class Process:
-    """One simulated process: its callbacks, tasks, threads, and what it has open."""
+    """A simulated process: its callbacks, tasks, threads, and open connections."""
 
     def __init__(self, loop: "Loop", name: str) -> None:
         self.loop = loop
@@ -28,7 +28,7 @@ class Process:
         self._tasks: list[Task] = []
         self._tasks_max = 32
         self.open: dict[Any, None] = {}
-        """What is cut when the process ends; each has ``cut()``."""
+        """Connections that are cut when the process ends; each has ``cut()``."""
         self.context = contextvars.Context()
         self.context.run(PROCESS.set, self)
 
@@ -40,7 +40,7 @@ class Process:
             self._tasks_max = 2 * len(self._tasks) + 32
 
     def tasks(self) -> "list[Task]":
-        """Those that are not done, in the order in which they began."""
+        """Returns the unfinished tasks, in the order in which they began."""
         return [task for task in self._tasks if not task.done()]
 
     def spawn(self, make: Coroutine[Any, Any, Any]) -> "Task":
@@ -50,7 +50,7 @@ class Process:
         return task
 
     def pause(self, seconds: float) -> None:
-        """Nothing of it goes on for a while, as on a node that swaps."""
+        """Stops all callbacks of the process for a while, as on a node that swaps."""
         self.paused_until = max(self.paused_until, self.loop.now() + seconds)
         self.loop.call_at(self.loop.time() + seconds, lambda: None, context=self.context)
 

@@ -54,7 +54,7 @@ _templates: dict[str, Template] = {}
 
 
 def read_once(of: Template) -> ReadSet | None:
-    """What a template reads, derived once for all worlds."""
+    """Returns the read set of a template, computed once for all worlds."""
     text = repr(of.code[0].source)
     _templates[text] = of
     return _read(text)
@@ -74,7 +74,7 @@ def _prepare() -> None:
 
 
 class ReadUsers(Users):
-    """They change data as often as policies."""
+    """Users who change data as often as policies."""
 
     def begin(self) -> None:
         """Data is synced from the beginning, in most worlds."""
@@ -86,7 +86,7 @@ class ReadUsers(Users):
             self._write_data()
 
     def template(self, kind: str, variant: int) -> Json:
-        """One that reads."""
+        """Returns a template that reads data."""
         return reading_template(kind, variant)
 
     def write(self) -> None:
@@ -106,7 +106,7 @@ class ReadEnforcement(Enforcement):
     """Looks at what templates read in each snapshot, too."""
 
     def look(self, replica: Replica) -> None:
-        """What a template reads is there."""
+        """Checks that the data that a template reads are present."""
         revision = replica.serving.revision
         is_new = revision is not None and revision.snapshot is not replica.looked_at
         super().look(replica)
@@ -152,7 +152,7 @@ def _data(snapshot: Snapshot) -> Iterator[tuple[str, str, Json]]:
 
 
 class ProjectedWorld(ClusterWorld):
-    """One world."""
+    """A world with projected data."""
 
     projects = True
 

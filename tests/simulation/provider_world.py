@@ -47,10 +47,10 @@ def is_broken(item: Json) -> bool:
 
 
 class ProviderUsers(Users):
-    """They write Providers for the most part."""
+    """Users who mostly write Providers."""
 
     def begin(self) -> None:
-        """What there is before there are replicas."""
+        """Creates the objects that exist before the replicas."""
         for _ in range(self.chance.choice([0, 2, 4])):
             self._write_provider()
         super().begin()
@@ -94,7 +94,7 @@ class ProviderEnforcement(Enforcement):
             yield (KIND, name), item
 
     def look(self, replica: Replica) -> None:
-        """Who is asked is somebody that there was, and could be asked."""
+        """Checks that the providers in force existed and were valid."""
         super().look(replica)
         revision = replica.serving.revision
         if revision is None or replica.seen.get("providers") is revision.policies.providers:
@@ -106,7 +106,7 @@ class ProviderEnforcement(Enforcement):
                 self.loop.fail(f"{replica.name} asks {name} as it never was: {one.timeout_seconds}")
 
     def gaps(self, replica: Replica, unchanged_since: float, gone_since: float) -> str:
-        """One that is well and was there so long is asked as it is, and none that is gone."""
+        """Returns an error if a sound provider is not in force in time, or a deleted one is."""
         if why := super().gaps(replica, unchanged_since, gone_since):
             return why
         revision = replica.serving.revision
@@ -124,7 +124,7 @@ class ProviderEnforcement(Enforcement):
         return ""
 
     def lies(self, replicas: list[Replica], dead: set[str]) -> str:
-        """What byPod says of replicas that is not so."""
+        """Returns a wrong byPod entry of a Provider."""
         names = sorted(replica.name for replica in replicas)
         for (_, name), item in self.providers():
             entries = (item.get("status") or {}).get("byPod") or []
@@ -144,7 +144,7 @@ def _is(one: DataProvider, item: Json) -> bool:
 
 
 class ProviderWorld(ClusterWorld):
-    """One world."""
+    """A world of Providers."""
 
     enforcement: ProviderEnforcement
 

@@ -1,4 +1,4 @@
-"""What is behind the decision log's sinks: takes, refuses, forgets to answer, and keeps its books."""
+"""Receivers behind the decision log's sinks: they take, refuse, hang, and keep a record."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from webhook.decisions.sinks.sink import Item, RecordsRefused, SinkUnavailable
 
 
 class Receiver:
-    """What is behind a sink: outlives everything, and keeps its books."""
+    """A receiver behind a sink: it outlives all processes and keeps a record."""
 
     def __init__(self, loop: Loop, name: str, books: Books) -> None:
         self.loop = loop
@@ -19,13 +19,13 @@ class Receiver:
         self.books = books
         self.failing = 0.0
         self.forgetful = 0.0
-        """How likely an answer is lost after a batch was taken."""
+        """The probability that an answer is lost after a batch was taken."""
         self.poison = 0.0
         self.taken: list[tuple[str, str, int, float]] = []
         """Queue's incarnation, process, sequence, and when: in order of arrival."""
         self.unanswered: set[tuple[str, int]] = set()
         self.refused: dict[tuple[str, int], bytes] = {}
-        """What was refused for good, and is to be among the dead letters."""
+        """Records that were refused for good and must be among the dead letters."""
 
     def take(self, incarnation: str, items: Sequence[Item]) -> None:
         """A batch arrives; raises as a sink does."""
@@ -72,4 +72,4 @@ class WorldSink:
         loop.sleep(loop.random.expovariate(200.0))  # and back: whoever ends now does not know
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Closes nothing."""

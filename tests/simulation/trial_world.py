@@ -31,7 +31,7 @@ REVISIONS = ("policy.waddle.dev", "policyrevisions")
 TOO_LARGE = "policy is too large: it takes more than 5 s of processor time to compile"
 
 TRIAL_SECONDS = [0.02, 0.02, 0.02, 0.4, 2.0]
-"""How long one is tried, of which the last two are long enough to be announced."""
+"""The durations of a trial; the last two are long enough to be announced."""
 
 BEYOND_SECONDS = 5.0
 """After which one is ended that goes beyond its bounds."""
@@ -40,11 +40,11 @@ HEARD_SECONDS = 2.0
 """In which replicas have heard what another says: half a second late at most, and a little more."""
 
 QUEUE_SECONDS = 2 * BEYOND_SECONDS + 8.0
-"""How much later than elsewhere a change is enforced, with all others before it."""
+"""The additional time until a change is enforced, with all others before it."""
 
 
 class Machine:
-    """What tries policies on a replica's node, as :class:`webhook.trials.trials.Trials` does.
+    """Tries policies on a replica's node, as :class:`webhook.trials.trials.Trials` does.
 
     Of its processes there is only how long they take, and what they come to.
     """
@@ -75,7 +75,7 @@ class Machine:
         seconds: float,
         tell: Callable[[int, Tried | None], None],
     ) -> None:
-        """What comes of policies, one after the other."""
+        """Reports the outcome of each policy in turn."""
         del seconds
         for number, one in enumerate(requests):
             tell(number, self._one(one))
@@ -131,24 +131,24 @@ class TrialUsers(Users):
 
 
 class TrialEnforcement(Enforcement):
-    """Everything may be as much later as what is tried before it takes."""
+    """Enforcement may be later by the time of trials before it."""
 
     def late(self, replica: Replica) -> str:
-        """What a ready replica should have heard of by now."""
+        """Returns the changes that a ready replica should have enforced by now."""
         since = self.loop.now() - QUEUE_SECONDS
         busy = max(self.changed.values(), default=0.0) > since
         return "" if busy else super().late(replica)
 
 
 class TrialWorld(ClusterWorld):
-    """One world."""
+    """A world with trials of policies."""
 
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self.operations = OPERATIONS[0]  # who writes no statuses has nothing tried before
         self.users = TrialUsers(loop.random, self.storage)
         self.ended: Counter[str] = Counter()
-        """How often a policy was tried that goes beyond its bounds, on all replicas, by its text."""
+        """The numbers of trials of policies beyond their bounds, on all replicas, by text."""
         self.claims: dict[str, float] = {}
         """When each replica first said something of a template."""
         self.storage.listeners.append(self._happened)
@@ -178,7 +178,7 @@ class TrialWorld(ClusterWorld):
         return Client(targets=[AdmissionTarget()], drivers=[driver])
 
     def _excuse(self, seconds: float, *replicas: Replica) -> None:
-        """Who is at a trial may be gone, or not heard of: so long the others wait."""
+        """Extends the excuse by the longest trial: others wait for a replica that tries."""
         super()._excuse(seconds + LONGEST_SECONDS, *replicas)
 
     def _unsettled(self) -> str:

@@ -8,7 +8,7 @@ from tests.simulation.loop import Loop
 
 
 class World(Protocol):
-    """What is played."""
+    """A simulated world."""
 
     async def main(self) -> None:
         """The director's story."""
@@ -30,11 +30,11 @@ WORLDS: Final = {
 }
 
 ALL: Final = tuple(name for name in WORLDS if name != "contract")
-"""Those that chance has much to do with; the contract is ``test_api_server.py``'s."""
+"""Worlds with random events; the contract belongs to ``test_api_server.py``."""
 
 
 def load(name: str) -> Callable[[Loop], World]:
-    """What makes a world, with all that it imports."""
+    """Returns the class of a world, and imports its modules."""
     module, _, kind = WORLDS[name].partition(":")
     return cast("Callable[[Loop], World]", getattr(import_module(module), kind))
 

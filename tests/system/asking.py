@@ -70,7 +70,7 @@ def register_both(
 
 
 class Connected:
-    """One server, asked over a connection that stays."""
+    """A server and a connection that stays."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPSConnection(
@@ -89,7 +89,7 @@ class Connected:
         }
 
     def mutate(self, review: dict[str, Any]) -> dict[str, Any]:
-        """What becomes of the object, or why nothing does."""
+        """Returns the mutated object, or the reason of the refusal."""
         response = self._post("/v1/mutate", review)
         status = response.get("status") or {}
         patch = json.loads(base64.b64decode(response.get("patch") or "W10="))

@@ -202,7 +202,7 @@ def apply_all(plane: Plane) -> None:
 
 
 def results(plane: Plane, kind: str = "labelled") -> dict[str, dict[str, Any]]:
-    """What the audit says of each constraint of a kind, by its name."""
+    """Returns the audit's results of each constraint of a kind, by name."""
     found = try_request(plane.api, "GET", f"{CONSTRAINTS}/{kind}") or {"items": []}
     names = ("auditTimestamp", "totalViolations", "violations")
     return {

@@ -1,4 +1,4 @@
-"""What conditions and Events say of a policy."""
+"""Readers of a policy's conditions and Events."""
 
 from typing import Any
 

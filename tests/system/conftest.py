@@ -115,7 +115,7 @@ def start(plane: Plane) -> Iterator[StartReplica]:
 
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
-    """What the webhook is registered with."""
+    """Yields the proxy that the webhook is registered with."""
     made = Proxy()
     try:
         yield made

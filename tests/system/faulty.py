@@ -42,11 +42,11 @@ class Try(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """What its status says of faults."""
+        """Returns the status's text about faults."""
         return "lastGood" if self.row.metric == "—" else self.row.metric
 
     def subject(self) -> dict[str, Any]:
-        """What the constraint matches, and the steady policy allows."""
+        """Returns an object that the constraint matches and the steady policy allows."""
         document = config_map("", name="probe")
         document["metadata"]["labels"] = {LABEL: self.label, STEADY_LABEL: "yes"}
         return document

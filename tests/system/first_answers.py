@@ -1,4 +1,4 @@
-"""What replicas say first: a half-filled cache would admit what the last policy denies."""
+"""First answers of replicas: a half-filled cache would admit what the last policy denies."""
 
 import threading
 
@@ -11,7 +11,7 @@ class FirstAnswers:
     def __init__(self, word: str) -> None:
         self.allowed: dict[str, bool] = {}
         self.refusals: dict[str, int] = {}
-        """How often each said before that it is not ready."""
+        """The numbers of answers "not ready" of each replica before."""
         self._word = word
         self._threads: list[threading.Thread] = []
 

@@ -1,4 +1,4 @@
-"""What somebody without rights may write into a revision."""
+"""Revisions as a user without rights may write them."""
 
 from http import HTTPStatus
 from typing import Any
@@ -24,7 +24,7 @@ def at(current: dict[str, Any], generation: int, other: dict[str, Any]) -> dict[
 
 
 def saying(verdict: Any) -> TrialOutcome:
-    """What somebody says in the name of a replica."""
+    """Returns a forged outcome in the name of a replica."""
     return TrialOutcome(verdict, "first-0", "u", __version__, "2026-01-01T00:00:00Z", "forged")
 
 
@@ -43,7 +43,7 @@ def forge(
 
 
 def outcome(plane: Plane, name: str) -> str:
-    """What is said of a revision; empty where nothing is, ``gone`` while it is made anew."""
+    """Returns a revision's outcome; empty if there is none, ``gone`` while it is made anew."""
     try:
         found = plane.api.request("GET", f"{REVISIONS}/{name}")
     except ApiError as error:

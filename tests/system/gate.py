@@ -111,7 +111,7 @@ class Gate(LoopThread):
                 if name.lower() not in _HOP_BY_HOP
             }
             answer = web.StreamResponse(status=upstream.status, headers=kept)
-            with contextlib.suppress(ConnectionResetError):  # who asked has left its watch
+            with contextlib.suppress(ConnectionResetError):  # the client has left its watch
                 await answer.prepare(request)
                 async for data in upstream.content.iter_any():
                     if self._withholds(path):

@@ -34,7 +34,7 @@ UNLIKE = "!has(variables.anyObject.data) || variables.anyObject.data.deny != var
 
 
 def refusal(plane: Plane, document: dict[str, Any]) -> str:
-    """Why the API server's own policies refuse an object; empty where they do not."""
+    """Returns the refusal by the API server's own policies; empty if there is none."""
     kind, namespace = document["kind"], document["metadata"].get("namespace")
     group = "/api/v1" if document["apiVersion"] == "v1" else f"/apis/{document['apiVersion']}"
     place = f"/namespaces/{namespace}" if namespace else ""
@@ -48,7 +48,7 @@ def refusal(plane: Plane, document: dict[str, Any]) -> str:
 
 
 def state(plane: Plane, path: str) -> list[Any]:
-    """What byPod says of the policy or binding."""
+    """Returns the state of the policy or binding, from byPod."""
     found = []
     for entry in plane.by_pod(path):
         points = entry.get("enforcementPointsStatus") or [entry.get("vapGenerationStatus")]

@@ -29,7 +29,7 @@ class Load(Repeating):
         super().__init__(*[self.ask] * threads, pause_seconds=BREATH_SECONDS)
 
     def ask(self) -> None:
-        """One admission."""
+        """Sends an admission request."""
         try:
             self.api.request("POST", f"{CONFIG_MAPS}?dryRun=All", config_map(self.word))
         except ApiError as error:

@@ -116,7 +116,7 @@ def clean(plane: Plane, replicas: list[Replica]) -> None:
 
 
 def place_of(document: dict[str, Any]) -> str:
-    """Where a mutator is."""
+    """Returns the path of a mutator."""
     base = IMAGES if document["kind"] == "AssignImage" else f"{MUTATORS}/{document['kind'].lower()}"
     return f"{base}/{document['metadata']['name']}"
 
@@ -149,12 +149,12 @@ def retracted(plane: Plane, document: dict[str, Any], replicas: list[Replica]) -
 
 
 def active(replica: Replica) -> float:
-    """How many mutators a replica has in force."""
+    """Returns the number of a replica's mutators in force."""
     return replica.metric('gatekeeper_mutators{status="active"}') or 0
 
 
 def expanding(replica: Replica) -> float:
-    """How many ExpansionTemplates a replica knows, of whatever use they are."""
+    """Returns the number of ExpansionTemplates that a replica knows, active or not."""
     return sum(
         replica.metric(f'gatekeeper_expansion_templates{{status="{status}"}}') or 0
         for status in ("active", "error")
@@ -177,7 +177,7 @@ def post(plane: Plane, kind: str, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def refused(plane: Plane, path: str, document: dict[str, Any]) -> str:
-    """Why an object is refused."""
+    """Returns the refusal of an object."""
     with pytest.raises(ApiError) as refusal:
         plane.api.request("POST", path, document)
     return str(refusal.value.body)

@@ -58,7 +58,7 @@ class Gatekeeper:
 
     @property
     def is_ready(self) -> bool:
-        """What `/readyz` says."""
+        """Returns whether `/readyz` succeeds."""
         assert self.process.poll() is None, self.log.read_text()[-2000:]
         try:
             url = f"http://127.0.0.1:{self._health}/readyz"

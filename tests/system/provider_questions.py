@@ -16,7 +16,7 @@ from tests.provider_process import ProviderProcess
 Object = dict[str, Any]
 
 LABEL: Final = "asks"
-"""Whose value names the template that a review is about."""
+"""The label whose value names the template of a review."""
 
 GOOD, FAULTY, CLOSED, UNKNOWN, DELETED = "good", "faulty", "closed", "unknown", "deleted"
 """Providers: one whose answers can be read, one whose cannot, one that nobody listens for, one that
@@ -108,7 +108,7 @@ def random_provider(source: random.Random) -> str:
 
 
 def random_argument(source: random.Random) -> Any:
-    """What `external_data` is called with: right mostly, and else of every wrong shape."""
+    """Returns a random argument of `external_data`: mostly valid, otherwise of any wrong shape."""
     provider = random_provider(source)
     keys: Any = random_keys(source, provider)
     argument: Object = {"provider": provider, "keys": keys}
@@ -287,7 +287,7 @@ violation[{"msg": "nothing came"}] { not external_data(input.review.object.ask) 
 
 
 def templates(seed: int, count: int) -> list[Object]:
-    """One that asks what the object says, and others by chance."""
+    """Returns a template that requests the object's keys, and random others."""
     source = random.Random(f"templates {seed}")
     found = [policies.template(DYNAMIC, _DYNAMIC, schema=policies.FREE)]
     for number in range(count):
@@ -302,7 +302,7 @@ def templates(seed: int, count: int) -> list[Object]:
 
 
 def constraints(seed: int, count: int) -> list[Object]:
-    """One or two of each template, which are about objects that name it.
+    """Returns one or two constraints of each template, for objects that name it.
 
     What two constraints ask of a provider is the same, or shares no key. Keys that are shared come
     from the cache to Gatekeeper's second, and here both are asked at once.
@@ -380,7 +380,7 @@ def mutators(seed: int, count: int) -> list[Object]:
         provider = random_provider(source)
         external: Object = {"provider": provider, "dataSource": "ValueAtLocation"}
         policies_of_failure = [None, "Fail", "Ignore", "UseDefault"]
-        # What always fails would leave nothing to see of the others.
+        # Policies that always fail would hide the others.
         policy = source.choice(
             policies_of_failure if provider == GOOD else ["Ignore", "UseDefault"]
         )
@@ -456,7 +456,7 @@ def without_faults(message: str) -> str:
 
 
 def errors_of_mutation(message: str) -> list[str]:
-    """What a mutation failed of, in an order of its own, likewise.
+    """Returns the errors of a mutation in a fixed order.
 
     A value that is put in the place of the same is a mutation to Gatekeeper, and none here.
     """

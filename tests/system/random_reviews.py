@@ -79,7 +79,7 @@ SOURCES = {"Sees": SEES, "Placed": NAMESPACE_OBJECT, "Unique": UNIQUE, "Fails": 
 
 
 def templates() -> list[Object]:
-    """One for each source."""
+    """Returns a template for each source."""
     return [policies.template(kind, rego, schema=policies.FREE) for kind, rego in SOURCES.items()]
 
 
@@ -161,7 +161,7 @@ CONFIG: Object = {
 }
 
 TAKEN = "taken"
-"""What an object in the cluster has under `unique`."""
+"""The value of `unique` in an object of the cluster."""
 
 KINDS: tuple[tuple[str, str, str, bool], ...] = (
     ("v1", "ConfigMap", "configmaps", True),
@@ -185,7 +185,7 @@ def reviews(seed: int) -> Iterator[Object]:
 
 
 def random_review(source: random.Random, number: int) -> Object:
-    """One request, as an API server would send it, or nearly."""
+    """Returns a random request, as an API server would send it, or nearly."""
     api_version, kind, plural, is_namespaced = source.choice(KINDS)
     places = [*NAMESPACES, *NAMESPACES, GHOST]
     namespace = source.choice(places) if is_namespaced else ""

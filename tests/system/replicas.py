@@ -45,7 +45,7 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{WORKLOADS}/configmaps"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 FENCED = "/api/v1/namespaces/default/configmaps"
-"""What no webhook of these tests is about."""
+"""Objects that no webhook of these tests matches."""
 
 NOT_YET = (404, 429)
 """Answers to a write whose kind is not served yet, or whose storage is being made."""
@@ -163,7 +163,7 @@ class Replica(Server):
 
     @property
     def is_ready(self) -> bool:
-        """What `/readyz` says."""
+        """Returns whether `/readyz` succeeds."""
         return self.get("health", "/readyz").status == 200
 
     @property
@@ -223,7 +223,7 @@ class Plane:
             until(lambda crd=crd: serves(self.api, crd), f"{crd['metadata']['name']} is served")
 
     def make_namespaces(self) -> None:
-        """That of the replicas with the Secret of theirs, and that whose ConfigMaps are reviewed."""
+        """Creates the replicas' Namespace with its Secret, and that of the reviewed ConfigMaps."""
         for name in (NAMESPACE, WORKLOADS):
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             self.api.apply(f"/api/v1/namespaces/{name}", body)
@@ -487,7 +487,7 @@ class Plane:
     def writes(
         self, agent: str = "waddle/", replica: str = "", *, taken: bool = False
     ) -> list[str]:
-        """What the replicas, one of them, or another program wrote, by the API server's account.
+        """Returns the writes of the replicas or another program, from the API server's audit log.
 
         ``taken`` leaves out what was refused: of an older version, or there already.
         """

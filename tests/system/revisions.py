@@ -12,7 +12,7 @@ MERGE = "application/merge-patch+json"
 
 
 def kill(replicas: list[Replica]) -> None:
-    """As a power cut: each process, and its Pod."""
+    """Kills each process and deletes its Pod, as a power cut does."""
     for replica in replicas:
         replica.process.send_signal(signal.SIGKILL)
         replica.process.wait()

@@ -39,10 +39,10 @@ _numbers = itertools.count(1)
 
 
 class Policy(Protocol):
-    """What goes round: a template of a kind and a constraint of its name, both with a word."""
+    """A template and a constraint of the same name, both with a word."""
 
     def documents(self, kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Both, others for another word."""
+        """Returns template and constraint; both differ for each word."""
         ...
 
     def has_passed(self, name: str, word: str) -> bool:
@@ -56,12 +56,12 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InRego:
-    """Nothing comes of it but its CRD, whose schema has the word too: each round writes it."""
+    """A template in Rego; its CRD's schema has the word too, so that each round writes it."""
 
     plane: Plane
 
     def documents(self, kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As :class:`Policy`."""
+        """Returns template and constraint, as :class:`Policy` has it."""
         made = template(kind)
         schema = made["spec"]["crd"]["spec"]["validation"]["openAPIV3Schema"]
         schema["properties"][word] = {"type": "string"}
@@ -157,7 +157,7 @@ class Rounds:
 
 
 def others(written: list[str]) -> list[str]:
-    """What was written of anything but rounds' own policies."""
+    """Returns the writes that do not concern the rounds' own policies."""
     return [line for line in written if PREFIX not in line]
 
 

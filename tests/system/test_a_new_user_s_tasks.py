@@ -1,4 +1,4 @@
-"""What a new user does, each task a script in ``tests/tasks``, typed in an environment of its own."""
+"""Tasks of a new user, each a script in ``tests/tasks`` that runs in its own environment."""
 
 import os
 import resource

@@ -230,7 +230,7 @@ def _without_stages(api: Api) -> dict[str, Any]:
 def test_policies_of_files_bring_expansions_and_mutators_with_them(
     audited_plane: Plane, policies: Path
 ) -> None:
-    """What is implied is mutated, by mutators of files as by the cluster's."""
+    """Mutators of files change implied objects, as the cluster's mutators do."""
     implied = {
         **WARNING,
         "metadata": {"name": "implied"},

@@ -1,4 +1,4 @@
-"""What an audit says besides statuses: Events, the log, the decision log, metrics, synced data."""
+"""Output of an audit besides statuses: Events, the log, the decision log, metrics, synced data."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def audit(stack: ExitStack, plane: Plane, name: str, *flags: str) -> Replica:
 def test_the_log_the_decision_log_and_the_metrics_have_what_the_statuses_count(
     policies: Plane, tmp_path: Path
 ) -> None:
-    """One sweep, four accounts of it, all of the same violations."""
+    """A sweep has the same violations in four accounts."""
     target = tmp_path / "decisions.ndjson"
     sink = {"name": "file", "type": "file", "settings": {"path": str(target)}}
     with ExitStack() as stack:
@@ -215,7 +215,7 @@ def test_synced_data_is_audited_in_place_of_lists(policies: Plane) -> None:
         replica = audit(stack, policies, "audit-cached", "--audit-from-cache")
 
         def is_left_out() -> bool:
-            """Nothing is said of what was not looked at: no 0 stands over what there was."""
+            """Returns whether kinds that were not listed keep their earlier totals instead of 0."""
             found = audited.totals(policies)
             unseen = found.pop("cluster-scoped")
             rest = {name: total for name, total in before.items() if name != "cluster-scoped"}

@@ -78,7 +78,7 @@ def status(plane: Plane) -> dict[str, Any]:
 
 
 def total(plane: Plane) -> int | None:
-    """Its total."""
+    """Returns the audit's ``totalViolations``."""
     return status(plane).get("totalViolations")
 
 
@@ -153,7 +153,7 @@ def test_a_restart_of_the_api_server_within_a_list_is_waited_out(
 def test_an_audit_killed_within_a_sweep_leaves_the_total_and_its_successor_tells_the_next(
     plane: Plane, gate: Gate, start: StartAudit
 ) -> None:
-    """What it had counted by then is nowhere to be seen."""
+    """The killed audit's partial count is never published."""
     before = status(plane)
     replica = held(gate, start, "auditor-killed")
     plane.api.request("POST", CONFIG_MAPS, config_map("bad", "object-more"))

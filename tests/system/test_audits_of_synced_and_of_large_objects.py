@@ -1,4 +1,4 @@
-"""What an audit of synced data knows nothing of, and what large objects take of its memory."""
+"""Audits of synced data do not read unsynced objects, and large objects have a memory bound."""
 
 from collections.abc import Iterator
 from pathlib import Path

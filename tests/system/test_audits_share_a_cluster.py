@@ -70,12 +70,12 @@ def audits(plane: Plane, *names: str, flags: tuple[str, ...]) -> Iterator[list[R
 
 
 def total(plane: Plane, path: str = PATH) -> Any:
-    """What the constraint's status says."""
+    """Returns ``totalViolations`` of the constraint's status."""
     return (plane.api.request("GET", path).get("status") or {}).get("totalViolations")
 
 
 def shards(plane: Plane) -> dict[str, dict[str, Any]]:
-    """What each audit says of its share, by its name."""
+    """Returns each audit's share of the results, by the audit's name."""
     selector = "internal.gatekeeper.sh/constraint-kind=Shared"
     found = plane.api.request("GET", f"{STATUSES}/constraintpodstatuses?labelSelector={selector}")[
         "items"

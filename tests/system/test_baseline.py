@@ -48,7 +48,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 
 def path(kind: str, name: str = "") -> str:
-    """Where objects of a kind are."""
+    """Returns the path of objects of a kind."""
     root, plural = PLURALS[kind]
     return f"{root}/namespaces/{WORKLOADS}/{plural}" + (f"/{name}" if name else "")
 
@@ -86,11 +86,11 @@ class Cluster:
         return made | {"apiVersion": group, "kind": kind}
 
     def some_name(self) -> str:
-        """What a controller puts behind a name."""
+        """Returns a random suffix of a name, as controllers make it."""
         return "".join(self.chance.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
 
     def roll(self, deployment: Any, image: str) -> Any:
-        """What a Deployment's controllers make of its template: a ReplicaSet with two Pods."""
+        """Returns a ReplicaSet with two Pods, as a Deployment's controllers make it."""
         name, labels = deployment["metadata"]["name"], deployment["metadata"]["labels"]
         made = self.make("ReplicaSet", f"{name}-{self.some_name()}", image, deployment, **labels)
         for _ in range(2):
@@ -98,7 +98,7 @@ class Cluster:
         return made
 
     def scale(self, owner: Any, image: str) -> None:
-        """One Pod more."""
+        """Creates another Pod."""
         labels = owner["metadata"]["labels"]
         self.make("Pod", f"{owner['metadata']['name']}-{self.some_name()}", image, owner, **labels)
 
@@ -196,7 +196,7 @@ def _baseline(plane: Plane) -> None:
 
 
 def _go_on(cluster: Cluster, web: Any, replica_set: Any, db: Any, night: Any) -> None:
-    """Everything that runs is updated, scaled and restarted."""
+    """Updates, scales and restarts all workloads."""
     for kind, name in (
         ("Deployment", "web"),
         ("ReplicaSet", replica_set["metadata"]["name"]),

@@ -1,4 +1,4 @@
-"""Both on one cluster with Gatekeeper's own CRDs: neither fights the other, then one takes over."""
+"""Waddle and Gatekeeper on one cluster with Gatekeeper's CRDs: no fights, then a takeover."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -53,7 +53,7 @@ def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
         until(lambda: "shared/status" in touched(plane, "gatekeeper/"), "its audit writes")
         until(lambda: "auditTimestamp" in status(plane), "Gatekeeper's audit has told its total")
         peer.stop()
-        audited = status(plane)  # nobody else writes what it last found
+        audited = status(plane)  # no other program writes its last findings
         for replica in replicas:
             assert replica.stop() == 0
             plane.delete_pod(replica.name)
@@ -68,7 +68,7 @@ def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
 def test_where_both_make_the_crds_of_constraints_neither_writes_for_ever(
     peers_plane: Plane, tmp_path: Path
 ) -> None:
-    """Nobody asks for that; whoever applies the base beside Gatekeeper has it."""
+    """This happens without intention if the base is applied beside Gatekeeper."""
     plane = peers_plane
     with ExitStack() as stack:
         peer = Gatekeeper(plane, tmp_path, ("webhook", "status", "generate"))
@@ -167,7 +167,7 @@ def status(plane: Plane) -> dict[str, Any]:
 
 
 def annotations(plane: Plane, path: str) -> dict[str, str]:
-    """Those of an object."""
+    """Returns the annotations of an object."""
     return plane.api.request("GET", path)["metadata"].get("annotations") or {}
 
 

@@ -61,13 +61,13 @@ def generations(plane: Plane) -> list[int]:
 
 
 def entry_of(plane: Plane, replica: Replica) -> Any:
-    """What byPod says of a replica."""
+    """Returns the byPod entry of a replica."""
     return next(entry for entry in plane.by_pod(PATH) if entry["id"] == replica.name)
 
 
 @contextmanager
 def stopped(replica: Replica) -> Iterator[None]:
-    """As a node does that is out of memory: the process is there, and does nothing."""
+    """Stops the process, as a node without memory does: it exists, and does nothing."""
     replica.process.send_signal(signal.SIGSTOP)
     try:
         yield
@@ -82,7 +82,7 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
     """By its turn at first; then because the kubelet's probes have made the Pod unready."""
     plane, (first, _, third) = empty_plane, ranked
     names = [replica.name for replica in ranked]
-    rest(plane, names)  # what came with the constraint is written
+    rest(plane, names)  # the constraint's first statuses are written
     with stopped(first):
         with not_before_its_turn(plane, third, 2):
             plane.put_constraint(constraint("words", "second", "Hung"))
@@ -107,7 +107,7 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
     assert first.denies("third")
     plane.mark_pod(first.name, ready=True)
     assert wait(plane, "60s").returncode == 0
-    rest(plane, names)  # nobody writes any more
+    rest(plane, names)  # no replica writes any more
     assert generations(plane) == [3, 3, 3]
 
 
@@ -124,13 +124,13 @@ def not_before_its_turn(plane: Plane, replica: Replica, before: int) -> Iterator
 
 
 def wait(plane: Plane, timeout: str) -> CompletedProcess[str]:
-    """As a pipeline does after the constraint was applied."""
+    """Waits as a pipeline does after it applied the constraint."""
     kubeconfig = str(plane.cluster.kubeconfig)
     return waddle("wait", "Hung/words", f"--timeout={timeout}", "--kubeconfig", kubeconfig)
 
 
 def by_pod_writes(plane: Plane, replica: Replica) -> int:
-    """How often a replica wrote the constraint's status; its template's has an order of its own."""
+    """Returns the number of a replica's writes of the constraint's status."""
     return plane.writes(replica=replica.name).count("update hung/status words")
 
 

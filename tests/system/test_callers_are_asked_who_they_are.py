@@ -46,7 +46,7 @@ def account(plane: Plane, name: str, *rules: dict[str, Any]) -> str:
 
 @pytest.fixture(autouse=True)
 def without_rights(empty_plane: Plane) -> Iterator[None]:
-    """What accounts may do ends with the test."""
+    """Deletes the accounts' rights after the test."""
     yield
     for name in ("nobody", "poster", "reader"):
         for kind in ("clusterrolebindings", "clusterroles"):
@@ -76,7 +76,7 @@ def replica(empty_plane: Plane) -> Iterator[Replica]:
 
 
 def answer_to_caller(replica: Replica, token: str | None) -> Answer:
-    """What a caller is told about a template that counts what it wants to know."""
+    """Returns the answer to a caller's template that tries to guess a parameter."""
     rego = """
     package guessing
     violation[{"msg": "yes"}] { startswith(input.review.object.data.deny, input.parameters.word) }
@@ -96,7 +96,7 @@ def answer_to_caller(replica: Replica, token: str | None) -> Answer:
 
 
 def test_a_caller_is_informed_what_its_rights_allow(empty_plane: Plane, replica: Replica) -> None:
-    """Nothing, whether policies are valid, or their effects too."""
+    """It is shown nothing, the policies' validity, or their effects too."""
     plane = empty_plane
     assert answer_to_caller(replica, None).status == 401
     refused = answer_to_caller(replica, "nonsense")

@@ -96,7 +96,7 @@ def test_what_both_said_of_the_same_requests_is_compared_line_by_line(
 
 
 def write_policies(plane: Plane, folder: Path) -> Path:
-    """One template and a constraint of each action, in the cluster and in a folder."""
+    """Writes a template and a constraint of each action, in the cluster and in a folder."""
     documents = [template("Shadowed")]
     plane.put_template(documents[0])
     for word, action in zip(WORDS, ("deny", "warn", "dryrun"), strict=False):

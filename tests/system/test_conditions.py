@@ -98,7 +98,7 @@ def test_one_faulty_replica_is_named_and_when_its_pod_is_gone_all_is_well(
 def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(
     plane: Plane, trio: list[Replica]
 ) -> None:
-    """Who may write status objects names another Pod of the namespace as owner."""
+    """The attacker may write status objects, and names another Pod of the namespace as owner."""
     path = f"{CONSTRAINTS}/slandered/words"
     plane.put_template(template("Slandered"))
     try:
@@ -128,7 +128,7 @@ def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(
 def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
     plane: Plane, trio: list[Replica]
 ) -> None:
-    """One Event for each change however many replicas there are, and audit's fields stay."""
+    """Each change has one Event for all replicas, and the audit's fields stay."""
     path = f"{TEMPLATES}/hopeless"
     uid = plane.put_template(template("Hopeless", BROKEN))["metadata"]["uid"]
     try:
@@ -175,7 +175,7 @@ def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
 
 
 def logged_faults(replica: Replica, name: str) -> list[str]:
-    """What a replica's log says of the faults of a template, in order."""
+    """Returns the log messages of a replica about a template's faults, in order."""
     begins = f"ConstraintTemplate {name}: "
     return [event["msg"] for event in replica.events if event.get("fault", "").startswith(begins)]
 

@@ -1,4 +1,4 @@
-"""Both Deployments with every component, installed by Helm and by kustomize: records survive a restart."""
+"""Both Deployments with every component, by Helm and by kustomize: records survive a restart."""
 
 import base64
 import copy
@@ -84,7 +84,7 @@ def install_by_helm(plane: Plane, program: Programs, mode: str, sink: dict[str, 
         text=True,
         timeout=PATIENCE_SECONDS,
     ).stdout
-    # What an exporter waits for is the user's to make.
+    # Users create the Secrets that an exporter waits for.
     assert ("waddle-exporter-tls: " in finished) is (mode == "exporter")
     assert ("waddle-exporter-client: " in finished) is (mode == "exporter")
 
@@ -151,7 +151,7 @@ class Installation:
         self.servers: list[InstalledServer] = []
 
     def start(self) -> None:
-        """Everything."""
+        """Starts the sidecars and the servers."""
         self.start_sidecars()
         self.servers = [
             InstalledServer(self.webhook, "webhook", self.admission_port),
@@ -168,12 +168,12 @@ class Installation:
             sidecar.kill()
 
     def state_of_sidecars(self) -> str:
-        """What became of the sidecars, and the end of what they and the audit logged."""
+        """Returns the exit codes and last log lines of the sidecars and the audit."""
         sidecars = [f"{one.process.poll()} {one.log.read_text()[-3000:]}" for one in self.sidecars]
         return "\n".join([*sidecars, *map(str, self.servers[-1].events[-20:])])
 
     def stop(self) -> None:
-        """Everything that still runs, servers first; a bug in a server's log is a failure."""
+        """Stops all processes, servers first; a bug in a server's log is a failure."""
         for server in self.servers:
             server.__exit__()
         self.servers = []
@@ -311,7 +311,7 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
 
 
 def offered(installation: Installation) -> float:
-    """How many records the webhook has made: one is made a moment after its answer."""
+    """Returns the number of the webhook's records: each is made a moment after its answer."""
     return installation.servers[0].metric("waddle_decisions_offered_total") or 0
 
 

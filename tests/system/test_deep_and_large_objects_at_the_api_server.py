@@ -1,4 +1,4 @@
-"""Whatever a real API server accepts and sends is decided, though its webhook's policy is Ignore."""
+"""Objects that a real API server accepts and sends are decided, despite failurePolicy Ignore."""
 
 import base64
 import datetime as dt
@@ -80,7 +80,7 @@ def server(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def denial(cluster: Cluster, managed_fields: bytes, name: str = "odd", **labels: str) -> str:
-    """What the user is told who makes a ConfigMap with these managedFields; empty for nothing."""
+    """Returns the denial of a ConfigMap with these managedFields; empty if there is none."""
     metadata = {"name": name, "labels": labels, "managedFields": "@here@"}
     body = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).encode()
     request = urllib.request.Request(

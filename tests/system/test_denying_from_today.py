@@ -61,7 +61,7 @@ def cleaned(plane: Plane, replica: Replica) -> Iterator[None]:
 
 
 def patched(plane: Plane, name: str, patch: Any) -> str:
-    """Why a patch is refused; empty where it is not."""
+    """Returns the refusal of a patch; empty if there is none."""
     try:
         plane.api.request("PATCH", f"{CONFIG_MAPS}/{name}", patch, content_type=MERGE)
     except ApiError as error:
@@ -81,7 +81,7 @@ def is_refused(plane: Plane, word: str) -> bool:
 
 
 def total(plane: Plane) -> Any:
-    """What the audit has counted."""
+    """Returns the audit's ``totalViolations``."""
     return (
         plane.api.request("GET", f"{CONSTRAINTS}/denied/words")
         .get("status", {})

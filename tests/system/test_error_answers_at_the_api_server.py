@@ -1,4 +1,4 @@
-"""What the user of a cluster sees where a replica cannot decide, by the webhook's failurePolicy.
+"""Errors and admissions while a replica cannot decide, by the webhook's failurePolicy.
 
 Each fault is met twice through the real API server: by an object whose webhook has failurePolicy
 Fail, and by one whose webhook has Ignore. Under Fail there is an error that says what was the
@@ -48,7 +48,7 @@ class PlantedReplica(Replica):
         super().start([sys.executable, "-m", planted.__name__, *command[3:]], environment)
 
     def forgive(self) -> list[str]:
-        """Why it failed, which nobody shall wonder at once this has been asked."""
+        """Returns the logged bugs, and removes them from the events."""
         with self._changed:
             bugs = [event for event in self.events if "stacktrace" in event]
             self.events = [event for event in self.events if event not in bugs]
@@ -100,7 +100,7 @@ class Reviewing:
         return ""
 
     def twice(self, word: str = "x", name: str = "one") -> tuple[str, str]:
-        """What both say to an object, one after the other."""
+        """Returns the answers under Fail and under Ignore."""
         return self.once("fail", word, name), self.once("ignore", word, name)
 
     def admitted_unseen(self, name: str) -> bool:
@@ -167,7 +167,7 @@ def asking(empty_plane: Plane, replica: PlantedReplica) -> Iterator[Reviewing]:
 
 
 def refusals(replica: Replica, reason: str) -> float:
-    """How many requests it answered without a decision for a reason."""
+    """Returns the number of requests that it answered without a decision for a reason."""
     return replica.metric(f'waddle_requests_refused_total{{reason="{reason}"}}') or 0
 
 

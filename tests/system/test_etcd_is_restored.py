@@ -48,7 +48,7 @@ class Backup:
 
 
 def total(plane: Plane, name: str) -> int | None:
-    """What the audit has counted of a constraint."""
+    """Returns the audit's ``totalViolations`` of a constraint."""
     found = plane.api.request("GET", f"{CONSTRAINTS}/{name}").get("status") or {}
     number: int | None = found.get("totalViolations")
     return number

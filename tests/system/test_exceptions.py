@@ -107,7 +107,7 @@ def exception(name: str, *, namespace: str = "", **spec: Any) -> dict[str, Any]:
 
 
 def refusal(plane: Plane, path: str, document: dict[str, Any], user: str = "") -> ApiError:
-    """Why somebody may not make an exception."""
+    """Returns the error for a forbidden exception."""
     with pytest.raises(ApiError) as refused:
         plane.api.request("POST", path, document, user=user)
     return refused.value
@@ -199,7 +199,7 @@ def seen_over(replica: Replica) -> Over:
 
 
 def test_it_is_over_on_every_replica_without_any_write(empty_plane: Plane, tmp_path: Path) -> None:
-    """Nothing of the replicas gets to the API server while it ends, and nothing gets to them."""
+    """Replicas and API server are disconnected from each other while it ends."""
     plane = empty_plane
     with ExitStack() as stack:
         gate = Gate(plane.api, tmp_path)

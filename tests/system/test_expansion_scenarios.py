@@ -47,7 +47,7 @@ def replicas(plane: Plane) -> Iterator[list[Replica]]:
 
 @pytest.fixture(autouse=True)
 def cleaned(plane: Plane, replicas: list[Replica]) -> Iterator[None]:
-    """What a test applies goes with it."""
+    """Deletes the test's policies after it."""
     assert replicas
     yield
     clean(plane, replicas)
@@ -64,7 +64,7 @@ def of_deployments(**spec: Any) -> Any:
 
 
 def pods_need_env(plane: Plane, replicas: list[Replica]) -> None:
-    """What Deployments make is followed, and Pods must have the label."""
+    """Expands Deployments, and requires the label on Pods."""
     expanded(plane, of_deployments(), replicas)
     enforce_constraint(plane, required(ENV, "Pod", "env"), replicas)
 
@@ -160,7 +160,7 @@ def test_a_constraint_about_generated_objects_leaves_original_ones_alone(
 
 
 def follow_cron_jobs(plane: Plane, replicas: list[Replica]) -> None:
-    """What CronJobs make, and what their Jobs make."""
+    """Expands CronJobs and their Jobs."""
     of_cron_jobs = expansion("expand-cronjobs", ["CronJob"], "spec.jobTemplate", ("batch", "Job"))
     expanded(plane, of_cron_jobs, replicas)
     expanded(plane, expansion("expand-jobs", ["Job"], "spec.template", ("", "Pod")), replicas)

@@ -33,7 +33,7 @@ SHOWN = 5
 """Of what is answered otherwise."""
 
 FOREVER = ("--external-data-provider-response-cache-ttl=1h",)
-"""What is cached stays for as long as the test asks: both know the same keys at each question."""
+"""Cached answers stay during the whole test: both have the same keys at each question."""
 OPERATIONS = ("webhook", "status", "generate")
 MUTATION = ("mutation-webhook", "mutation-status", "mutation-controller")
 
@@ -84,7 +84,7 @@ def both(plane: Plane, folder: Path, documents: Callable[[Plane], Sequence[str]]
 
 
 def is_in_force(plane: Plane, path: str) -> bool:
-    """What Gatekeeper says of an object."""
+    """Returns whether Gatekeeper reports an object as enforced or active."""
     statuses = plane.by_pod(path)
     return bool(statuses) and bool(statuses[0].get("enforced") or statuses[0].get("active"))
 
@@ -92,7 +92,7 @@ def is_in_force(plane: Plane, path: str) -> bool:
 def compare(
     both: Both, reviews: Sequence[Object], ask: Callable[[Connected, Object], Object]
 ) -> list[str]:
-    """What is answered otherwise, a paragraph each."""
+    """Returns the different answers, a paragraph each."""
     other = []
     for review in reviews:
         answers = ask(both.ours, review), ask(both.theirs, review)
@@ -108,7 +108,7 @@ def compare(
 
 
 def failure_text(other: Sequence[str], count: int) -> str:
-    """What a failure says."""
+    """Returns the message of a failure."""
     shown = "\n\n".join(other[:SHOWN])
     return f"{len(other)} of {count} are answered otherwise:\n{shown}"
 

@@ -68,7 +68,7 @@ def replicas(plane: Plane, provider: ProviderProcess) -> Iterator[list[Replica]]
 
 @pytest.fixture(autouse=True)
 def cleaned(plane: Plane, replicas: list[Replica]) -> Iterator[None]:
-    """What a test applies goes with it."""
+    """Deletes the test's policies after it."""
     yield
     clean(plane, replicas)
 

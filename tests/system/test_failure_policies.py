@@ -1,4 +1,4 @@
-"""What is refused while no replica answers: what constraints say that fail closed, and no more."""
+"""While no replica answers, only constraints that fail closed refuse requests."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -38,7 +38,7 @@ def fail_entry() -> dict[str, Any]:
 
 
 def register(plane: Plane, port: int) -> None:
-    """Both entries, for ConfigMaps and Secrets of one namespace."""
+    """Registers both entries, for ConfigMaps and Secrets of one namespace."""
     fail = fail_entry()
     rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"]}
     ignore = fail | {"name": "validation.gatekeeper.sh", "failurePolicy": "Ignore"}

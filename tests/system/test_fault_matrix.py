@@ -110,7 +110,7 @@ class Matrix:
 
 
 def bring_in(plane: Plane) -> None:
-    """Everything as it was good, and then the edits that nobody stood in the way of."""
+    """Applies the good policies, and then the edits that no webhook prevented."""
     with Replica(plane, "maker", *ALL_OPERATIONS, *PARAMETERS) as maker:
         maker.wait_ready()
         for kind in (*KINDS, "Steady"):
@@ -166,7 +166,7 @@ def _all_broken(matrix: Matrix) -> bool:
 
 
 def check_answer(one: Try, answer: dict[str, Any]) -> None:
-    """What a request got is what the table says."""
+    """Asserts that an answer is the one of the table."""
     status = answer["status"]
     message = status.get("message", "")
     word = one.row.admission
@@ -313,7 +313,7 @@ def test_evaluations_that_fail_answer_by_the_table(matrix: Matrix) -> None:
 
 @pytest.mark.slow(40)
 def test_overruns_answer_by_the_table_and_then_suspend(matrix: Matrix) -> None:
-    """And a suspended constraint's status, metric and log name it."""
+    """A suspended constraint's status, metric and log name it."""
     ask(matrix, OVERRUN_TRIES)
     for replica in matrix.replicas:
         counted = replica.metric('waddle_evaluation_overruns_total{constraint_kind="Overruns"}')

@@ -20,7 +20,7 @@ from webhook.api.revision_outcome import TrialOutcome
 from webhook.controllers.apply import prevalidation
 
 RENEWED_SECONDS = 0.05
-"""How often a claim is written again: far more often than any replica looks."""
+"""The interval of writes of a claim: far shorter than any replica's looks."""
 
 ANNOUNCED = "package reclaimed\n" + "\n".join(
     f'violation[{{"msg": "m{i}"}}] {{ input.review.object.spec.a{i} == {i} }}' for i in range(900)

@@ -1,4 +1,4 @@
-"""Who may write PolicyRevisions, and nothing else, decides nothing by it, at any replica."""
+"""A user with the right to PolicyRevisions alone decides nothing by it, at any replica."""
 
 import signal
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def begun(
 def test_a_fresh_replica_enforces_no_forged_revision_of_a_policy_that_did_not_break(
     plane: Plane, start: StartReplica
 ) -> None:
-    """One without an owner, beyond the object's generation, beside a genuine one said to be ended."""
+    """The forged revision has no owner and a newer generation, beside an ended genuine one."""
     replicas, current = begun(plane, start, "Fresh")
     genuine = name_of(current, digest_of(current))
     kill(replicas)
@@ -92,7 +92,7 @@ def test_a_fresh_replica_enforces_no_forged_revision_of_a_policy_that_did_not_br
 def test_a_change_cannot_be_kept_out_by_what_was_said_of_it_beforehand(
     plane: Plane, start: StartReplica, verdict: str
 ) -> None:
-    """Its content and generation were predicted, and its revision made before it was."""
+    """The change's content and generation were predicted, and its revision made before it."""
     kind = f"Predicted{verdict}"
     name = kind.lower()
     replicas, current = begun(plane, start, kind, 3)
@@ -119,7 +119,7 @@ def test_a_change_cannot_be_kept_out_by_what_was_said_of_it_beforehand(
 def test_an_older_generation_cannot_be_shadowed_for_a_roll_back(
     plane: Plane, start: StartReplica
 ) -> None:
-    """Nor by generations that no object ever had: the genuine ones are kept beside them."""
+    """Generations that no object ever had cannot do it either: the genuine ones are kept."""
     replicas, current = begun(plane, start, "Shadowed", 3)
     empty = harmless("Shadowed")
     forged = [forge(plane, at(current, 1, empty))]
@@ -177,7 +177,7 @@ def test_what_a_broken_policy_falls_back_to_cannot_be_forged(
 def test_without_its_secret_a_replica_serves_and_says_that_nothing_is_kept(
     plane: Plane, start: StartReplica
 ) -> None:
-    """As after an upgrade of the image alone. Once it is there, all is kept."""
+    """This happens after an upgrade of the image alone. With the Secret, revisions are kept."""
     plane.put_template(template("Unsigned"))
     plane.api.request("DELETE", KEYS)
     replica = start("unsigned", *ALL_OPERATIONS)

@@ -1,4 +1,4 @@
-"""Who may write a constraint's status, and nothing else, moves no roll-out, at any replica."""
+"""A user with the right to a constraint's status alone moves no roll-out, at any replica."""
 
 import signal
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def test_a_stage_is_neither_weakened_nor_hurried_by_who_may_write_its_status(
     forge(plane, kind, unsigned(earlier, "deny"))
     until(lambda: record(plane, kind) == earlier, "it is put right")
     assert not any(replica.denies("hurried") for replica in replicas)
-    # Who puts it right has seen it; the others may be told of the right one alone.
+    # The repairing replica has seen it; the others may only see the repaired status.
     until(
         lambda: any(replica.metric(f'{IGNORED}{{why="wrong_signature"}}') for replica in replicas),
         "one counts it",
@@ -128,7 +128,7 @@ def test_both_copies_written_back_together_bring_no_earlier_stage(
 
 
 def test_a_status_in_a_replica_s_name_hurries_no_step(plane: Plane, start: StartReplica) -> None:
-    """One that stands still has not reached the stage, whatever somebody writes of it."""
+    """A stopped replica has not reached the stage, despite a forged status."""
     kind = "Postponed"
     plane.put_template(template(kind))
     replicas = [start(f"postponed-{number}", *ALL_OPERATIONS) for number in range(3)]

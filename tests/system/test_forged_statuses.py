@@ -1,4 +1,4 @@
-"""Who may write status objects, and nothing else, says nothing by them in a replica's name."""
+"""A user with the right to status objects alone cannot speak in a replica's name."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ PATH = f"{CONSTRAINTS}/voiced/words"
 
 
 def forged(replica: Replica, document: dict[str, Any], uids: list[str]) -> dict[str, Any]:
-    """What a replica never said: that it cannot enforce a constraint, and what an audit found."""
+    """Returns a forged status: an enforcement error and an audit's findings."""
     share = shard("2026-01-01T00:00:00Z", members_digest(uids), 41, [], limit=20)
     return pod_status(
         Pod(replica.name, NAMESPACE, replica.uid, ("audit", "status", "webhook")),

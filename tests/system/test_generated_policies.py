@@ -66,7 +66,7 @@ REFUSED = (
         "spec": {"containers": [{"name": "webhook", "image": "waddle"}]},
     },
 )
-"""What policies of these tests refuse, a replica's own Pod among it."""
+"""Objects that the policies of these tests refuse, with a replica's own Pod."""
 
 
 def let_go(plane: Plane) -> None:
@@ -84,7 +84,7 @@ def let_go(plane: Plane) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(plane: Plane) -> Iterator[None]:
-    """Whatever the order of tests."""
+    """Removes the policies after each test."""
     yield
     let_go(plane)
 
@@ -99,7 +99,7 @@ def pair(plane: Plane) -> Iterator[list[Replica]]:
 
 
 def warnings(plane: Plane, path: str) -> list[list[tuple[str, str]]]:
-    """What each replica warns of, by its place, in byPod of a template or constraint."""
+    """Returns each replica's expression warnings with their fields, from byPod."""
     return [
         [(one["fieldRef"], one["warning"]) for one in entry.get("expressionWarnings", ())]
         for entry in plane.by_pod(path)
@@ -222,7 +222,7 @@ def test_a_binding_is_withdrawn_while_an_exception_holds_and_is_back_at_its_end(
     finally:
         plane.api.request("DELETE", f"{EXCEPTIONS}/legacy")
         plane.delete_template("withdrawn")
-    # What replicas count is counted by other tests.
+    # Other tests check the replicas' counters.
     gone = (binding, f"{POLICIES}/gatekeeper-withdrawn")
     until(lambda: not any(try_request(plane.api, "GET", one) for one in gone), "both are gone")
 
@@ -371,7 +371,7 @@ def stored(plane: Plane, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def compared(plane: Plane, replica: Replica, document: dict[str, Any]) -> tuple[str, str]:
-    """What the API server's policies and the webhook say: the first message, if it is there, too."""
+    """Returns the message of the API server's policies, and the webhook's, which contains it."""
     refused = refusal(plane, document)
     verdict = replica.post(review(document)).verdict
     messages = "" if verdict["allowed"] else verdict["status"]["message"]

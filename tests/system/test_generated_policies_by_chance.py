@@ -64,7 +64,7 @@ class Policy:
         plan = plan_of(*documents, options=Options(alone=True))
         self.made = [*plan.policies.values(), *plan.bindings.values()]
         for one in self.made:
-            del one["metadata"]["ownerReferences"]  # nobody of these is there
+            del one["metadata"]["ownerReferences"]  # none of the owners exists
 
     def thing(self, chance: random.Random) -> Json:
         """An object that it is about."""
@@ -79,7 +79,7 @@ class Policy:
         }
 
     def refusals(self, document: Json, namespace: Json) -> list[str]:
-        """What the webhook says of its creation."""
+        """Returns the webhook's messages about the object's creation."""
         of = {"group": "chance.example", "version": "v1"}
         request = {
             "uid": "u",
@@ -96,7 +96,7 @@ class Policy:
 
 
 def refusal(plane: Plane, document: Json) -> str:
-    """What the API server's policy says of it: the first of what it finds."""
+    """Returns the message of the API server's policy: its first violation."""
     try:
         plane.api.request("POST", THINGS, document)
     except ApiError as error:
@@ -113,7 +113,7 @@ def policies(chance: random.Random) -> Iterator[Policy]:
         try:
             made = Policy(number, chance)
         except InvalidTemplate:
-            continue  # what compiles of an expression depends on the variables that it reads
+            continue  # an expression compiles or not by the variables that it reads
         if made.made:  # conditions that read variables are in no policy
             yield made
 

@@ -1,4 +1,4 @@
-"""Both generate policies of the same template on one cluster: nobody fights, then one takes over."""
+"""Both generate policies of the same template on one cluster: no fights, then a takeover."""
 
 from contextlib import ExitStack, closing
 from functools import partial
@@ -30,7 +30,7 @@ from webhook.controllers.generate.objects import REWRITES_MAX
 NAMES = [f"generates-{number}" for number in range(2)]
 
 GENERATE = "--operation=webhook,generate"
-"""What somebody may run beside Gatekeeper, who asks for both."""
+"""The operations of a replica beside Gatekeeper that also generates policies."""
 
 
 @pytest.mark.slow(40)
@@ -84,7 +84,7 @@ def test_beside_a_gatekeeper_that_generates_nobody_fights_and_then_waddle_takes_
 
 
 def generated(plane: Plane) -> dict[str, Any]:
-    """What was generated, by its name, but for rounds' own."""
+    """Returns the generated objects by name, without those of rounds."""
     return {
         one["metadata"]["name"]: one["spec"]
         for place in (POLICIES, BINDINGS)
@@ -109,5 +109,5 @@ def says_how_it_is(plane: Plane, name: str) -> bool:
 
 
 def policies_written(plane: Plane) -> list[str]:
-    """What replicas wrote of policies and bindings."""
+    """Returns the replicas' writes of policies and bindings."""
     return [line for line in others(plane.writes()) if "validatingadmission" in line]

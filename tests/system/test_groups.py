@@ -81,7 +81,7 @@ def _put(plane: Plane, document: dict[str, Any]) -> str:
 
 
 def refusal(plane: Plane, pod: dict[str, Any]) -> str:
-    """Why a Pod is refused; empty for one that is let in."""
+    """Returns the refusal of a Pod; empty if it is admitted."""
     body = pod | {"metadata": pod["metadata"] | {"namespace": WORKLOADS}}
     try:
         plane.api.request("POST", f"{PODS}?dryRun=All", body)

@@ -88,7 +88,7 @@ def first_chart(folder: Path) -> Path:
 
 
 class Writer:
-    """Somebody who goes on creating ConfigMaps that no policy minds; what was refused is kept."""
+    """A user who creates harmless ConfigMaps all the time; refusals are recorded."""
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
@@ -186,7 +186,7 @@ def play_test(helm: Helm, plane: Plane, replica: InstalledServer) -> None:
 
 
 def left(plane: Plane) -> list[str]:
-    """What is in the cluster of ours, but for the namespace."""
+    """Returns Waddle's objects in the cluster, except the namespace."""
     paths = [
         *(WEBHOOKS, MUTATING, CRD_PATH, f"{RBAC}/clusterroles", f"{RBAC}/clusterrolebindings"),
         *(f"{RBAC}/roles", f"{RBAC}/rolebindings"),
@@ -255,7 +255,7 @@ def test_an_upgrade_replaces_nothing_and_an_uninstall_leaves_nothing_and_blocks_
 
 
 def test_turning_autoscaling_on_sets_no_fewer_replicas_than_there_are(plane, program, tmp_path):
-    """And who fails closed is told what it locks out, as it is."""
+    """With failurePolicy Fail, Helm's notes show the lockout."""
     helm = Helm(program("helm"), plane, tmp_path)
     helm("install", "waddle", CHART, "--create-namespace")
     scale = plane.api.request("GET", f"{DEPLOYMENT}/scale")

@@ -52,7 +52,7 @@ WITHOUT_KEY = {"data": {"tls.key": ""}}
 
 
 class InstalledReplica(Replica):
-    """As the Deployment would run it, with ports of the system's choice."""
+    """A replica as in the Deployment, with ports of the system's choice."""
 
     module = "webhook"
     draining = "--shutdown-delay=1"
@@ -79,7 +79,7 @@ class InstalledReplica(Replica):
 
     @property
     def installed(self) -> int:
-        """How many certificates it has begun to serve."""
+        """Returns the number of certificates that it has begun to serve."""
         return sum(event["msg"] == "certificate installed" for event in list(self.events))
 
 
@@ -98,9 +98,9 @@ def plane(empty_plane: Plane) -> Plane:
 
 @pytest.fixture
 def objects(plane: Plane, request: pytest.FixtureRequest) -> Iterator[Objects]:
-    """Everything but what would run and what would call; its Secret is new."""
+    """Yields all objects except Deployments and webhook configurations; the Secret is new."""
     found = kustomized(MANIFESTS / getattr(request, "param", "base"))
-    # What other tests of this control plane share stays as it is.
+    # Objects that other tests of this control plane share stay.
     skipped = {"Deployment", "ValidatingWebhookConfiguration", "CustomResourceDefinition"}
     skipped |= {"Namespace", "ResourceQuota"}
     applied = [item for item in found.values() if item["kind"] not in skipped]
@@ -192,7 +192,7 @@ def start_three(
 
 
 class Authorities:
-    """What the Secret holds, and what each replica has begun to serve."""
+    """The authority in the Secret, and the certificate that each replica serves."""
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
@@ -342,7 +342,7 @@ def has_status(plane: Plane, template: str) -> bool:
 
 
 def wait_for(plane: Plane, name: str, replicas: int = 1) -> None:
-    """As a pipeline does."""
+    """Waits as a pipeline does."""
     run = waddle(
         "wait", name, f"--timeout={PATIENCE_SECONDS:.0f}s", "--kubeconfig", plane.cluster.kubeconfig
     )

@@ -108,7 +108,7 @@ def send(plane: Plane, expression: str, folder: str = WEBHOOKS) -> None:
 def policy(
     expression: str = "object.spec.?hostNetwork.orValue(false) == false", **more: Any
 ) -> Json:
-    """One that refuses Pods of the host's network, and what makes them."""
+    """Returns a policy that refuses Pods of the host's network, and their controllers."""
     spec = {
         "matchConstraints": {"resourceRules": [PODS]},
         "validations": [{"expression": expression, "message": MESSAGE}],
@@ -119,7 +119,7 @@ def policy(
 
 
 def exception(expression: str) -> Json:
-    """One of that policy, for what an expression holds of."""
+    """Returns an exception from that policy, for objects that match an expression."""
     spec = {
         "policyRefs": [{"kind": "ValidatingPolicy", "name": "host"}],
         "matchConditions": [{"name": "is-meant", "expression": expression}],
@@ -151,7 +151,7 @@ def deployment(name: str) -> Json:
 
 
 def refusal(plane: Plane, obj: Json) -> str:
-    """What the API server's user is told who creates an object; empty where it may be."""
+    """Returns the API server's refusal of an object; empty if it is admitted."""
     group = "/api/v1" if obj["kind"] == "Pod" else "/apis/apps/v1"
     path = f"{group}/namespaces/{WORKLOADS}/{obj['kind'].lower()}s?dryRun=All"
     try:
@@ -296,7 +296,7 @@ CONFIG_MAPS = f"/api/v1/namespaces/{WORKLOADS}/configmaps"
 
 
 def labelling(*mutations: Json, **more: Any) -> Json:
-    """One that labels ConfigMaps that are created."""
+    """Returns a policy that labels created ConfigMaps."""
     rule = {**PODS, "resources": ["configmaps"]}
     made = document(*(mutations or (applied(LABEL),)), **more)
     made["spec"]["matchConstraints"] = {"resourceRules": [rule]}

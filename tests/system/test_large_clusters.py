@@ -26,7 +26,7 @@ from tests.system.replicas import (
 from tests.system.rounds import rest
 
 MEMORY_MIB_MAX = 120
-"""What each of three replicas may take with 100 constraints."""
+"""The memory bound of each of three replicas with 100 constraints, in MiB."""
 
 OBJECTS = 1_000
 

@@ -34,7 +34,7 @@ def replicas(plane: Plane) -> Iterator[list[Replica]]:
 
 @pytest.fixture(autouse=True)
 def cleaned(plane: Plane, replicas: list[Replica]) -> Iterator[None]:
-    """What a test applies goes with it."""
+    """Deletes the test's policies after it."""
     yield
     clean(plane, replicas)
 

@@ -35,7 +35,7 @@ CONFIG_MAP = [{"groups": [""], "versions": ["v1"], "kinds": ["ConfigMap"]}]
 
 
 def path_of(document: dict[str, Any]) -> str:
-    """Where a mutator is."""
+    """Returns the path of a mutator."""
     return f"{MUTATORS}/{document['kind'].lower()}/{document['metadata']['name']}"
 
 
@@ -96,7 +96,7 @@ def mutating_replica(plane: Plane, start: StartReplica, *flags: str) -> Iterator
 
 
 def by_pod(plane: Plane, path: str, pod: str = "mutating-0") -> dict[str, Any]:
-    """What an object's status says of a replica."""
+    """Returns the byPod entry of a replica."""
     entries = plane.by_pod(path)
     return next((entry for entry in entries if entry["id"] == pod), {})
 
@@ -330,7 +330,7 @@ def test_status_shows_a_previewed_mutator_and_wait_does_not_take_it_for_enforced
 def test_check_says_what_mutators_would_change_in_a_cluster_and_with_whom_they_conflict(
     plane: Plane, tmp_path: Path
 ) -> None:
-    """Nothing is written: neither the objects nor the mutators."""
+    """Neither objects nor mutators are written."""
     space = "checked-mutators"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}
     plane.api.apply(f"/api/v1/namespaces/{space}", body)

@@ -22,7 +22,7 @@ from tests.webhook.mutation.documents import assign
 
 CONFIG_MAPS = [{"groups": [""], "versions": ["v1"], "kinds": ["ConfigMap"]}]
 CALL_FAILED = "failed calling webhook"
-"""What the API server says where a replica is gone in the middle of a call: nothing is stored."""
+"""The API server's message if a replica ends during a call: nothing is stored."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def behind(plane: Plane) -> Iterator[tuple[list[Replica], Proxy]]:
 
 @pytest.fixture(autouse=True)
 def cleaned(plane: Plane, behind: tuple[list[Replica], Proxy]) -> Iterator[None]:
-    """What a test applies goes with it."""
+    """Deletes the test's policies after it."""
     yield
     clean(plane, behind[0])
 
@@ -48,7 +48,7 @@ def fields(number: int) -> dict[str, Any]:
 
 
 class Load:
-    """What was stored of ConfigMaps that are created one after the other."""
+    """Creates ConfigMaps one after another, and records the stored ones."""
 
     def __init__(self, plane: Plane, *tolerated: str) -> None:
         self.seen: set[str] = set()

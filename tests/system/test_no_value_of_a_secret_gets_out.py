@@ -49,7 +49,7 @@ EXPRESSIONS = {
     "Regotime": "time.parse_rfc3339_ns(input.review.object.data.token) > 0",
 }
 FAIL = ("celnumber", "celkey")
-"""Those that end in an error: others are undefined, as in OPA, and say nothing."""
+"""Expressions that end in an error; the others are undefined, as in OPA, and print nothing."""
 
 FLAGS = (
     "--operation=mutation-webhook",
@@ -103,7 +103,7 @@ def policies() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 
 
 def refusal_of_secret(replica: Replica) -> str:
-    """Why a replica refuses the Secret; empty where it does not."""
+    """Returns a replica's refusal of the Secret; empty if there is none."""
     return str((replica.admit(SECRET).get("status") or {}).get("message", ""))
 
 
@@ -212,7 +212,7 @@ def test_neither_events_nor_statuses_nor_reports_nor_logs_have_it(plane: Plane) 
 
 
 def test_the_api_server_s_own_answer_has_it_neither(plane: Plane) -> None:
-    """Where the webhook is registered: what a user reads, and what its Events tell."""
+    """The user's answer and the webhook's Events have no value of it."""
     with ExitStack() as stack:
         replica = stack.enter_context(Replica(plane, "asked", *ALL_OPERATIONS, *FLAGS))
         stack.callback(plane.delete_pod, "asked")

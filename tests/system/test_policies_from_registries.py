@@ -34,7 +34,7 @@ def registry() -> Iterator[OciRegistry]:
 
 @pytest.fixture
 def removed(plane: Plane) -> Iterator[None]:
-    """What was installed goes with the test: others tell which constraints an audit leaves out."""
+    """Deletes the installed policies: other tests list the constraints of an audit."""
     yield
     plane.delete_template(KIND.lower())
     plane.api.request("DELETE", CONFIG_MAPS)

@@ -1,4 +1,4 @@
-"""What is new is tried by one replica, in a process with bounds, before any of them enforces it."""
+"""One replica tries a new policy in a bounded process before any replica enforces it."""
 
 import contextlib
 import copy
@@ -44,7 +44,7 @@ def outcomes(plane: Plane, name: str) -> dict[int, dict[str, Any]]:
 
 
 def verdicts(plane: Plane, name: str) -> dict[int, str]:
-    """What they are, in a word."""
+    """Returns the verdicts, by generation."""
     return {number: found.get("verdict", "") for number, found in outcomes(plane, name).items()}
 
 
@@ -70,7 +70,7 @@ def test_what_is_enforced_has_its_outcome_in_its_revision_already(
 def test_what_goes_beyond_its_bounds_at_one_replica_is_tried_by_no_other(
     plane: Plane, trio: list[Replica], start: StartReplica, request: pytest.FixtureRequest
 ) -> None:
-    """Nor by one that starts later; each says who tried it, and what was in force stays."""
+    """A later replica does not try it either; all name the trier, and the old policy stays."""
     request.addfinalizer(lambda: plane.delete_template("large"))
     made = plane.put_template(template("Large"))
     plane.put_constraint(constraint("words", "large", "Large"))
@@ -113,7 +113,7 @@ def test_what_goes_beyond_its_bounds_at_one_replica_is_tried_by_no_other(
     later = start("later", "--operation=webhook", "--operation=status").wait_ready()
     assert later.denies("large")
     assert not later.metric(ENDED)
-    # What could not be enforced is dropped with the next that can.
+    # The next enforceable revision drops the unenforceable ones.
     plane.put_template(template("Large", template("Large")["spec"]["targets"][0]["rego"] + "\n"))
     until(lambda: verdicts(plane, "large").get(3) == "passed", "it is mended")
     until(lambda: 2 not in verdicts(plane, "large"), "the faulty one is dropped")
@@ -159,7 +159,7 @@ def test_a_large_policy_is_tried_by_one_though_the_api_server_is_long_in_taking_
 
 
 def generations(plane: Plane, path: str) -> list[int]:
-    """Which generation of an object each replica has seen."""
+    """Returns the generation of an object that each replica has seen."""
     return [one["observedGeneration"] for one in plane.by_pod(path)]
 
 
@@ -208,7 +208,7 @@ def test_a_replica_that_stands_still_keeps_no_policy_from_the_others(
 def test_without_a_place_for_outcomes_policies_are_enforced_as_ever(
     empty_plane: Plane,
 ) -> None:
-    """Where the cluster has an earlier CRD, which keeps none; and that is said."""
+    """The cluster has an earlier CRD, which keeps no outcomes; replicas report that."""
     crd = yaml.safe_load((CRDS / "policyrevisions.yaml").read_text())
     del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
     del crd["spec"]["versions"][0]["additionalPrinterColumns"]

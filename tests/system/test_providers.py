@@ -30,7 +30,7 @@ def replica(plane: Plane, start: StartReplica) -> Iterator[Replica]:
 
 
 def provider_status(plane: Plane) -> dict[str, Any]:
-    """What the Provider's status says of the replica."""
+    """Returns the replica's entry in the Provider's status."""
     entries = plane.by_pod(PATH)
     return next((entry for entry in entries if entry["id"] == "asking-0"), {})
 

@@ -85,13 +85,13 @@ def put_config_map(plane: Plane, name: str, marker: str) -> None:
 
 
 def denial(replica: Replica, word: str) -> str:
-    """Why a replica denies a ConfigMap with this word; empty where it does not."""
+    """Returns a replica's denial of a ConfigMap with this word; empty if there is none."""
     answer = replica.admit(config_map(word))
     return "" if answer["allowed"] else str(answer["status"]["message"])
 
 
 def codes(plane: Plane) -> list[str | None]:
-    """What is wrong with the template, by replica."""
+    """Returns the template's error codes, by replica."""
     return [(one.get("errors") or [{}])[0].get("code") for one in plane.by_pod(TEMPLATE)]
 
 

@@ -35,7 +35,7 @@ CONFIG = f"/apis/config.gatekeeper.sh/v1alpha1/namespaces/{NAMESPACE}/configs/co
 
 @pytest.fixture(autouse=True)
 def nothing_stays(plane: Plane) -> Iterator[None]:
-    """What is synced, and the Config that says so, end with a test."""
+    """Deletes the Config and the synced objects after a test."""
     yield
     try_request(plane.api, "DELETE", CONFIG)
     try_request(plane.api, "DELETE", f"{CONFIG_MAPS}/marker")
@@ -190,7 +190,7 @@ def test_a_template_deleted_and_made_anew_never_shows_stale_entries(
 
 
 def shown_of(plane: Plane, path: str, uid: str) -> int:
-    """How many entries an object has; each must speak of it, which has this UID."""
+    """Returns the number of an object's entries; each must have its UID."""
     found = plane.api.request("GET", path)
     assert found["metadata"]["uid"] == uid
     entries = (found.get("status") or {}).get("byPod") or []
@@ -350,7 +350,7 @@ def is_admitted(plane: Plane, document: dict[str, Any]) -> bool:
 
 
 def test_a_namespace_that_the_watch_has_not_reported_is_read(trio: list[Replica]) -> None:
-    """One that is not there at all is Gatekeeper's error; other admissions are answered as ever."""
+    """A missing Namespace is Gatekeeper's error; other admissions are answered as before."""
     verdict = trio[0].admit(config_map("x", namespace="never-made"))
     assert verdict["status"]["code"] == 500
     message = 'failed to create augmentedReview: namespaces "never-made" not found'
@@ -361,7 +361,7 @@ def test_a_namespace_that_the_watch_has_not_reported_is_read(trio: list[Replica]
 def test_a_constraint_is_judged_by_a_template_that_the_watch_has_not_reported(
     plane: Plane, trio: list[Replica], start: StartReplica, tmp_path: Path
 ) -> None:
-    """Nor of a change of one: whoever applies both need not wait for the last replica."""
+    """A changed template counts, too: users who apply both need not wait for the last replica."""
     numbered = constraint("numbered", "", "Known")
     numbered["spec"]["parameters"] = {"word": 3}
     with closing(Gate(plane.api, tmp_path)) as gate:

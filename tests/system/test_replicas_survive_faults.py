@@ -63,7 +63,7 @@ def test_the_first_answer_of_a_ready_replica_knows_the_last_constraint(
         assert answer.verdict["status"]["message"] == "[canary-0299] denied by canary"
         assert not gate.is_holding, "it was ready before it had heard of a constraint"
         enforced = replica.wait_ready().digest
-        # Nothing was lacking: the others, who may still try some of so many, come to the same.
+        # The policies were complete: the others, perhaps still at trials, reach the same state.
         until(lambda: trio[0].digest == enforced, "the others enforce what it enforced when ready")
     finally:
         plane.delete_template("canary")
@@ -125,7 +125,7 @@ def test_a_pod_that_is_deleted_takes_its_statuses_and_entries_along(
 def test_a_replica_without_those_operations_makes_no_crd_and_writes_no_by_pod(
     plane: Plane, trio: list[Replica], start: StartReplica
 ) -> None:
-    """As beside a running Gatekeeper: it enforces and writes its own status objects alone."""
+    """A replica beside a running Gatekeeper enforces and writes only its own status objects."""
     plain = start("waddle-plain", "--operation=webhook,mutation-status").wait_ready()
     with policy(plane, "Plain", "plain"):
         until(lambda: plain.denies("plain"), "it enforces")

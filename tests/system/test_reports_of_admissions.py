@@ -35,7 +35,7 @@ Start = Callable[..., Replica]
 
 
 def policies(plane: Plane) -> None:
-    """One constraint that denies and two that let in."""
+    """Creates a constraint that denies, and two that admit."""
     plane.put_constraint(constraint("denies", "no"))
     for name, word, action in (("warns", "meh", "warn"), ("tries", "odd", "dryrun")):
         document = constraint(name, word)
@@ -142,7 +142,7 @@ def test_what_is_let_in_with_violations_has_a_report(plane, start):
 
 
 def test_what_is_denied_tried_or_refused_by_another_has_none(plane, start):
-    """Nothing is stored of an object that is not there; the decision log has it."""
+    """Reports have no results of missing objects; the decision log has them."""
     replica = start("serving")
     refusing = {
         "apiVersion": "admissionregistration.k8s.io/v1",

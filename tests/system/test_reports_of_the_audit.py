@@ -74,7 +74,7 @@ def audit(plane: Plane) -> Iterator[Start]:
 
 @pytest.mark.parametrize("api", APIS.values(), ids=APIS)
 def test_each_violating_resource_has_a_report_that_viewers_understand(plane, audit, api):
-    """What Policy Reporter and Headlamp read; the CRDs' own schemas accept and keep all of it."""
+    """Policy Reporter and Headlamp can read them; the CRDs' schemas accept and keep all fields."""
     namespace = f"viewed-{api.name}"
     make_namespace(plane, namespace)
     bad = put_config_map(plane, namespace, "bad", "no")
@@ -147,7 +147,7 @@ def versions_of(plane, namespace):
 
 
 def test_no_stale_result_survives(plane, audit):
-    """Whatever takes a result away: a repair, another policy, an exclusion, a deletion."""
+    """Repairs, other policies, exclusions and deletions remove results."""
     make_namespace(plane, "stale")
     put_config_map(plane, "stale", "bad", "no")
     plane.put_constraint(constraint("first", "no"))
@@ -197,7 +197,7 @@ def test_audits_that_share_a_cluster_share_its_reports(plane, audit):
         make_namespace(plane, space)
     replicas = [audit(name=name) for name in ("one", "two")]
     plane.put_constraint(constraint("denies", "no"))
-    # Who does not know of the other yet makes reports of what is the other's, too.
+    # An audit that does not know of the other yet also reports the other's share.
     until(lambda: have_shares(plane, 2), "both have spoken of the same shares")
     for space in spaces:
         put_config_map(plane, space, "bad", "no")
@@ -254,7 +254,7 @@ def test_the_garbage_collector_removes_reports_of_deleted_resources(plane, audit
     plane.put_constraint(constraint("denies", "no"))
     replica = audit()
     until(lambda: len(reports(plane, "collected")) == 2, "both have reports")
-    replica.kill()  # nobody else could do it
+    replica.kill()  # no other audit could do it
     reporting.delete_config_map(plane, "collected", "bad")
     until(lambda: set(by_scope(plane, "collected")) == {"stays"}, "its report is collected")
 
@@ -265,7 +265,9 @@ def test_there_are_no_more_reports_than_allowed_and_it_is_said(plane, audit):
         put_config_map(plane, "capped", f"bad{number}", "no")
     denies, another = constraint("denies", "no"), constraint("another", "no")
     for document in (denies, another):
-        document["spec"]["match"]["namespaces"] = ["capped"]  # what other tests made has no report
+        document["spec"]["match"]["namespaces"] = [
+            "capped"
+        ]  # objects of other tests have no report
     plane.put_constraint(denies)
     replica = audit("--report-max-resources=3")
     until(lambda: len(reports(plane, "capped")) == 3, "as many as may be have reports")
@@ -371,7 +373,9 @@ def test_reports_of_a_policy_in_a_namespace_are_split_and_owned_by_the_constrain
     put_config_map(plane, "packed-too", "bad", "no")
     denies, idle = constraint("denies", "no"), constraint("idle", "nothing")
     for document in (denies, idle):
-        document["spec"]["match"]["namespaces"] = ["packed*"]  # what other tests made has no report
+        document["spec"]["match"]["namespaces"] = [
+            "packed*"
+        ]  # objects of other tests have no report
     made = plane.put_constraint(denies)
     plane.put_constraint(idle)
     plane.put_constraint(reporting.labelled("owned", namespaces=["packed*"]))

@@ -206,7 +206,7 @@ def test_an_annotation_rolls_back_and_its_removal_returns_to_the_spec(
 def test_a_template_made_anew_has_no_last_good_revision_of_the_old_one(
     plane: Plane, start: StartReplica
 ) -> None:
-    """It is another object, whose user may have meant to have done with the first."""
+    """The template is another object; its user may have discarded the first on purpose."""
     (replica,) = [start("anew", *ALL_OPERATIONS).wait_ready()]
     plane.put_template(template("Reborn"))
     until(lambda: kept(plane, "ConstraintTemplate", "reborn") == [1], "it is kept")
@@ -232,7 +232,7 @@ def test_a_template_made_anew_has_no_last_good_revision_of_the_old_one(
 def test_a_cluster_without_the_kind_is_served_and_one_that_gets_it_is_followed(
     plane: Plane, start: StartReplica
 ) -> None:
-    """That nothing is kept is said; the kind's coming needs no restart."""
+    """Replicas report that no revisions are kept, and follow the new kind without a restart."""
     plane.api.request("DELETE", CRD)
     until(lambda: try_request(plane.api, "GET", REVISIONS) is None, "the kind is gone")
     try:

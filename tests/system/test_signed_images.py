@@ -223,7 +223,7 @@ def test_a_burst_of_pods_asks_the_registry_once_for_each_image(
 def test_a_provider_that_is_killed_slow_or_restarted_gives_the_documented_verdict(
     plane: Plane, images: Images, replicas: list[Replica]
 ) -> None:
-    """What nobody can verify is refused; a restart knows again what was known."""
+    """Images that cannot be verified are refused; a restarted provider keeps its results."""
     known, _ = images.push("known")
     assert is_admitted(plane, known)
     until(lambda: b"known" in kept(images), "the provider's file has it")

@@ -33,7 +33,7 @@ def kind(plane: Plane) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def without_constraint(plane: Plane, trio: list[Replica]) -> Iterator[None]:
-    """Nothing of a test's constraint is left to the next."""
+    """Deletes the test's constraint after it."""
     yield
     plane.delete_constraint("words", KIND)
     until(lambda: not any(replica.denies("staged") for replica in trio), "none denies")

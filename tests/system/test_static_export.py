@@ -74,7 +74,7 @@ def reading(folder: Path) -> tuple[str, str]:
 
 
 def refusal(plane: Plane, method: str, path: str, body: Any = None) -> str:
-    """Why a request is refused; empty where it is not."""
+    """Returns the refusal of a request; empty if there is none."""
     try:
         plane.api.request(method, path, body)
     except ApiError as error:
@@ -119,7 +119,7 @@ def test_policies_of_files_hold_while_no_webhook_runs(tmp_path: Path) -> None:
 def test_policies_of_files_hold_beside_replicas_and_after_these_are_killed(
     tmp_path: Path, proxy: Proxy
 ) -> None:
-    """What fails open is let in while nobody runs, but for what the files say."""
+    """Requests are admitted while no replica runs, unless the files refuse them."""
     folder = tmp_path / "admission"
     export(folder)
 

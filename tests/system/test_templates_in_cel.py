@@ -44,7 +44,7 @@ def taken_over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 
 def created(plane: Plane, word: str) -> str:
-    """What the API server's user is told who creates this ConfigMap; empty where it is created."""
+    """Returns the API server's refusal of this ConfigMap; empty if it is created."""
     try:
         plane.api.request("POST", f"{CONFIG_MAPS}?dryRun=All", config_map(word))
     except ApiError as error:
@@ -55,7 +55,7 @@ def created(plane: Plane, word: str) -> str:
 
 
 def of_pod(plane: Plane, path: str, name: str) -> dict[str, Any]:
-    """What a replica says in an object's status; empty before it says anything."""
+    """Returns a replica's entry in an object's status; empty before there is one."""
     return next((one for one in plane.by_pod(path) if one["id"] == name), {})
 
 

@@ -160,7 +160,7 @@ KYVERNO_CRD = definition("ValidatingPolicy", "validatingpolicies", "policies.kyv
 def test_rules_stand_while_nobody_runs_and_are_narrowed_by_who_starts_then(
     plane: Plane, proxy: Proxy, kyverno: None
 ) -> None:
-    """What fails closed is refused meanwhile, what fails open is let in, and nothing else is sent."""
+    """Requests that fail closed are refused meanwhile, others admitted, and no more are sent."""
     register(plane, proxy.port)
     with ExitStack() as stack:
         stack.callback(plane.api.request, "DELETE", f"{WEBHOOKS}/{NAME}")
@@ -187,7 +187,7 @@ def test_rules_stand_while_nobody_runs_and_are_narrowed_by_who_starts_then(
         assert dry_run(plane, "configmaps", data={"deny": "opened"}) == "admitted"
         assert dry_run(plane, "endpoints") == "admitted"
         assert dry_run(plane, "services", spec={"ports": [{"port": 1}]}) == "admitted"
-        plane.delete_constraint("closed", "Ruled")  # nobody narrows its rule
+        plane.delete_constraint("closed", "Ruled")  # no replica narrows its rule
         plane.cluster.restart()
         assert "failed calling webhook" in dry_run(plane, "secrets")
         assert dry_run(plane, "configmaps", data={"deny": "opened"}) == "admitted"

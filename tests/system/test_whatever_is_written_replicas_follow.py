@@ -1,4 +1,4 @@
-"""Whatever the API server has stored, replicas that run and that restart follow policy."""
+"""Running and restarting replicas follow policies, despite any object in the API server."""
 
 import os
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def follows(plane: Plane, replicas: list[Replica], word: str) -> None:
 
 
 def enforced(plane: Plane, path: str) -> list[bool]:
-    """Which replicas say that they enforce an object."""
+    """Returns for each replica whether it reports an object as enforced."""
     return [bool(entry.get("enforced")) for entry in plane.by_pod(path)]
 
 

@@ -1,4 +1,4 @@
-"""What the API server asks nobody about is NotAsked; with the rule that is missing it is enforced."""
+"""Unsent requests make a policy NotAsked; with the missing rule it is enforced."""
 
 import os
 import subprocess
@@ -112,7 +112,7 @@ def started(stack: ExitStack, plane: Plane, name: str) -> Replica:
 
 
 def reported_unsent(plane: Plane, name: str) -> str:
-    """Why nobody asks about a constraint; empty where somebody does."""
+    """Returns the reason why no replica gets a constraint's requests; empty if one does."""
     found = conditions(plane, f"{CONSTRAINTS}/sent/{name}").get("Enforced") or {}
     return str(found["message"]) if found.get("reason") == "NotAsked" else ""
 
@@ -129,7 +129,7 @@ def denials(plane: Plane) -> tuple[bool, bool]:
 def test_who_starts_after_all_were_killed_says_what_is_no_longer_asked(
     silent_plane: Plane, proxy: Proxy
 ) -> None:
-    """One entry fails open and one closed; they change while nobody runs, and the API server restarts."""
+    """An entry fails open and one closed; both change meanwhile, and the API server restarts."""
     plane = silent_plane
     with ExitStack() as stack:
         stack.callback(plane.api.request, "DELETE", f"{WEBHOOKS}/{TWO_ENTRIES}")

@@ -1,4 +1,4 @@
-"""What is large is freed so that no other thread waits for all of it."""
+"""Large values are freed in parts, so that no other thread waits for all of them."""
 
 import weakref
 from typing import Any
@@ -15,7 +15,7 @@ class Part:
 
 
 def document() -> tuple[Any, list[Any]]:
-    """One whose large arrays and objects are known."""
+    """Returns a document with its large arrays and objects."""
     made = {"a": {"b": [[]] * 300_000, "c": {f"k{number}": [number] for number in range(40_000)}}}
     large: list[Any] = []
     found = decode_in_pieces(orjson.dumps(made), large=large)

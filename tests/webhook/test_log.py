@@ -32,7 +32,7 @@ class Lines:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What was logged, decoded."""
+        """Returns the decoded log lines."""
         return [json.loads(line) for line in self.raw]
 
 
@@ -188,7 +188,7 @@ def test_who_logs_does_not_wait_for_a_reader_and_what_is_dropped_is_reported() -
 
 
 def events_of(count: int, size: int = 10) -> list[dict[str, Any]]:
-    """So many events, each with its number and a message of so many characters."""
+    """Returns so many events, each with its number and a message of so many characters."""
     return [{"message": "x" * size, "number": number} for number in range(count)]
 
 

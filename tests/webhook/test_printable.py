@@ -1,4 +1,4 @@
-"""What is written commands neither a terminal nor a pipeline."""
+"""Output controls neither a terminal nor a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which proxy a request goes by: the tables of Go's httpproxy, and each client at a real proxy."""
+"""Proxies of requests: the tables of Go's httpproxy, and each client at a real proxy."""
 
 import asyncio
 import socket
@@ -143,7 +143,7 @@ class RefusingProxy:
 
 @pytest.fixture
 def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[RefusingProxy]:
-    """One that the environment names."""
+    """Yields a proxy that the environment names."""
     for name in ("https_proxy", "http_proxy", "no_proxy", "NO_PROXY", "REQUEST_METHOD"):
         monkeypatch.delenv(name, raising=False)
     made = RefusingProxy()
@@ -156,13 +156,13 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[RefusingProxy]:
 
 
 def post(url: str) -> None:
-    """What a sink does."""
+    """Sends as a sink does."""
     with pytest.raises(SinkUnavailable):
         Poster(Endpoint(url)).post(b"{}", {})
 
 
 def deliver(url: str) -> None:
-    """What telemetry does."""
+    """Sends as telemetry does."""
     tls, host = url.startswith("https"), url.split("/")[2]
     collector = CollectorAddress("http", tls, host, 443 if tls else 80)
     with pytest.raises(CollectorUnavailable):
@@ -170,7 +170,7 @@ def deliver(url: str) -> None:
 
 
 def send(url: str) -> None:
-    """What http.send does."""
+    """Sends as http.send does."""
     client = HttpClient(None)
     request = HttpRequest("GET", url, {}, b"")
     try:
@@ -181,13 +181,13 @@ def send(url: str) -> None:
 
 
 def download(url: str, folder: Path) -> None:
-    """What ``--update`` does."""
+    """Downloads as ``--update`` does."""
     with pytest.raises(ConftestPolicyError):
         update(str(folder), [url])
 
 
 def ask_provider(url: str) -> None:
-    """What the console does as somebody signs in."""
+    """Requests the provider as the console does during a sign-in."""
 
     async def ask() -> Any:
         provider = Provider.__new__(Provider)
@@ -214,7 +214,7 @@ def kubeconfig(folder: Path, server: str, **cluster: str) -> Path:
 
 
 def ask_api_server(url: str, folder: Path, **cluster: str) -> None:
-    """What everybody does who follows a cluster."""
+    """Requests the API server as each follower of a cluster does."""
 
     async def ask() -> None:
         credentials = load_credentials(kubeconfig(folder, url, **cluster))

@@ -103,7 +103,7 @@ def test_what_is_satisfied_stays_so(tracker):
 
 
 def test_a_second_list_adds_nothing(tracker):
-    """What a relist finds was not there at start."""
+    """Objects of a relist did not exist at start."""
     tracker.expect(TEMPLATES, ["a"])
     tracker.expect(TEMPLATES, ["a", "later"])
     tracker.observe(TEMPLATES, "a")

@@ -80,7 +80,7 @@ def _copied(body: type) -> type:
 
 
 def value_or_error(call: Callable[[], Any]) -> Any:
-    """What a call gives, or the class and words of its error."""
+    """Returns the result of a call, or the class and text of its error."""
     try:
         return call()
     except Exception as error:  # noqa: BLE001  # whatever it is, both must say it
@@ -100,7 +100,7 @@ ARGUMENTS: dict[type, list[dict[str, Any]]] = {
 def test_what_a_class_does_is_what_dataclasses_would_have_it_do(
     body: type, way: dict[str, bool]
 ) -> None:
-    """How it is made, shown, compared, hashed, changed, replaced and taken apart."""
+    """Instances are made, shown, compared, hashed, changed, replaced and taken apart."""
     for named in ARGUMENTS[body]:
         if body is Checked and "unsafe_hash" in way:
             continue  # dataclasses refuses to put a hash over one that is there
@@ -117,7 +117,7 @@ def test_arguments_by_their_places_are_those_of_dataclasses() -> None:
 
 
 def account(cls: Any, named: dict[str, Any]) -> Any:
-    """What can be seen of a class and of one of it, or the error of making it."""
+    """Returns the visible properties of a class and its instance, or the constructor's error."""
     one = value_or_error(partial(cls, **named))
     if isinstance(one, tuple):
         return one
@@ -149,7 +149,7 @@ def test_there_is_no_place_for_other_attributes(way: dict[str, bool]) -> None:
 
 
 def test_one_that_is_replaced_is_made_anew() -> None:
-    """What may not be given is not taken over."""
+    """Fields without an argument are not copied."""
     for cls in pair(Body, {"frozen": True}):
         one = dataclasses.replace(cls("a", where="x"), ratio=2.0)
         assert (one.name, one.where, one.ratio) == ("a", "x", 2.0)
@@ -157,7 +157,7 @@ def test_one_that_is_replaced_is_made_anew() -> None:
 
 @dataclass(slots=True, frozen=True)
 class Kept:
-    """One that is copied."""
+    """A class for copies."""
 
     name: str
     parts: tuple[int, ...] = ()
@@ -165,7 +165,7 @@ class Kept:
 
 @dataclass(slots=True, frozen=True)
 class Longer(Kept):
-    """One with fields of its own behind those of its base."""
+    """A class with fields of its own behind those of its base."""
 
     more: int = 0
 

@@ -17,7 +17,8 @@ from tests.system.strange import deep_config_map
 LEVELS = 9_000
 OTHERS = 20
 SECONDS_MAX = 60
-"""It was never seen to end; it takes some seconds, most of them for whatever else is there."""
+"""The bound of an audit, in seconds. Earlier such an audit did not end; now it takes some seconds,
+most of them for other objects."""
 
 NAME = f"an audit beside {LEVELS:,} levels"
 

@@ -1,4 +1,4 @@
-"""Who never says a whole word to a console, before any login."""
+"""Clients of a console that never send a whole request, before any login."""
 
 import contextlib
 import socket

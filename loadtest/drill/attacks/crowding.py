@@ -1,4 +1,4 @@
-"""One user asks about slow objects in many namespaces, by many connections, and others about theirs."""
+"""A user sends slow objects in many namespaces, by many connections, beside other users."""
 
 import contextlib
 import json
@@ -44,7 +44,7 @@ def slow(user: str, namespace: str, containers: int, **security: Any) -> bytes:
 
 
 def flood(port: int) -> None:
-    """As many as there are connections, again and again."""
+    """Opens as many connections as there are, again and again."""
     until = time.monotonic() + SECONDS
 
     def send(number: int) -> None:

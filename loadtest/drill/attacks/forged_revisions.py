@@ -1,4 +1,4 @@
-"""Somebody who may write what replicas keep (revisions, claims, statuses), at three replicas."""
+"""A user with the right to replicas' records (revisions, claims, statuses), at three replicas."""
 
 import tempfile
 import time

@@ -23,7 +23,7 @@ def run() -> Iterator[Row]:
         with Bystander(running) as others:
             for number in range(CONNECTIONS):
                 connection = socket.create_connection(address, 60)
-                # What the server has given up need not be held here: descriptors are few.
+                # Connections that the server has closed need not be held: descriptors are few.
                 if number >= CONNECTIONS - 500:
                     stack.enter_context(connection)
                 else:

@@ -13,7 +13,7 @@ NOTES = 95_000
 
 
 def text() -> bytes:
-    """One text of 38 MiB."""
+    """Returns a text of 38 MiB."""
     return body(b'"' + b"x" * (38 * MIB) + b'"')
 
 

@@ -1,4 +1,4 @@
-"""What reviews make of memory: objects that are dense, and policies that make much of little."""
+"""Memory of reviews: dense objects, and policies that make large values of small ones."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What strangers sent to the webhook as it is shipped, each with failurePolicy Ignore and Fail."""
+"""Attacks of strangers on the shipped webhook, with failurePolicy Ignore and Fail."""
 
 import json
 import time
@@ -98,7 +98,7 @@ def slow_objects() -> Iterator[Row]:
 
 
 def crowd() -> Iterator[Row]:
-    """One user with three namespaces."""
+    """Yields the rows of a user with three namespaces."""
     make, *more = (partial(slow, "mallory", f"namespace-{one}", 3_000) for one in range(3))
     flood = Flood(make, 64, seconds=SECONDS, more=tuple(more))
     with server(*shipped.flags(), documents=library()) as running, limited(running):
@@ -256,7 +256,7 @@ def large_policies() -> Iterator[Row]:
 
 
 def loaded(*documents: str) -> Bystander:
-    """What ordinary requests meet beside these policies."""
+    """Returns the measurements of ordinary requests beside these policies."""
     with (
         server(*shipped.flags(), documents=(*library(), *documents)) as running,
         Bystander(running, 20, usual(), usual(privileged=True)) as others,

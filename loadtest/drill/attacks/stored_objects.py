@@ -1,4 +1,4 @@
-"""What the API server has stored: objects that nobody would write, while a replica runs and restarts."""
+"""Stored objects that nobody would write, while a replica runs and restarts."""
 
 import tempfile
 import time
@@ -13,8 +13,9 @@ from tests.system.strange import CONFIG, Fuzz, try_apply, write_all
 
 FOLLOW_SECONDS_MAX = 15
 START_SECONDS_MAX = 60
-"""What was at stake is whether it ever is. Ten of them go to SyncSets of kinds that nobody serves,
-which are awaited for so long; the rest is a start on a machine with other work."""
+"""The longest start. Ten seconds go to SyncSets of kinds that nobody serves, which are awaited for
+so long; the rest is a start on a machine with other work. The attack might have prevented any
+start."""
 
 ROUNDS = 5
 WRITES = 15

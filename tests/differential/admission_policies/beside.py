@@ -1,4 +1,4 @@
-"""What an API server says of cases, and what we say: the same message, or the same object."""
+"""Answers of an API server and ours to the same cases: the same message, or the same object."""
 
 import contextlib
 import json
@@ -127,7 +127,7 @@ def _sentinel(kind: str, name: str) -> Case:
 
 
 def server_verdict(api: Api, obj: Json) -> tuple[str, Any]:
-    """Why the API server refuses to create an object, and what it would make of it."""
+    """Returns the API server's refusal of an object, and the object that it would create."""
     plural = f"{obj['kind'].lower()}s"
     path = f"/api/v1/namespaces/{SPACE}/{plural}?dryRun=All"
     try:
@@ -177,7 +177,7 @@ def request_for(obj: Json) -> Json:
 
 
 def our_verdict(policies: PolicySet, obj: Json) -> tuple[list[str], Any]:
-    """Why we would refuse it, and what we would make of it."""
+    """Returns our denials of an object, and the object that we would create."""
     value = value_of(request_for(obj), policies.snapshot.namespaces)
     found = review(policies, Subject(value, limits=Limits()))
     denials = [one.msg for one in found.responses.results if "deny" in one.actions]
@@ -186,7 +186,7 @@ def our_verdict(policies: PolicySet, obj: Json) -> tuple[list[str], Any]:
 
 
 def differences(api: Api, cases: Sequence[Case]) -> Iterator[str]:
-    """Where the two do not say the same."""
+    """Yields the cases with different answers."""
     taken, refused = install(api, cases)
     for one in refused:
         try:
@@ -209,7 +209,7 @@ def _difference(api: Api, policies: PolicySet, case: Case, obj: Json) -> str:
     ours, made = our_verdict(policies, obj)
     message, stored = server_verdict(api, obj)
     if not ours and case.policy["kind"] == "MutatingAdmissionPolicy":
-        # What we made, which no policy is about any more, becomes the same object, or is
+        # Our object, which no policy matches any more, becomes the same object, or is
         # refused for the same reason.
         again, stored_of_ours = server_verdict(api, _out_of(made))
         if (again, stored_of_ours) != (message, stored and _out_of(stored)):

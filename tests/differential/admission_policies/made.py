@@ -129,7 +129,7 @@ class Case:
 
 
 def parameters() -> list[Json]:
-    """Those that bindings may name, in the namespace of all objects."""
+    """Returns the parameter objects of bindings, in the namespace of all objects."""
     return [
         {
             "apiVersion": "v1",
@@ -146,7 +146,7 @@ def parameters() -> list[Json]:
 
 
 def cases(seed: int, count: int, *, mutating: bool = False) -> Iterator[Case]:
-    """So many cases of a seed."""
+    """Yields so many cases of a seed."""
     for number in range(count):
         chance = random.Random(f"{seed}/{number}/{mutating}")
         name = f"{'m' if mutating else 'v'}{seed}-{number}"

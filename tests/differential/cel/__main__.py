@@ -40,7 +40,7 @@ _QuestionT = TypeVar("_QuestionT")
 
 
 def until(questions: Iterator[_QuestionT], seconds: float) -> Iterator[_QuestionT]:
-    """Those that are asked for so long."""
+    """Yields questions until the time is over."""
     deadline = time.monotonic() + seconds
     return itertools.takewhile(lambda _: time.monotonic() < deadline, questions)
 

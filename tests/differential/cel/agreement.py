@@ -1,4 +1,4 @@
-"""What both say of an expression, and whether it is the same."""
+"""Compares the answers of both engines about an expression."""
 
 import re
 from collections import Counter
@@ -83,7 +83,7 @@ def _compared(
 def _difference_or_parts(
     question: Question, found: dict[str, Any], expected: dict[str, Any]
 ) -> tuple[str | None, list[Question]]:
-    """What differs, or by which questions that is to be found out."""
+    """Returns the difference, or questions about the parts that show it."""
     if "stage" in expected or "stage" in found or is_shown(found["value"]):
         return _difference(found, expected), []
     if found["type"] != expected["type"]:
@@ -93,7 +93,7 @@ def _difference_or_parts(
 
 
 def _difference(found: dict[str, Any], expected: dict[str, Any]) -> str | None:
-    """What differs; a value of which the oracle tells what it holds is another than one shown."""
+    """Returns the difference; a value that the oracle only describes differs from any shown."""
     try:
         return difference(found, expected)
     except UnreadableError:
@@ -164,7 +164,7 @@ def _in_order(value: Any) -> list[Any] | None:
 
 
 def passed_over(expression: str, found: dict[str, Any], expected: dict[str, Any]) -> str:
-    """Why a difference is none; see docs/compatibility/cel.md."""
+    """Returns the reason why a difference does not count; see docs/compatibility/cel.md."""
     mine, real = str(found.get("error", "")), str(expected.get("error", ""))
     text = str(expected.get("text", ""))
     if expected.get("stage") == "panic" and (
@@ -203,7 +203,7 @@ def _instantiated(text: str) -> str:
 
 
 def _place_of_syntax(text: str) -> str:
-    """Where the first token is that cannot stand there."""
+    """Returns the place of the first token that cannot stand there."""
     found = re.search(r"<input>:(\d+:\d+): Syntax error", text)
     return found[1] if found else ""
 

@@ -35,7 +35,7 @@ AT_ONCE: Final = 150
 """Validations of one policy: together they stay below what a constraint may cost."""
 
 FORMS: Final = (
-    # What is written in place, and what is called: of one value, and of two.
+    # Operators and calls: of one value, and of two.
     *("A == B", "A != B", "A == 'abc'", "'abc' != A", "A == true", "A == null", "A == 1", "dyn(1.0) == A"),
     *("A < B", "A <= B", "A > 1", "A >= 1.5", "A < 'b'", "A + B", "A + 'x'", "A - B", "A * 2", "A / B"),
     *("A % 2", "-A", "!A", "A", "A.x", "A.x.y", "A.a", "has(A.x)", "has(A.x.y)", "has(A.a)", "A['x']"),
@@ -289,7 +289,7 @@ def _outcome(message: str) -> str:
 
 
 def answers_there(oracle: CelOracle, questions: list[ComposedQuestion]) -> list[str]:
-    """What Kubernetes' validator says of each; empty where it admits."""
+    """Returns the message of Kubernetes' validator for each question; empty if it admits."""
     named = [{"name": name, "expression": of} for one in questions for name, of in one.variables]
     gvk = {"group": "", "version": "v1", "kind": "ConfigMap"}
     resource = {"group": "", "version": "v1", "resource": "configmaps"}
@@ -303,7 +303,7 @@ def answers_there(oracle: CelOracle, questions: list[ComposedQuestion]) -> list[
 
 
 def answers_here(questions: list[ComposedQuestion], expected: list[str]) -> list[str]:
-    """What ours says, by the evaluator of a template."""
+    """Returns our message for each question, by the evaluator of a template."""
     found = []
     for one, there in zip(questions, expected, strict=True):
         validation = _validation(one)
@@ -338,7 +338,7 @@ def _is_same_refusal(mine: str, there: str) -> bool:
 
 
 def _passed_over(found: str, expected: str) -> str:
-    """Why a difference is none; see docs/compatibility/cel.md."""
+    """Returns the reason why a difference does not count; see docs/compatibility/cel.md."""
     if EXCEEDED in found or EXCEEDED in expected:
         return "cost, which each counts by its own measure"
     return ""

@@ -178,7 +178,7 @@ class Grammar:
         chance = self.chance
         of = result_type.parts[-1]
         key = result_type.parts[0]
-        is_mixed = chance.random() < 0.4  # what is said to be dyn may stand beside all else
+        is_mixed = chance.random() < 0.4  # a dyn may stand beside any type
         shown = (lambda text: f"dyn({text})") if is_mixed else (lambda text: text)
         parts = []
         for _ in range(chance.randrange(4)):

@@ -1,4 +1,4 @@
-"""What is written, with tokens left out, written twice or in place of others: what a parser takes."""
+"""Mutated expressions with tokens left out, repeated or replaced: input for a parser."""
 
 import random
 import re

@@ -85,7 +85,7 @@ def _reading(text: str) -> tuple[str, str]:
 
 
 def _parts(call: str, of: Type) -> Iterator[str]:
-    """What is asked of what was read, where it needs no operands."""
+    """Yields the calls without operands on a value of this type."""
     for name, overload in overloads():
         is_part = overload.member and overload.args == (of,) and "." in of.name
         if is_part or (name == "string" and overload.args == (of,)):

@@ -25,7 +25,7 @@ def is_shown(value: Any, *, within: bool = False) -> bool:
         case dict():
             keys = [from_key(key) for key in value]
             if any(key != key for key in keys if type(key) is float):  # noqa: PLR0124
-                return False  # nobody finds a number that is none
+                return False  # NaN is not found
             return all(is_shown(item, within=True) for item in (*keys, *value.values()))
     return True
 

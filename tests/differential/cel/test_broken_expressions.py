@@ -1,4 +1,4 @@
-"""What cannot be parsed is told in the words of Kubernetes' CEL, at the same places."""
+"""Expressions that cannot be parsed have the messages and positions of Kubernetes' CEL."""
 
 from collections.abc import Iterator
 

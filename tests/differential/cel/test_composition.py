@@ -15,7 +15,7 @@ from tests.programs import Programs
 # The same questions in every run, so that a failure is a change's; `make fuzz-cel` asks others.
 SEED = 20261122
 PAIRS = 2500
-"""As many as take about 20 s of CPU."""
+"""The number of pairs, for about 20 s of CPU."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def oracle(program: Programs) -> Iterator[CelOracle]:
 def differences(
     oracle: CelOracle, questions: Iterator[ComposedQuestion]
 ) -> tuple[list[str], Counter[str]]:
-    """What differs, and what was asked."""
+    """Returns the differences, and counts of the questions."""
     found: list[str] = []
     counted: Counter[str] = Counter()
     compare(oracle, questions, lambda one, why: found.append(f"{one}: {why}"), counted)

@@ -26,7 +26,7 @@ def oracle(program: Programs) -> Iterator[CelOracle]:
 
 
 def differences(oracle: CelOracle, questions: Iterator[Question]) -> tuple[list[str], Counter[str]]:
-    """What differs, and what was asked."""
+    """Returns the differences, and counts of the questions."""
     found: list[str] = []
     counted: Counter[str] = Counter()
 
@@ -64,7 +64,7 @@ def test_every_form_that_can_be_written(oracle: CelOracle) -> None:
 
 
 def test_what_is_written_wrongly(oracle: CelOracle) -> None:
-    """What one takes for an expression the other does, too."""
+    """Both engines accept and refuse the same texts."""
     found, counted = differences(
         oracle, map(Question, itertools.islice(mutations(random.Random(3)), 600))
     )
@@ -74,7 +74,7 @@ def test_what_is_written_wrongly(oracle: CelOracle) -> None:
 
 
 def test_macros_with_names_of_everything(oracle: CelOracle) -> None:
-    """Whatever a macro's variable is named, and whatever is asked of it."""
+    """Macros with variables of any name, and any use of them."""
     found, counted = differences(
         oracle, map(Question, itertools.islice(macros(random.Random(4)), 600))
     )
@@ -113,7 +113,7 @@ def test_optionals_in_every_place(oracle: CelOracle) -> None:
 
 
 def test_numbers_and_spans_of_time(oracle: CelOracle) -> None:
-    """How they are shown, converted, compared and computed with, whatever the other is."""
+    """Numbers and durations are shown, converted, compared and computed with any other value."""
     found, counted = differences(oracle, map(Question, dict.fromkeys(numbers())))
     assert found == []
     assert counted["value"] > 1000

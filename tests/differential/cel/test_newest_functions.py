@@ -1,4 +1,4 @@
-"""What Kubernetes 1.37 brought, beside its own environment; and that it is not in that of 1.36."""
+"""Functions of Kubernetes 1.37 exist in its own environment and not in that of 1.36."""
 
 from collections.abc import Iterator
 from typing import Any

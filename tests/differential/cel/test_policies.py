@@ -38,7 +38,7 @@ COMPOSED = [
         "expression": "has(params.spec.parameters) ? params.spec.parameters : null",
     },
 ]
-"""What a policy of a template has beside its own variables."""
+"""Variables of every template's policy beside its own."""
 
 BUDGET = 1_000_000
 
@@ -87,7 +87,7 @@ def kubernetes_messages(
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_a_policy_says_what_kubernetes_says(oracle: CelOracle, case: dict[str, Any]) -> None:
-    """What does not compile, Kubernetes' validator says of each object; we refuse the template."""
+    """The validator reports uncompilable expressions for each object; we refuse the template."""
     source = case["source"]
     client = Client(targets=[AdmissionTarget()], drivers=[CelDriver()])
     code = [{"engine": "K8sNativeValidation", "source": source}]

@@ -56,7 +56,7 @@ def described(cluster: Cluster) -> Described:
 
 
 def theirs(oracle: Oracle, source: CelSource, kinds: Described) -> list[dict[str, str]]:
-    """What the controller would write into ``status.typeChecking``."""
+    """Returns the warnings that the controller would write into ``status.typeChecking``."""
     rules = [
         {
             "apiGroups": [gvk.group],
@@ -87,14 +87,14 @@ def theirs(oracle: Oracle, source: CelSource, kinds: Described) -> list[dict[str
 
 
 def check(oracle: Oracle, source: CelSource, kinds: Described) -> list[dict[str, str]]:
-    """What both say, which is the same."""
+    """Asserts that both give the same warnings, and returns them."""
     mine = type_warnings(source, {gvk: made for gvk, (_, made) in kinds.items()})
     assert mine == theirs(oracle, source, kinds)
     return mine
 
 
 def expressions(chance: random.Random, of: ObjectType, count: int) -> Iterator[str]:
-    """What is asked of fields that there are, and of some that there are not."""
+    """Yields expressions about existing and missing fields."""
     forms = ("{} == 1", "{} == 'a'", "has({})", "{}.x == 1", "size({}) > 0", "!{}", "{} == null",
              "{}.all(x, x == 'a')", "{}.exists(x, x.name == 'a')", "{} > 1.5", "{}[0] == 'a'",
              "{}['a'] == 1", "{}.startsWith('a')", "quantity({}).sign() == 1", "{}.orValue(1) == 1",

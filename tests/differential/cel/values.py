@@ -1,4 +1,4 @@
-"""What expressions are about: values of every kind, and objects as there are in clusters."""
+"""Inputs of expressions: values of every kind, and objects as in clusters."""
 
 from typing import Any, Final
 

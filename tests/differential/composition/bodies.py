@@ -14,7 +14,7 @@ from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.types import type_text
 
 EXCLUDED: Final = (
-    # What asks the world, or is written in another way, or is no longer there in v1.
+    # Functions with effects, with another syntax, or missing in v1.
     *("assign", "eq", "print", "trace", "opa.runtime", "http.send", "net.lookup_ip_addr", "walk"),
     *(
         "any",
@@ -250,7 +250,7 @@ _WAY_COUNTS: Final = {
     "logic": 2,
     "replaced": 1,
 }
-"""How often each kind of literal is drawn: as they are in the policies, the rare ones lifted."""
+"""The weights of literals' kinds: as in the policies, with the rare ones raised."""
 
 _WAYS: Final = list(_WAY_COUNTS)
 _WAY_WEIGHTS: Final = list(_WAY_COUNTS.values())

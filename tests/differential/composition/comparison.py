@@ -24,13 +24,13 @@ from webhook.rego.syntax.parser import parse_module
 
 HEADER: Final = "package t\n"
 IMPORTS: Final = "".join(f"import future.keywords.{word}\n" for word in ("and", "or", "not"))
-"""They make ``not`` another literal, so that most modules are to be without them."""
+"""Imports that make ``not`` another literal; most modules must be without them."""
 
 NEW: Final = re.compile(r"\} (?:or|and) \{|not \{")
-"""What needs the imports."""
+"""Matches rules that need the imports."""
 
 NEWER: Final = re.compile(r'\$"')
-"""What else OPA 1.17 does not know."""
+"""Matches rules with syntax newer than OPA 1.17."""
 
 RULES: Final = 40
 """Rules of a module: what a module costs by itself is shared, and what is refused is soon found."""
@@ -52,11 +52,11 @@ class ComposedRule:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a rule gives here and there."""
+    """A rule with different results in OPA and in our engine."""
 
     rule: ComposedRule
     way: str
-    """How our engine came to its answer."""
+    """The way by which our engine came to its answer."""
     mine: Any
     real: Any
 
@@ -83,7 +83,7 @@ class Batch:
 
     @property
     def header(self) -> str:
-        """What stands before the rules."""
+        """Returns the module's text before the rules."""
         return (
             HEADER
             + (IMPORTS if self.level == LATEST and any(one.imports for one in self.rules) else "")
@@ -97,7 +97,7 @@ class Batch:
         return OTHER, f"{self.header}{text}\n"
 
     def at(self, row: int) -> ComposedRule | None:
-        """Whose line it is."""
+        """Returns the rule at this line."""
         line = self.header.count("\n") + 1
         for one in self.rules:
             line += 1 + one.text.count("\n")
@@ -174,7 +174,7 @@ def parsed(batch: Batch) -> list[Any]:
 
 
 def answers_there(oracle: Oracle, batch: Batch) -> dict[str, Any]:
-    """What OPA gives for each rule."""
+    """Returns OPA's result of each rule."""
     names = [one.name for one in batch.rules]
     found = oracle.ask(
         op="many",
@@ -188,7 +188,7 @@ def answers_there(oracle: Oracle, batch: Batch) -> dict[str, Any]:
 
 
 def frozen_answer(found: dict[str, Any]) -> Any:
-    """One of the oracle's answers: a value, or the code and message of an error."""
+    """Returns an answer of the oracle: a value, or the code and message of an error."""
     if "results" not in found:
         (error,) = found["errors"]
         return "error", error["code"], error["message"].partition(":\n")[0]
@@ -199,7 +199,7 @@ def frozen_answer(found: dict[str, Any]) -> Any:
 
 
 def answered(entry: Callable[[], Any], input_value: Any) -> Any:
-    """What an entry point gives, in the same form; a fault of ours is an answer like others."""
+    """Returns an entry point's result in the same form; our exceptions are results, too."""
     try:
         value = entry()(input_value, values.DATA, EvaluationContext())
     except EvaluationError as error:
@@ -235,7 +235,7 @@ def compared(oracle: Oracle, batch: Batch, counted: Counter[str]) -> Iterator[Di
     accepted = len(batch.rules)
     there = refused_there(oracle, batch)
     if here:
-        # What we refuse OPA is to refuse as well.
+        # OPA must also refuse the rules that we refuse.
         alone = Batch([one for one, _ in here.values()], batch.terms, batch.level)
         there |= refused_there(oracle, alone)
     for name in here.keys() | there.keys():

@@ -21,7 +21,7 @@ _NESTED: Final = "c := [v]; " + "; ".join(
 )
 
 RULES: Final = (
-    # What is known only of one evaluation, or too large to be written into code.
+    # Values known only in one evaluation, or too large to be written into code.
     '@ := count({t | some _ in input.parameters.vs; t := io.jwt.decode("a.b.c")})',
     "@ := count([j | some _ in input.parameters.vs; some j in numbers.range(1, 40)])",
     '@ := count(concat("", [s | some _ in input.parameters.vs; s := sprintf("%0400d", [1])]))',
@@ -91,7 +91,7 @@ RULES: Final = (
     '@ contains [t, upper(t)] if { EACH; t := $"<{v}>"; t in ["<a>", "<1>"]; t != ["<a>"] }',
     "@ contains [x == true, y in [false], {x, y}] if { EACH; x := v < 1; y := v >= 1 }",
     "@ contains x if { EACH; x := v <= `b` }",
-    # What a function gives: one constant, several that agree or do not, one of a table.
+    # Results of functions: one constant, several that agree or do not, one of a table.
     "@ := [@f(1), @g(1)]\n@f(x) := 7\n@g(x) := 8 if x != 2",
     "@ := @f()\n@f() := input.review.o if { input.review.a == `a` }",
     "@ := [x | x := @f(input.review.one)]\n@f(x) := y if { y := x; y == 1; false }",
@@ -112,7 +112,7 @@ RULES: Final = (
         "@ contains [i, f] if { EACH; f := @f(v) }\n"
         "@f(x) := 1 if { x == 1 } else := 1 if { x == 2 }\n@f(x) := 1 if { x == `a` } else := 1 if { x }"
     ),
-    # What ends an evaluation does so, whatever follows.
+    # Conflicts end an evaluation, despite the following literals.
     "@ := [1 | x := @f(input.review.a); x == x; 1 == 2]\n@f(x) := 1 if x == `a`\n@f(x) := 2 if x != `b`",
     (
         "@ contains [i, f] if { EACH; f := @f(v) }\n@f(`a`) := 1 if input.review.missing\n"
@@ -206,7 +206,7 @@ RULES: Final = (
     "@ contains [i, j] if { EACH; some j, w in input.parameters.vs; x := v - 1; x == w }",
     "@ contains [i, x] if { EACH; x := replace(v, input.review.a, `b`) }",
     "@ contains [i, x] if { EACH; x := replace(v, `a`, input.review.k) }",
-    # What is known to be a string is neither gone through nor taken apart.
+    # Known strings are neither iterated nor destructured.
     *(
         f"@ contains [i, x] if {{ EACH; startswith(v, `a`); {rest} }}"
         for rest in (
@@ -218,11 +218,11 @@ RULES: Final = (
             "x := v[input.review.k]",
         )
     ),
-    # What equals what is known is of its kind, and of no other.
+    # A value equal to a known one has its kind, and no other.
     "@ contains [i, j, is_string(w), is_array(w)] if { EACH; some j, w in input.parameters.vs; l := [e | e := v[_]]; l = w }",
     "@ contains [i, j, is_string(w), is_array(w)] if { EACH; some j, w in input.parameters.vs; s := upper(v); s = w }",
     "@ contains [i, x, is_string(x)] if { EACH; x := [v] == [input.review.a] }",
-    # What is made of what is known is of the kind that it is said to be.
+    # A value made of known ones has the declared kind.
     *(
         f"@ contains [i, x, is_string(x), is_array(x), x < 2] if {{ EACH; {made} }}"
         for made in (
@@ -280,7 +280,7 @@ RULES: Final = (
     "@ := x if { v := 0.1 * input.review.one; w := v + 1; x := w - 1 }",
     # A function that maps some strings, one of them to what is not known.
     "@ contains [i, f] if { EACH; f := @f(v) }\n@f(`a`) := input.review.one\n@f(`ab`) := 2",
-    # What is called like the parameters and is none.
+    # Names like the parameters' that are not the parameters.
     "@ := object.get(object.get(input, `review`, {}), `one`, 0)",
     "@ := [x | some v in [{`parameters`: 1}, {}]; x := object.get(v, `parameters`, 0)]",
     "@ := [x | some v in [{`parameters`: {`vs`: 1}}, {}]; x := v.parameters.vs]",
@@ -312,7 +312,7 @@ RULES: Final = (
             ),
         )
     ),
-    # What stands outside of loops and is dear.
+    # Expensive expressions outside of loops.
     "@ := [x | "
     + "; ".join(f'x{n} := concat("-", [input.review.a, "{n}"])' for n in range(40))
     + "; x := x39]",
@@ -445,7 +445,7 @@ KIND: Final = (
     "[y | some y in [is_string(@k), is_array(@k), is_boolean(@k), is_null(@k), is_set(@k)]], "
     "@k < 2, @k > 1e20"
 )
-"""What shows of which kind a value is taken to be, and tells a sum from any other."""
+"""Shows the kind that a value is taken for, and tells a sum from other kinds."""
 
 COLLECTIONS: Final = (
     *("v", "[v, v]", "{v, 1}", '{"a": v, "b": v}', "{v: 1, `z`: 2}", "{input.review.k: v}"),
@@ -455,7 +455,7 @@ COLLECTIONS: Final = (
     *("input.review.xs", "input.review.s", "data.d", "members", "fields", "deep", "found"),
     *(items for items in CONSTANTS.values() if items != "[]"),
 )
-"""What may be gone through: with keys and items of one kind or of any."""
+"""Collections with keys and items of one kind or of any kind."""
 
 
 OF_PARAMETERS: Final = (

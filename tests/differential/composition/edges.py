@@ -71,7 +71,7 @@ EDGES: Final = (
     "@ contains [i, w] if { EACH; some w in [[true], [1], [`a`]]; v == w }",
     "@ := [x | {`a`: x} = input.parameters.vs[4]]",
     "@ := [x | [x] = input.parameters.vs[10]]",
-    # What is no array, and an array of another length, of which CPython warns where it is written.
+    # Other values than arrays, and arrays of another length, of which CPython warns in code.
     *(f"@ := [x | [x] = input.parameters.vs[{at}]]" for at in (0, 1, 4, 14, 21)),
     "@ contains x if { some [x, y] in input.parameters.vs[24]; y == `a` }",
     "@ := [@f(input.parameters.vs[4]) | true]\n@f([y]) := y",
@@ -120,7 +120,7 @@ EDGES: Final = (
         )
     ),
     "@ := [x.review.a | some x in @s]\n@s contains input",
-    # What the input has besides parameters, by a name that is known or is not.
+    # Fields of the input besides parameters, by a known or an unknown name.
     *(
         f"@ := [x | x := @q]\n@q := object.get(input, {at}, 7)"
         for at in ("`review`", "[`review`, `a`]", "input.parameters.vs[13]", "[]", "`a`")

@@ -18,7 +18,7 @@ class Form:
 
     @property
     def negatable(self) -> str:
-        """What can stand after a ``not``; empty where nothing can."""
+        """Returns the text that can follow ``not``; empty if none can."""
         if self.term:
             return self.term
         text = self.literals[0]
@@ -51,7 +51,7 @@ TESTS: Final = (
 )
 
 TERMS: Final = (
-    # What has a value: bound, compared, and alone as a condition.
+    # Forms with a value: bound, compared, and alone as a condition.
     *("@v + 1", "@v - 1", "1 - @v", "@v - {1}", '@v - {"a"}', "@v * 2", "@v / 2", "@v % 2"),
     *("@v & {1}", '@v | {"a"}', "count(@v)", 'trim_prefix(@v, "a")', 'trim_suffix(@v, "b")'),
     *('object.get(@v, "a", 0)', 'object.get(@v, ["a", "b"], "d")', 'object.get({"a": 1}, @v, "d")'),
@@ -98,7 +98,7 @@ TERMS: Final = (
 )
 
 LITERALS: Final = (
-    # What has no term.
+    # Forms without a term.
     "@x := @v",
     "@x = @v",
     "[@x, _] = @v",

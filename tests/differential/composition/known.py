@@ -43,5 +43,5 @@ KNOWN: Final = {
 
 
 def reason(one: Difference) -> str:
-    """Why the difference is known; empty if it is not."""
+    """Returns the reason of a known difference; empty if it is unknown."""
     return next((why for why, explains in KNOWN.items() if explains(one)), "")

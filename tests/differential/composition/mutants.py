@@ -66,14 +66,14 @@ UNIT_TESTS: Final = (
 QUESTIONS: Final = 400
 """Through a mutant's line, besides all corners: those of the most common lines are too many."""
 
-# What decides how much an evaluation pays, or only how a body is cut into functions.
+# Modules that decide an evaluation's charges, or only the cut of a body into functions.
 LEFT_OUT: Final = {"statement.py", "payment.py", "common_reads.py", "__init__.py"}
 
 SURVIVING: Final = (Fate.SURVIVED, Fate.UNTOLD)
 
 
 def through_lines(questions: Sequence[Question]) -> dict[tuple[str, int], list[int]]:
-    """Which questions go through each line of the generator."""
+    """Returns the numbers of the questions that go through each line of the generator."""
     measured = coverage.Coverage(
         data_file=None, config_file=False, include=[f"{GENERATOR}/*"], branch=False
     )
@@ -92,7 +92,7 @@ def through_lines(questions: Sequence[Question]) -> dict[tuple[str, int], list[i
 
 @dataclass(slots=True)
 class Chooser:
-    """Which questions a mutant is tried with, the most promising first."""
+    """Chooses the questions for a mutant, the most promising first."""
 
     questions: Sequence[Question]
     through: Mapping[tuple[str, int], list[int]]
@@ -101,8 +101,8 @@ class Chooser:
     """Questions that have killed another mutant, the latest last."""
 
     def chosen(self, mutant: Mutant) -> list[Question]:
-        """Those that go through its line."""
-        # What runs while modules are imported is in no question's way: a table, a constant.
+        """Returns the questions that execute the mutant's line."""
+        # Lines that run at import are on no question's path: a table, a constant.
         numbers = self.through.get((mutant.module, mutant.line), []) or range(len(self.questions))
         corners_: list[Question] = []
         others: list[Question] = []
@@ -114,13 +114,13 @@ class Chooser:
         return list(dict.fromkeys((*first, *others[:20], *corners_, *others)))
 
     def learn(self, killer: Question) -> None:
-        """That question has killed."""
+        """Remembers a question that has killed a mutant."""
         self.killers.pop(killer, None)
         self.killers[killer] = None
 
 
 def all_mutants(modules: Sequence[str] = ()) -> Iterator[Mutant]:
-    """Those of each module, or of these alone."""
+    """Yields the mutants of each module, or of the given modules alone."""
     for path in sorted(GENERATOR.glob("*.py")):
         if path.name in LEFT_OUT or (modules and path.stem not in modules):
             continue
@@ -128,7 +128,7 @@ def all_mutants(modules: Sequence[str] = ()) -> Iterator[Mutant]:
 
 
 def reasons(table: Path) -> dict[str, str]:
-    """Why a mutant changes no answer, by its name."""
+    """Returns the reasons why mutants change no answer, by name."""
     found = {}
     for line in table.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -138,7 +138,7 @@ def reasons(table: Path) -> dict[str, str]:
 
 
 def agreed_questions(oracle: Oracle, seed: int, pairs: int, bodies: int) -> list[Question]:
-    """Those that both engines answer alike."""
+    """Returns the questions that both engines answer alike."""
     compiling = engine.CompileOptions(compile_parts=WRITTEN.compile_parts)
     rules: list[Prepared] = []
     for some in (corners(), some_pairs(seed, pairs), some_bodies(seed, bodies)):
@@ -148,7 +148,7 @@ def agreed_questions(oracle: Oracle, seed: int, pairs: int, bodies: int) -> list
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the mutants so far, by module, and of which there is none with a reason."""
+    """The fates of the mutants so far, by module, and the reasons of missing ones."""
 
     mutants: Sequence[Mutant]
     survivors: Mapping[str, str]
@@ -159,11 +159,11 @@ class Tally:
     explained: Counter[str] = field(default_factory=Counter)
     """Names of those that no question kills, with a reason why they change no answer."""
     same: int = 0
-    """Those of them that the own tests find."""
+    """The number of mutants that write the same code and that the generator's own tests find."""
     able: int = 0
-    """What the own tests alone find without such a reason."""
+    """The number of mutants without a reason that only the generator's own tests find."""
     unexplained: int = 0
-    """What nothing finds without one."""
+    """The number of mutants without a reason that neither questions nor tests find."""
 
     def add(self, mutant: Mutant, fate: Fate, tried: int) -> None:
         """Count one more, tried with so many questions; print what has no reason, and what ends a module."""
@@ -188,12 +188,12 @@ class Tally:
 
     @property
     def killed(self) -> int:
-        """What questions kill."""
+        """Returns the number of mutants that questions kill."""
         return sum(fates[Fate.KILLED] for fates in self.fates.values())
 
     @property
     def share(self) -> float:
-        """How much of what can change an answer questions kill."""
+        """Returns the killed share of the mutants that can change an answer."""
         return self.killed / max(self.killed + self.able + self.unexplained, 1)
 
     def report(self) -> None:

@@ -41,7 +41,7 @@ Change = Callable[[ast.AST], ast.AST | None]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One fault in one module."""
+    """A fault in a module."""
 
     module: str
     line: int

@@ -1,8 +1,8 @@
-"""Which pairs of forms tests ask about."""
+"""Pairs of forms for tests."""
 
 # The same questions in every run, so that a failure is a change's; `make fuzz` asks others.
 SEED = 20261122
 
 
 PAIRS, BODIES, OLDER = 2000, 700, 500
-"""As many as take about 40 s of CPU."""
+"""The numbers of questions, for about 40 s of CPU."""

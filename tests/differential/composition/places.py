@@ -1,4 +1,4 @@
-"""Where two literals stand after one another, and what is seen of what they find.
+"""Places of two literals after one another, and the visible part of their results.
 
 Each place writes the rules of one question; the rule that is asked for has the name it is given.
 """
@@ -26,7 +26,7 @@ class Pair:
     """Chooses among the ways to write each."""
 
     def literals(self, value: str = "v") -> tuple[str, str, str]:
-        """Both as they are written about a value, and what is seen of what they bind.
+        """Returns both literals as written about a value, and the visible part of their bindings.
 
         In every second turn the second one is about what the first one has bound.
         """
@@ -54,7 +54,7 @@ def body(name: str, pair: Pair) -> str:
 
 
 def negated(name: str, pair: Pair) -> str:
-    """One of them below ``not``."""
+    """Returns a rule with one of the literals below ``not``."""
     a, b, _ = pair.literals()
     if pair.turn % 2 and pair.first.negatable:
         below = shown(pair.first.negatable, "v", "", 1)
@@ -137,7 +137,7 @@ def head(name: str, pair: Pair) -> str:
 
 
 def argument(name: str, pair: Pair) -> str:
-    """As the operands of a function, after one another."""
+    """Returns a rule with the literals' terms as operands of a function, after one another."""
     terms = [
         shown(form.term, "v", "", number)
         for number, form in enumerate((pair.first, pair.second), 1)
@@ -222,11 +222,11 @@ _OTHERS: Final = {
     "review.xs": "review.s",
 }
 NEARLY: Final = re.compile("|".join(map(re.escape, sorted(_OTHERS, key=len, reverse=True))))
-"""What is written otherwise to be nearly the same."""
+"""Matches text that has a nearly equal replacement."""
 
 
 def logic(name: str, pair: Pair) -> str:
-    """As operands of ``and`` and ``or``, and in the braces of ``not``."""
+    """Returns a rule with literals as operands of ``and`` and ``or``, and in braces of ``not``."""
     a, b, _ = pair.literals()
     c, _ = pair.third()
     literal = (
@@ -252,7 +252,7 @@ def complete(name: str, pair: Pair) -> str:
 
 
 def mocked(name: str, pair: Pair) -> str:
-    """Where what they call is replaced."""
+    """Returns a rule in which a function that the literals call is replaced."""
     a, b, seen = pair.literals()
     called = sorted({found for found in CALLED.findall(f"{a}; {b}") if found not in UNREPLACED})
     target = called[pair.turn % len(called)] if called else "count"
@@ -266,7 +266,7 @@ def mocked(name: str, pair: Pair) -> str:
 
 CALLED: Final = re.compile(r"\b([a-z_]+(?:\.[a-z_]+)*)\(")
 UNREPLACED: Final = {"walk", "print", "set"}
-"""What looks like a call and may not be replaced, or is none."""
+"""Names that look like calls but must not be replaced."""
 
 PLACES: Final[dict[str, Callable[[str, Pair], str]]] = {
     "body": body,

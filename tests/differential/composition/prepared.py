@@ -41,14 +41,14 @@ class Prepared:
 
     @property
     def path(self) -> tuple[str, str]:
-        """Which document is asked for."""
+        """Returns the path of the document."""
         return "t", self.rule.name
 
 
 def prepared(
     oracle: Oracle, questions: Iterable[ComposedRule], options: CompileOptions = GENERAL_OPTIONS
 ) -> Iterator[Prepared]:
-    """Those that both engines accept, for the general code and for a constraint's own."""
+    """Yields the rules that both engines accept, in general code and in a constraint's own."""
     for batch in batches(questions, options.level):
         refused_here(batch)
         refused_there(oracle, batch)

@@ -1,4 +1,4 @@
-"""Which compositions are asked: all of them, or as many as there is time for."""
+"""Compositions to compare: all of them, or as many as the time allows."""
 
 import random
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def every_pair(seed: int) -> Iterator[ComposedRule]:
 
 
 def some_pairs(seed: int, count: int) -> Iterator[ComposedRule]:
-    """So many: each form comes first, and second, in each place equally often."""
+    """Yields so many pairs: each form comes first, and second, in each place equally often."""
     chance = random.Random(seed)
     found = list(forms())
     places = list(PLACES)
@@ -52,7 +52,7 @@ def _composed(
 
 
 def some_bodies(seed: int, count: int) -> Iterator[ComposedRule]:
-    """So many random bodies of three to eight literals."""
+    """Yields so many random bodies of three to eight literals."""
     make = Bodies(random.Random(seed))
     for number in range(count):
         name = f"b{number}"

@@ -1,4 +1,4 @@
-"""Which lines and branches of the generator no compared question reaches.
+"""Lines and branches of the generator that no compared question reaches.
 
 ``python -m tests.differential.composition.reached`` asks what tests of these folders compare with
 OPA: its cases, the library's suites, a part of all compositions, what was found so, deep nests, both
@@ -52,7 +52,7 @@ class Gap:
 
 
 def reasons() -> dict[tuple[str, str], str]:
-    """Why something is not reached, by file and source of its line: ``file | source | reason``."""
+    """Returns reasons of unreached lines, by file and source: ``file | source | reason``."""
     found = {}
     for line in REASONS.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -75,7 +75,7 @@ def gaps(measured: coverage.Coverage) -> Iterator[Gap]:
 
 
 def ask(oracle: Oracle) -> None:
-    """Everything that is compared with OPA; here only the writing of code matters, and its run."""
+    """Compiles and runs all questions that are compared with OPA; ignores their answers."""
     for questions in (some_pairs(SEED, PAIRS), some_bodies(SEED, BODIES), corners()):
         for one in prepared(oracle, questions):
             one.compiled.document(one.path)

@@ -15,7 +15,7 @@ from webhook.rego.builtins.registry import GATEKEEPER, LATEST
 
 
 def differences(oracle: Oracle, questions, counted: Counter[str], level: str = LATEST) -> list[str]:
-    """What differs and is not known; what is known is counted."""
+    """Returns the unknown differences; known differences are only counted."""
     found = []
     for batch in batches(questions, level):
         for one in compared(oracle, batch, counted):

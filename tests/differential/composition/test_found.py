@@ -1,4 +1,4 @@
-"""What composed literals have found, each reduced to the policy that shows it."""
+"""Differences found by composed literals, each reduced to the policy that shows it."""
 
 from collections import Counter
 from typing import Any
@@ -51,7 +51,8 @@ DIFFERENCES = {
         }.items()
     },
 }
-"""What docs/compatibility/rego.md tells: nothing is found there, or a conflict, and here there is a value."""
+"""The differences of docs/compatibility/rego.md: OPA finds nothing or a conflict, and we find a
+value."""
 
 
 @pytest.mark.parametrize("rule", FOUND.values(), ids=FOUND.keys())

@@ -46,7 +46,7 @@ CPU_SECONDS, MEMORY_BYTES = 4.0, 3 << 30
 """For one question; beyond them a mutant is killed: its code does not end."""
 
 BEFORE_WRITING: Final = {"constants.py"}
-"""What works when questions are prepared, too: parameters are put into the rules."""
+"""Modules that also work while questions are prepared: they put parameters into the rules."""
 
 CHECKED_AGAIN: Final = 1200
 """Questions of those, whose programs are checked once more for each mutant: all corners, too."""
@@ -56,7 +56,7 @@ ALIASES: Final = re.compile(r"\b[bc]\d+\b")
 
 
 class Fate(Enum):
-    """What became of a mutant."""
+    """The fate of a mutant."""
 
     KILLED = "killed by questions"
     CAUGHT = "killed by the generator's own tests alone"
@@ -94,7 +94,7 @@ def put_in(mutant: Mutant) -> None:
 
 
 class SameCodeError(BaseException):
-    """What is to be compiled is what the generator writes without a fault."""
+    """The code to be compiled equals the code of the generator without a fault."""
 
 
 @dataclass(slots=True)
@@ -166,7 +166,7 @@ def without_a_fault(module: str) -> Mutant:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a mutant, and the question that killed it, if one was answered at all."""
+    """The fate of a mutant, with the question that killed it, if any."""
 
     fate: Fate
     killer: Question | None = None
@@ -180,7 +180,7 @@ class Trial:
     questions: Sequence[Question]
     unit_tests: Sequence[str] = ()
     answer: int = field(init=False)
-    """Where the process tells, and ends."""
+    """The descriptor for the process's answer."""
     _process: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What composed literals are asked about: values of every kind, numerals and sets included."""
+"""Inputs of composed literals: values of every kind, with numerals and sets."""
 
 import functools
 from typing import Any, Final
@@ -17,7 +17,7 @@ JSON: Final = (
     *("{}", '{"a": 1}', '{"a": "b"}', '{"a": null}', '{"a": false, "b": "a"}', '{"b": [1, "a"]}'),
     *('{"a": {"b": "c"}}', '{"a": [1, 2], "1": "x"}', '[{"a": 1}, {"a": "b"}, {"b": 2}]'),
 )
-"""As a manifest has them: they are decoded as the server decodes them."""
+"""Values of manifests: they are decoded as the server decodes them."""
 
 REGO: Final = (
     *("set()", "{1}", '{"a"}', '{"a", "b"}', '{1, "a", [1], {"a": 1}}', '[{"a"}, {1}]'),

@@ -1,4 +1,4 @@
-"""What our code and Gatekeeper's answer to one question, and where that differs."""
+"""Answers of our code and of Gatekeeper to a question, and their differences."""
 
 import copy
 import json
@@ -41,7 +41,7 @@ _SPELLED = tuple(
         r"( failed for [^:]*: ).*()( is not a list of values)",
     )
 )
-"""What messages spell in Go's way, or wrong."""
+"""Parts of messages that are spelled in Go's way, or wrongly."""
 
 
 def theirs(oracle: Oracle, question: Question) -> Found:
@@ -163,7 +163,7 @@ def _expand(question: Question, mutators: Mutators, found: Found) -> None:
 
 
 def difference(question: Question, mine: Found, real: Found) -> str:
-    """What differs, in words; empty where the answers agree."""
+    """Returns a description of the difference; empty if the answers agree."""
     if "location" in question:
         return _differs(mine, real, ("nodes", "canonical"))
     if text := _loaded(mine, real):

@@ -15,7 +15,7 @@ _INTEGER_KEY = re.compile(r":([ \t]*)([0-9]+)([ \t]*)\]")
 
 
 def reason(oracle: Oracle, question: Question) -> str:
-    """Why the answers may differ; empty where that is not known."""
+    """Returns the reason why the answers may differ; empty if it is unknown."""
     if "location" in question:
         return ""
     rest = question

@@ -136,7 +136,7 @@ def _external(chance: random.Random, *, username: bool) -> dict[str, Any]:
 
 
 def match(chance: random.Random) -> dict[str, Any]:
-    """What a mutator says it is about."""
+    """Returns a random ``match`` of a mutator."""
     parts: dict[str, Callable[[], Any]] = {
         "kinds": lambda: chance.choice(
             (
@@ -173,7 +173,7 @@ def _selector(chance: random.Random) -> dict[str, Any]:
 
 
 def apply_to(chance: random.Random, obj: dict[str, Any]) -> list[dict[str, Any]]:
-    """What kinds a mutator is about: the object's mostly."""
+    """Returns a random ``applyTo`` of a mutator, mostly with the object's kind."""
     group, _, version = obj["apiVersion"].rpartition("/")
     own = {"groups": [group], "versions": [version], "kinds": [obj["kind"]]}
     kind = chance.random()
@@ -267,7 +267,7 @@ def _image(chance: random.Random) -> dict[str, Any]:
 
 
 def providers(chance: random.Random) -> dict[str, Any]:
-    """What providers answer: to all that may be asked, or not."""
+    """Returns random answers of providers: to all keys or to some."""
     found = {}
     for name in ("p", "q"):
         keys = ("", "v", "w", "n", "o", "nginx", "alice", "1", *objects.IMAGES)

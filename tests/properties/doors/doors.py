@@ -89,7 +89,7 @@ class Files:
         self.options = [
             word for one in self.answers.items() for word in ("--provider", "=".join(map(str, one)))
         ]
-        """What has commands read what providers say."""
+        """Options by which commands read the providers' answers."""
         self.ask = RecordedAnswers(
             {name: read_answers(file) for name, file in self.answers.items()}
         )
@@ -97,9 +97,9 @@ class Files:
         self.stored: dict[str, Json] = {}
         """The objects as the server's mutators leave them."""
         self.provider_calls: dict[str, list[Json]] = {}
-        """What the server's records say of providers, by object."""
+        """The provider calls in the server's records, by object."""
         self.excused: dict[str, Sequence[Result]] = {}
-        """What exceptions take out of what the server finds, by object."""
+        """The server's results that exceptions excuse, by object."""
         self.excusing: set[str] = set()
         """The exceptions that excuse something, as ``waddle check`` lists them."""
 
@@ -176,7 +176,7 @@ class _Asker:
         self._ask = ask
 
     def known(self, request: ProviderRequest) -> None:
-        """Nothing is kept."""
+        """Keeps nothing."""
 
     def round(self, **_: Any) -> _Round:
         return _Round(self._ask)
@@ -290,7 +290,7 @@ _EXCUSED = re.compile(r"^  excused  (\S+)  (.*)  \((.*?)(?: until \S+)?\)$")
 
 
 def _excused_by_test(files: Files) -> Findings:
-    """What ``waddle test`` tells people of what exceptions take out; of what they weaken nothing."""
+    """Returns the excused findings of ``waddle test``; it does not report weakened ones."""
     run = waddle("test", "-f", files.policies, "-f", files.objects, *files.options)
     found, subject = _nothing(files.world), ""
     for line in run.stdout.splitlines():
@@ -398,7 +398,7 @@ def audit(files: Files) -> Findings:
 
 
 def replayed(files: Files, by_server: Findings) -> list[str]:
-    """What a replay of the server's decisions finds that it did not, or not any more."""
+    """Returns the differences between a replay of the decisions and the server's findings."""
     records = [
         _record(files.stored[name], without_excusals(found))
         | {
@@ -419,7 +419,7 @@ def replayed(files: Files, by_server: Findings) -> list[str]:
 
 
 def verified(files: Files, by_server: Findings) -> list[str]:
-    """What a suite that expects the server's findings of each constraint does not find.
+    """Returns the server's findings that a suite with these expectations does not confirm.
 
     A suite names templates, constraints, mutators, expansions and exceptions: a world with more has
     no suite. Its policies see no Namespace, as gator's do not.
@@ -570,11 +570,11 @@ DOORS: dict[str, Callable[[Files], Findings]] = {
     "playground": playground,
     "audit and reports": audit,
 }
-"""What is compared with the server, each after it."""
+"""The ways in that are compared with the server."""
 
 
 def updates(files: Files) -> dict[str, Findings]:
-    """What the doors that take requests say of updates of the objects, by door."""
+    """Returns the findings about updates of the objects, by way in."""
     world, folder = files.world, files.objects.parent / "updates"
     changes = list(zip(world.objects, world.olds or world.objects, strict=True))
     server, by_server = _Server(files), {}
@@ -595,7 +595,7 @@ def updates(files: Files) -> dict[str, Findings]:
 
 
 def differences(world: World, folder: Path) -> list[str]:
-    """What a door says that the server does not, or the other way round."""
+    """Returns the differences between the server's findings and those of each other way in."""
     files = Files(world, folder)
     by_server = serve(files)
     lines = []

@@ -1,4 +1,4 @@
-"""What doors say of objects, in one form, so that it can be compared."""
+"""Findings about objects in a common form, for comparison."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _EXCUSED_BY = "excused by "
 
 
 def excusal(constraint: str, message: str, exception: str) -> Finding:
-    """That an exception excuses a violation, or weakens it."""
+    """Returns the finding that an exception excuses or weakens a violation."""
     return constraint, message, f"{_EXCUSED_BY}{exception}"
 
 
 def of_responses(responses: Responses | None) -> frozenset[Finding]:
-    """What a review found."""
+    """Returns the findings of a review."""
     if responses is None:
         return frozenset()
     return frozenset(
@@ -38,7 +38,7 @@ def of_responses(responses: Responses | None) -> frozenset[Finding]:
 
 
 def without_excusals(findings: frozenset[Finding]) -> frozenset[Finding]:
-    """What is left where a door does not tell by which exception."""
+    """Returns the findings without those excused by an exception."""
     return frozenset(one for one in findings if not one[2].startswith(_EXCUSED_BY))
 
 

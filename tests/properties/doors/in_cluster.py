@@ -45,7 +45,7 @@ KYVERNO = tuple(
     Served(row.group, "v1beta1", row.plural, row.kind, namespaced=row.namespaced)
     for row in KYVERNO_KINDS
 )
-"""As Kyverno 1.16 serves them: not at the version that is asked for first."""
+"""Kyverno's kinds as version 1.16 serves them: not at the first requested version."""
 OPTIONS = SweepOptions(
     chunk_size=2, violations_limit=20, continuous=False, from_cache=False, tells_drift=False
 )
@@ -59,14 +59,14 @@ class Swept:
         self.ended: SweepEnd | None = None
 
     async def start(self, start: SweepStart) -> None:
-        """Nothing is kept of it."""
+        """Keeps nothing."""
 
     async def audited(self, audited: Audited) -> None:
         """Keep it."""
         self.findings[audited.identity.name] = of_responses(audited.responses)
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing goes."""
+        """Ignores the event."""
 
     async def end(self, end: SweepEnd) -> None:
         """Keep it."""
@@ -195,5 +195,5 @@ def _by_command(folder: Path, files: Files, *arguments: str) -> Findings:
 
 
 def names(world: World) -> list[str]:
-    """Those of the objects."""
+    """Returns the names of the objects."""
     return [obj["metadata"]["name"] for obj in world.objects]

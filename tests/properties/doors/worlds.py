@@ -78,7 +78,7 @@ ANSWERS: dict[str, Json] = {
     "owners": {"items": {"a:1": {"value": "ada"}, "a:latest": {"value": "bob"}}},
     "mirrors": {"items": {"a:1": {"value": "mirror/a:1"}, "given:latest": {"error": "none"}}},
 }
-"""What each provider says, in every world."""
+"""Each provider's answers, in every world."""
 SHORT = {
     "expression": "variables.anyObject.kind != 'Pod' || "
     "variables.anyObject.spec.containers.all(one, one.image.size() < 8)",
@@ -95,7 +95,7 @@ class World:
     policies: tuple[Json, ...]
     objects: tuple[Json, ...]
     olds: tuple[Json, ...] = ()
-    """What each object was before an update."""
+    """The state of each object before an update."""
 
     @property
     def namespaces(self) -> dict[str, Json]:
@@ -136,7 +136,7 @@ def world(seed: int) -> World:
 
 
 def _old(chance: random.Random, obj: Json) -> Json:
-    """What an object may have been: of the same kind and name, with another content maybe."""
+    """Returns an earlier state of an object: same kind and name, maybe with other content."""
     if chance.random() < 0.3:
         return obj
     others = [_object(chance, 0) for _ in range(20)]
@@ -176,7 +176,7 @@ def _match(chance: random.Random) -> Json:
     if chance.random() < 0.2:
         match["excludedNamespaces"] = [chance.choice(NAMESPACES)]
         if chance.random() < 0.5:
-            # What all doors stand for alike, as in a Config.
+            # Processes that all ways in have, as in a Config.
             match["processes"] = chance.choice([["*"], ["webhook", "audit"], ["mutation-webhook"]])
     if chance.random() < 0.2:
         match["namespaceSelector"] = {"matchLabels": {"team": chance.choice(["a", "b"])}}

@@ -1,4 +1,4 @@
-"""Which requests rules and selectors are about."""
+"""Requests that rules and selectors match."""
 
 from typing import Any
 

@@ -219,7 +219,7 @@ OWNER = {
 
 
 def tried(folder: Path, expected: Json, case: Json | None = None, **test: Any) -> Any:
-    """What a suite of one case says; its object becomes the one expected, by the suite's policy."""
+    """Returns the result of a suite with one case and an expected object."""
     documents = {
         "policy": COUNTED,
         "binding": COUNTED_BY,

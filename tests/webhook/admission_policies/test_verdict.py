@@ -1,4 +1,4 @@
-"""What a policy says of a request: conditions, messages, errors, the authorizer, annotations."""
+"""A policy's verdict of a request: conditions, messages, errors, the authorizer, annotations."""
 
 import pytest
 

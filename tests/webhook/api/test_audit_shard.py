@@ -24,7 +24,7 @@ def violation(number: int) -> dict[str, Any]:
 
 
 def part(numbers: list[int], *, members: str = ALL, timestamp: str = "t1") -> dict[str, Any]:
-    """What an audit says that found these."""
+    """Returns the share of an audit that found these violations."""
     first = [violation(number) for number in sorted(numbers)][:LIMIT]
     return shard(timestamp, members, len(numbers), first[::-1], limit=LIMIT)
 

@@ -1,4 +1,4 @@
-"""What is too large for etcd is cut, the least important first, and always to the same."""
+"""Objects too large for etcd are cut, the least important parts first, and always alike."""
 
 from typing import Any
 

@@ -41,7 +41,7 @@ def value(chance: random.Random, depth: int) -> Any:
 
 
 def outcome(decoder: Any, raw: bytes) -> Any:
-    """What a decoder makes of bytes; None for a refusal."""
+    """Returns a decoder's value of bytes; None if it refuses them."""
     try:
         return [decoder(raw)]
     except DecodeError:

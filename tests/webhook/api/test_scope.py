@@ -10,7 +10,7 @@ from webhook.api.scope import is_cluster_scoped
 
 
 def resources_of(api: Api, path: str) -> list[dict[str, Any]]:
-    """What the API server serves there; nothing where another test has just taken its CRD away."""
+    """Returns the served resources; none if another test has just deleted their CRD."""
     try:
         resources: list[dict[str, Any]] = api.request("GET", path)["resources"]
     except ApiError as error:
@@ -21,7 +21,7 @@ def resources_of(api: Api, path: str) -> list[dict[str, Any]]:
 
 
 def custom_groups(api: Api) -> set[str]:
-    """Those of other tests' CRDs."""
+    """Returns the groups of other tests' CRDs."""
     crds = api.request("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     return {item["spec"]["group"] for item in crds["items"]}
 

@@ -1,4 +1,4 @@
-"""What runs beside the policies at a cluster: a bug in one part ends no other."""
+"""Tasks beside the policies at a cluster: a bug in one part ends no other."""
 
 import asyncio
 

@@ -16,7 +16,7 @@ LARGE = "def large():\n" + "    x = 1\n" * (LARGE_CHARACTERS // 8)
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What was compiled in another process, as a list of calls."""
+    """Returns the list of compilations in another process."""
     calls: list[list[str]] = []
     real = compilation._compile_elsewhere  # watched, and called through
 
@@ -62,7 +62,7 @@ def test_what_cpython_refuses_is_refused_in_its_own_words() -> None:
 def test_a_machine_that_starts_no_process_compiles_all_the_same(
     monkeypatch: pytest.MonkeyPatch, elsewhere: list[list[str]]
 ) -> None:
-    """As in a container whose limit of processes is reached."""
+    """This happens in a container at its limit of processes."""
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     assert make()([LARGE]) == compile_parts([LARGE])
     assert elsewhere == []

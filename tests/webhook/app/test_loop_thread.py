@@ -37,7 +37,7 @@ class Work:
 
 
 def test_it_runs_on_a_thread_of_its_name_until_it_is_stopped() -> None:
-    """What was under way has cleaned up by then."""
+    """The running work has cleaned up by then."""
     work = Work()
     thread = LoopThread("cluster", work.run)
     assert thread.loop is None

@@ -21,7 +21,7 @@ LONG = 1.0
 
 
 class Held:
-    """What a process holds, as it says itself."""
+    """The memory that a process reports."""
 
     def __init__(self) -> None:
         self.resident = self.decoded = 0

@@ -19,12 +19,12 @@ from webhook.server.responsibility import ProcessorTime
 
 
 def reviewed(review: AugmentedReview, budget: Budget) -> Responses:
-    """What no policy says of it."""
+    """Returns the review of an object without any policy."""
     return Snapshot(targets={}).review(review, limits=Limits(budget=budget))
 
 
 def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
-    """It may be of megabytes, and there is a thread for each of several."""
+    """The object may have megabytes, and there are several threads."""
     subject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     reviews = SlowReviews(1.0, Guard(), ProcessorTime())
     held = sys.getrefcount(subject)

@@ -144,7 +144,7 @@ class _Alone:
 
 
 def policies() -> Client:
-    """One constraint of Pods and Deployments."""
+    """Returns a client with one constraint of Pods and Deployments."""
     client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
     client.add_template(template("By", PODS_ARE_BY))
     client.add_constraint(constraint("By", "all", POD, DEPLOYMENT))
@@ -152,7 +152,7 @@ def policies() -> Client:
 
 
 def audit(cluster: Cluster, serving: Serving, sink: MessageSink) -> Sweeps:
-    """One that goes on between its sweeps, and tells a sink."""
+    """Returns an audit that goes on between its sweeps and reports to a sink."""
     return Sweeps(
         cluster,  # type: ignore[arg-type]
         serving,
@@ -229,7 +229,7 @@ def test_a_constraint_that_comes_with_an_expansion_has_what_implies_its_kind_lis
 
 
 def test_the_first_constraint_of_a_kind_has_it_swept_and_followed() -> None:
-    """Nobody watched it before: an audit may begin while policies are still coming."""
+    """No watch had it before: an audit may begin while policies still arrive."""
     client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
     client.add_template(template("By", PODS_ARE_BY))
     before = Revision(client.snapshot, client)

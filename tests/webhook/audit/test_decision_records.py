@@ -56,7 +56,7 @@ def make(loop: asyncio.AbstractEventLoop, **text: Any) -> Exporter:
 
 
 class Received:
-    """What one sender of plain lines sends, until it hangs up."""
+    """The bytes of one sender of plain lines, until it hangs up."""
 
     def __init__(self, path: Path) -> None:
         self._listener = socket.socket(socket.AF_UNIX)
@@ -89,7 +89,7 @@ def audited(number: int, *, violates: bool = True, audit_id: str = "run") -> Aud
 def test_what_finds_no_room_is_dropped_and_counted_and_the_sweep_ends(
     exporter: Exporter, loop: asyncio.AbstractEventLoop
 ) -> None:
-    """It waits for the first that has none, and for no other of the sweep."""
+    """The sweep waits for the first record without room, and for no other of the sweep."""
     number = 3 * TOGETHER
 
     async def sweep() -> None:
@@ -145,7 +145,7 @@ def test_an_object_of_an_excluded_namespace_is_on_no_record(
 def test_two_sweeps_of_one_second_have_an_id_each_and_changes_between_them_have_none(
     loop: asyncio.AbstractEventLoop, tmp_path: Path
 ) -> None:
-    """One file for each run, in a directory of them, stands on it."""
+    """The directory's file for each run relies on it."""
 
     async def sweeps(exporter: Exporter) -> None:
         sink = DecisionRecords(exporter, loop)

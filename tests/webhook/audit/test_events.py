@@ -23,7 +23,7 @@ Lines = list[dict[str, Any]]
 def events_and_log(
     server: RefusingServer, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Counter[str], Lines, list[float]]:
-    """What became of the Events of two objects, the lines of the log, and what was waited for."""
+    """Returns the outcomes of two objects' Events, the log lines, and the delays."""
     delays = []
 
     def next_seconds(backoff: Backoff) -> float:
@@ -81,7 +81,7 @@ def test_one_that_is_refused_is_counted_and_the_next_is_written(
 def test_a_bug_is_reported_with_its_place_and_waited_for_and_the_next_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It ended the sweep, and the audit began anew."""
+    """Such a bug ended the sweep, and the audit began anew."""
     server = RefusingServer(ValueError("surprise"))
     outcomes, [line], delays = events_and_log(server, monkeypatch)
     assert (outcomes, delays) == ({"failed": 1, "written": 1}, [1.0])

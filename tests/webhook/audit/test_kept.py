@@ -130,7 +130,7 @@ def sweep(
     *,
     lists: Lists | None = None,
 ) -> tuple[SweepEnd, RecordingSink]:
-    """One sweep, with what it told."""
+    """Returns the end of a sweep, with its results."""
     sink = RecordingSink()
     scope = Scope(in_force if isinstance(in_force, PolicySet) else PolicySet(in_force))
     made = Sweep(
@@ -147,12 +147,12 @@ def sweep(
 
 
 def keeping(bytes_max: int = 1 << 20, *, by_version: bool = True) -> KeptResults:
-    """Nothing kept yet."""
+    """Returns empty kept results."""
     return KeptResults(bytes_max, lambda: by_version)
 
 
 def shown(sink: RecordingSink) -> Any:
-    """What was told of each object, and the totals."""
+    """Returns the results of each object, and the totals."""
     return [
         (one.identity, one.responses._replace(recalled=0), one.excluded) for one in sink.all
     ], sink.totals

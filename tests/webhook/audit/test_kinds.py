@@ -1,4 +1,4 @@
-"""Which kinds are listed, and which constraints a kind that failed leaves undecided."""
+"""Listed kinds, and constraints that a failed kind leaves undecided."""
 
 import asyncio
 from typing import Any
@@ -72,7 +72,7 @@ FOUND = (
 
 
 def discovered(core: Any, others: Any) -> tuple[Resource, ...]:
-    """What is listed where the API server says this of the core group, and that of the others."""
+    """Returns the discovered resources for these answers about the core group and the others."""
     answers = {"/api": core, "/apis": others}
 
     class Answering:
@@ -123,7 +123,7 @@ def test_kinds_are_those_with_a_list_at_the_preferred_version() -> None:
     ],
 )
 def test_a_group_of_another_shape_is_left_out_and_the_others_are_listed(odd: Any) -> None:
-    """It ended the audit, which began anew, again and again."""
+    """Such a group ended the audit, which began anew, again and again."""
     assert discovered(CORE, groups(odd, APPS)) == FOUND
 
 

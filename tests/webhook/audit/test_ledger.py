@@ -43,7 +43,7 @@ def results(snapshot: Snapshot, obj: dict[str, Any]) -> list[Result]:
 def swept(
     snapshot: Snapshot, objects: list[dict[str, Any]], ledger: AuditLedger
 ) -> dict[Any, Count]:
-    """What a sweep of these finds, told to a ledger."""
+    """Returns the counts of a sweep over these objects with a ledger."""
 
     async def sweep() -> dict[Any, Count]:
         kinds = frozenset({CONFIG_MAP})

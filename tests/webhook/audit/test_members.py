@@ -1,4 +1,4 @@
-"""Which audits there are, and what falls to each."""
+"""The members of an audit, and the share of each."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def pod(uid: str, *, ready: bool = True, **metadata: Any) -> dict[str, Any]:
 
 
 def test_everything_falls_to_exactly_one_member() -> None:
-    """And each has a part of many namespaces."""
+    """Each member has a part of many namespaces."""
     uids = frozenset({"a", "b", "c"})
     all_ = [Members(uids, uid) for uid in sorted(uids)]
     taken = dict.fromkeys(uids, 0)
@@ -46,7 +46,7 @@ def test_versions_of_a_kind_fall_to_the_same_member() -> None:
 
 
 def test_one_alone_has_everything() -> None:
-    """Whatever else is there and does not work."""
+    """Unready and terminating Pods do not count."""
     found = members(
         [
             pod("own", ready=False),

@@ -284,7 +284,7 @@ def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects_and_the_next_s
                 assert listed_names == names
 
     event_loop.run(run())
-    # What is cut off is asked for again: 500, 62 and 7 of the large ones are too many.
+    # Truncated pages are requested again: 500, 62 and 7 of the large objects are too many.
     assert limits[:6] == [FIRST_OBJECTS, 500, 500, 62, 7, 1]
     assert limits.count(FIRST_OBJECTS) == 1
     assert limits[-1] == 1

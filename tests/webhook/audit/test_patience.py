@@ -10,7 +10,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 
 
 def patient_answer(*script: Exception | str, forbidden_seconds: float) -> str:
-    """What comes of a question whose answers are these; the first is a while in coming."""
+    """Returns the result of a question with these answers; the first one takes a while."""
     answers = iter(script)
 
     async def ask() -> str:

@@ -56,7 +56,7 @@ def api_servers(*documents: dict[str, Any]) -> AdmissionPolicies:
 
 
 def sweep(scope: Scope, source: Given) -> tuple[SweepEnd, RecordingSink]:
-    """One sweep, with what it told."""
+    """Returns the end of a sweep, with its results."""
     sink = RecordingSink()
     known = {name: {"metadata": {"name": name}} for name in ("space", "out")}
 
@@ -98,7 +98,7 @@ def test_every_object_is_reported_once_and_its_totals_are_published() -> None:
 
 
 def drifts_in(stage: Any, **policies: Any) -> list[tuple[str, str, tuple[str, ...], bool]]:
-    """What policies of others would change in one Pod."""
+    """Returns the drifts that mutators report for one Pod."""
     source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")})
     scope = Scope(PolicySet(snapshot(), stages=(stage,), **policies), tells_drift=True)
     _, sink = sweep(scope, source)
@@ -187,7 +187,7 @@ def test_the_review_is_of_the_kind_with_its_plural_namespace_and_source() -> Non
     "error", [ApiUnreachable("gone"), ApiError(500, "broken"), ApiError(410, "expired")]
 )
 def test_a_list_that_fails_leaves_the_constraints_of_its_kind_undecided(error: Exception) -> None:
-    """What was counted of it is not told; the others' totals are."""
+    """The partial count of the kind is not published; the other totals are."""
     source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")}, {POD: error})
     end, sink = sweep(Scope(PolicySet(POLICIES)), source)
     assert set(end.failed) == {POD}
@@ -360,7 +360,7 @@ def test_what_an_object_implies_is_mutated_as_it_would_be_when_it_is_made() -> N
 
 
 def test_one_object_does_not_end_an_audit_and_totals_say_that_it_is_left_out() -> None:
-    """What is no object is named and counted; one that is deep is audited as any other."""
+    """Invalid objects are named and counted; a deep object is audited as any other."""
     value: Any = "x"
     for _ in range(3_000):
         value = {"a": value}

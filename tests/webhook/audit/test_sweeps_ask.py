@@ -34,7 +34,7 @@ LOG = log.Log(lambda _: None).logger("test")
 
 
 def sweep(names: list[str], ask: Answers | None) -> tuple[SweepEnd, RecordingSink]:
-    """One sweep over Pods of these names, which are one page."""
+    """Returns the end of a sweep over Pods of these names, which are one page."""
     sink = RecordingSink()
     made = Sweep(
         "2026-01-01T00:00:00Z",

@@ -1,4 +1,4 @@
-"""What a status shows of many violations: Gatekeeper's order, limit and truncation."""
+"""Many violations in a status: Gatekeeper's order, limit and truncation."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Which kinds a change of policy makes worth reviewing again."""
+"""Kinds that must be reviewed again after a change of policy."""
 
 from tests.webhook.constraint.policies import client, constraint, template
 from webhook.api.gvk import GroupVersionKind

@@ -1,4 +1,4 @@
-"""What the audit sees of objects between its sweeps, at a real API server."""
+"""Changes of objects between the audit's sweeps, at a real API server."""
 
 import asyncio
 

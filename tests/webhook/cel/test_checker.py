@@ -19,7 +19,7 @@ INVALID = "invalid argument to has() macro"
         ("[[]].map(x, x + [1])", "list(list(int))"),
         ("[].transformList(i, x, x, i)", "list(int)"),
         ("{}.transformMap(a, b, a, a)", "map(bool, bool)"),
-        # What a test binds is bound before anybody asks for a key.
+        # Names of a test are bound before a key is read.
         ("{}.transformMap(a, b, a, a)[object.x]", "bool"),
         ("{}.transformMap(a, b, b, [a])[object.x]", "list(dyn)"),
         ("{}.transformMapEntry(a, b, a, {a: b})", "map(bool, dyn)"),

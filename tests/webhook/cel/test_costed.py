@@ -1,4 +1,4 @@
-"""What cel-go's count of costs takes for a list, or for a number, and is none: a panic of its own."""
+"""cel-go panics while it counts costs of values that it takes for lists or numbers."""
 
 import pytest
 

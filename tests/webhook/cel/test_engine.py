@@ -196,7 +196,7 @@ def test_errors_are_reported_with_the_words_of_kubernetes(source, error):
         ("optional.of(object).?s.orValue('')", "12"),
         ("object.s + object.s + object.missing", "no such key: missing"),
         ("object.s + object.o + int(object.s + 'x')", "no such overload"),
-        # What a library gives is equal to its own alone; within lists an error is no difference.
+        # A library's value equals only its own kind; within lists an error is no difference.
         ("dyn(quantity('1')) == dyn(1)", "no such overload"),
         ("dyn(quantity('1')) == 'a'", "no such overload"),
         ("dyn(quantity('1')) == true", "no such overload"),
@@ -206,7 +206,7 @@ def test_errors_are_reported_with_the_words_of_kubernetes(source, error):
         ("dyn(quantity('1')) in [dyn(1)]", False),
         ("quantity('2') == quantity('1').add(1)", "no such overload"),
         ("quantity('1').add(1) == quantity('2')", True),
-        # What an optional holds of a library's types is lost where a conditional gives it.
+        # A conditional loses a library's value in an optional.
         (
             "object.?s.optMap(v, quantity(v)).orValue(quantity('0'))",
             "unsupported conversion to ref.Val: (*resource.Quantity)12",
@@ -256,7 +256,7 @@ def test_errors_are_reported_with_the_words_of_kubernetes(source, error):
         ("object.s.findAll('a', object.s)", "no such overload"),
         ("dyn(int).matches('in') && dyn(optional.of('ab')).find('a') == 'a'", True),
         ("dyn('abab').findAll('ab', dyn(optional.of(1)))", ["ab"]),
-        # What is no key is told as what it is in Go: part of a variable, or computed.
+        # Invalid keys have their type of Go in the message: part of a variable, or computed.
         ("{'a': 1}[object.strs]", "invalid qualifier type: []interface {}"),
         ("{'a': 1}[dyn(object.strs)]", "invalid qualifier type: *types.baseList"),
         ("{'a': 1}[true ? object.o : {}]", "invalid qualifier type: map[string]interface {}"),
@@ -322,7 +322,7 @@ def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(sourc
         ("'%'.format([])", "unexpected end of string"),
         ("[type(1)].exists(t, t == int)", "reference to undefined type: t"),
         ("optional.of(type(1)).optMap(t, 1)", "reference to undefined type: t"),
-        # What cel-go computes ahead, however deep: conversions, types, lists and maps of these.
+        # cel-go computes these ahead at any depth: conversions, types, their lists and maps.
         ("object.x[duration(duration('5s'))]", "invalid qualifier type: types.Duration"),
         ("object.x[?timestamp(int('5'))]", "invalid qualifier type: types.Timestamp"),
         ("object.x[dyn(bytes('a'))]", "invalid qualifier type: types.Bytes"),

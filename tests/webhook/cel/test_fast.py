@@ -25,7 +25,7 @@ VALUES = [
     {"x": True}, {"x": "a"},
     Optional(1), Optional(), Duration(1), Opaque("net.IP", "v", "v"),
 ]  # fmt: skip
-"""One of each kind, and those that Python takes for another."""
+"""A value of each kind, and values that Python takes for another."""
 
 FORMS = [
     "A == B", "A != B", "A == 'a'", "'a' != A", "A == true", "A == null", "A == 1", "1.0 == A",
@@ -47,7 +47,7 @@ FORMS = [
 
 
 def error_of(expression, variables):
-    """What the exact form says is wrong; None where it has a value."""
+    """Returns the error of the exact form; None if it has a value."""
     try:
         expression.exact(dict(variables), Meter())
     except EvaluationError as error:

@@ -1,4 +1,4 @@
-"""What cel-go could not read back has its place in lists and maps: who asks for it gets the error."""
+"""Values that cel-go could not read back keep their place in collections: reading is an error."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_a_place_is_there_and_what_it_holds_is_an_error(source, found):
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        # What a path finds after a question mark is a value of its own, and no optional's.
+        # A path's result after a question mark is a value of its own, and no optional's.
         ("dyn([dyn(url('/a'))])[?0]['k'].?y.orValue(1)", 1),
         ("dyn([dyn(url('/a'))])[?0].x.hasValue()", False),
         ("has(dyn([dyn(url('/a'))])[?0].x)", False),
@@ -95,7 +95,7 @@ def test_a_place_is_there_and_what_it_holds_is_an_error(source, found):
             "optional.of(1).optMap(v, dyn(url('/x'))).?x",
             "unsupported conversion to ref.Val: (*url.URL)/x",
         ),
-        # What it begins with is opened, however deep.
+        # The first value is unwrapped at any depth.
         ("dyn(optional.of(optional.of({'x': 3}))).x.value()", 3),
         ("[dyn(optional.of(optional.of({'x': 3})))].map(o, o.?x)[0].value()", 3),
         # Whether something is there is told by has() itself: a conditional gives what was found.

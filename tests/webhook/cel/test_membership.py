@@ -1,4 +1,4 @@
-"""What is in maps and lists: numbers that are equal, keys that no map has, and what Go cannot hash."""
+"""Membership in maps and lists: equal numbers, impossible keys, and values that Go cannot hash."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def value_or_error(source):
             "internal error: hash of unhashable type: types.Bytes",
         ),
         ("{dyn('a'): 1, ?dyn(bytes(object.s)): optional.none()}", BYTES),
-        # What an object holds is sought by texts alone, and in nothing is nothing sought.
+        # Keys of an object are only strings, and an empty object is not searched.
         ("dyn(b'a') in object.m", False),
         ("dyn(b'a') in object", False),
         ("[object.m].exists(m, dyn(semver('1.0.0')) in m.n)", False),
@@ -147,7 +147,7 @@ def test_numbers_are_found_in_constants_as_in_a_set(source, found):
         ("dyn(9223372036854775808.0) in {9223372036854775807: 1}", False),
         ("dyn(18446744073709551616.0) in {18446744073709551615u: 1}", False),
         ("dyn(9007199254740992.0) in {9007199254740993: 1}", False),
-        # Whatever Go can hash is a key: a list by itself alone.
+        # Values that Go can hash are keys: a list only alone.
         (
             "dyn(null) in {null: 1} && duration('1s') in {duration('1s'): 1} && int in {int: 1}",
             True,

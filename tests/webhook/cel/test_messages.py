@@ -27,7 +27,7 @@ def value_or_error(source):
         ("{seconds: 1, seconds: 2,}", 2_000_000_000),
         ("{?seconds: object.?i, ?nanos: optional.none()}", 5_000_000_000),
         ("{seconds: dyn(optional.of(1))}", 1_000_000_000),
-        # What 64 bits do not hold is the longest span that they do.
+        # A duration beyond 64 bits becomes the longest one.
         ("{seconds: 9223372037}", (1 << 63) - 1),
         ("{seconds: -9223372036854775807, nanos: 1}", -(1 << 63)),
     ],

@@ -10,7 +10,7 @@ from webhook.cel.errors import CompileError, EvaluationError
 @pytest.mark.parametrize(
     "test",
     [
-        # What holds a type is read as the type of its name; so cel-go has it.
+        # A variable that holds a type is read as the type of its name, as in cel-go.
         "[map].map(int, int) == [int]",
         "[map].map(int, [int]) == [[int]]",
         "[map].map(string, [string].map(x, string)) == [[string]]",
@@ -22,12 +22,12 @@ from webhook.cel.errors import CompileError, EvaluationError
         "dyn(optional.of(map).optMap(int, int).value()) == 'int'",
         "optional.of(map).optMap(int, 1).value() == 1",
         "[[map]].map(list, list.map(int, int)) == [[int]]",
-        # What holds another value, or one that nobody knows to be a type, is read as it is.
+        # A variable with another value, or an unknown type, is read as it is.
         "[1].map(int, int) == [1]",
         "[[map]].map(list, list) == [[map]]",
         "[dyn(map)].map(int, int) == [map]",
         "[map].map(int, [1].map(int, int)) == [[1]]",
-        # Nobody sees a variable that has a point before its name.
+        # A variable with a point before its name is hidden.
         "{'a': 1}.transformMap(.object, v, v) == {object: 1}",
         "{'a': 1}.transformMap(.object, v, object) == {object: object}",
         "[map].map(.int, int) == [int]",

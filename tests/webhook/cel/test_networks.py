@@ -1,4 +1,4 @@
-"""What Go's net/netip says of texts that are no addresses."""
+"""Errors of Go's net/netip about texts that are no addresses."""
 
 import pytest
 

@@ -31,7 +31,7 @@ def test_equal_items_stand_where_go_leaves_them(source, found):
     assert evaluate(source) == found
 
 
-# What sort.Slice of Go 1.26 makes of the places of these keys.
+# The order of these keys' places by sort.Slice of Go 1.26.
 KEYS = [(at * 7919) % 61 % 5 for at in range(60)]
 PLACES = """
 13 1 37 56 31 43 25 7 55 49 50 19 0 18 24 12 42 30 36 11 5 54 48 6 53 23 22 47 10 29 17 4

@@ -1,4 +1,4 @@
-"""What a template in CEL reads."""
+"""The read set of a template in CEL."""
 
 import pytest
 

@@ -20,7 +20,7 @@ NOW = dt.datetime.now(tz=dt.UTC)
 
 
 def called(folder: Path, authority: bytes, certificate: bytes, key: bytes) -> str:
-    """What a TLS server that asks for a certificate of this authority takes its caller for."""
+    """Returns the caller's name as a TLS server sees it that asks for such a certificate."""
     own = pairs.self_signed(["localhost"], NOW)
     (folder / "own.pem").write_bytes(own.certificate + own.key)
     (folder / "caller.pem").write_bytes(certificate + key)

@@ -108,7 +108,7 @@ def place():
 
 
 async def prepare(client, place):
-    """What the manifests bring: an empty Secret and a configuration without a bundle."""
+    """Creates the manifests' objects: an empty Secret and a configuration without a bundle."""
     await client.apply(
         NAMESPACE,
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}},
@@ -323,7 +323,7 @@ def test_two_rotations_fail_no_client_that_trusts_the_configuration_alone(cluste
             callers = [tasks.create_task(call_forever(client, replica)) for replica in replicas]
             for replica in replicas:
                 await replica.until_pairs(3)
-            for _ in range(2):  # what is served now is called too
+            for _ in range(2):  # the present pair is called too
                 for replica in replicas:
                     await call(client, replica)
             for caller in callers:

@@ -1,4 +1,4 @@
-"""What a Secret's bytes say: read once while they are the same, anew with any other byte, kept no longer."""
+"""Certificates are read once from the same bytes of a Secret, and anew from other bytes."""
 
 import datetime as dt
 

@@ -1,4 +1,4 @@
-"""Who brings the listener's certificate: the cluster's Secret, a directory, or nobody else."""
+"""Sources of the listener's certificate: the cluster's Secret or a directory."""
 
 import datetime as dt
 import json

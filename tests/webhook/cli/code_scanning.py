@@ -1,4 +1,4 @@
-"""What GitHub takes of SARIF."""
+"""Requirements of GitHub on SARIF."""
 
 from __future__ import annotations
 

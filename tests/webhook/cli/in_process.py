@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave, as subprocess.CompletedProcess has it."""
+    """The result of a run, as subprocess.CompletedProcess has it."""
 
     returncode: int
     stdout: str

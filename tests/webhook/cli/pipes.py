@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def substituted(text: str) -> Iterator[str]:
-    """What a shell puts in place of `<(command)`."""
+    """Yields the path that a shell substitutes for `<(command)`."""
     reading, writing = os.pipe()
 
     def write() -> None:

@@ -105,7 +105,7 @@ def test_a_ratchet_is_not_carried_by_a_policy_and_that_is_said(tmp_path):
 
 
 def test_what_admission_would_refuse_of_an_exception_is_reported_before(tmp_path):
-    """It was said that each can be used."""
+    """The check reported each exception as usable."""
     file, documents = with_exception(policies(tmp_path, validations=[{"expression": "false"}]))
     documents[1]["metadata"]["annotations"] = {"waddle.dev/exceptions": "none"}
     documents.append(exception("typo", "K8sNative/two", match={"name": "web"}))

@@ -1,4 +1,4 @@
-"""One connection's fault is not the demonstration's: what is torn ends by itself."""
+"""A torn connection ends by itself and does not end the demonstration."""
 
 import asyncio
 import socket
@@ -33,7 +33,7 @@ async def reset_by_its_peer() -> AsyncIterator[asyncio.StreamWriter]:
 
 
 def stream_of(data: bytes) -> asyncio.StreamReader:
-    """What a replica answered before it closed its connection."""
+    """Returns a stream with a replica's answer, up to the connection's end."""
     reader = asyncio.StreamReader()
     reader.feed_data(data)
     reader.feed_eof()

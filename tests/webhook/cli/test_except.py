@@ -33,7 +33,7 @@ DENIAL = """Error from server (Forbidden): error when creating "x.yaml": admissi
 
 
 def written(*arguments: Any, text: str = "") -> list[dict[str, Any]]:
-    """What is written, all of which can be read."""
+    """Returns the written exceptions; asserts that all of them can be read."""
     stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
     run = waddle("except", *arguments, "--reason", "moving", stdin=stdin)
     assert run.returncode == 0, run.stderr
@@ -124,7 +124,7 @@ def test_what_cannot_be_read_is_reported(text: str, arguments: tuple[str, ...], 
 
 
 def test_an_object_whose_name_has_dots_is_excused_by_its_whole_name() -> None:
-    """What was written could not be read: a constraint's match takes no dots."""
+    """The written exception could not be read before: a constraint's match takes no dots."""
     name = "widgets.example.com"
     subject = ReportSubject(
         GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), "", name, "u"

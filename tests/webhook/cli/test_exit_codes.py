@@ -1,4 +1,4 @@
-"""One table of exit codes, derived from the command tree: a command without a row fails here."""
+"""The table of exit codes, derived from the command tree: a command without a row fails here."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ ELSEWHERE = {
     ("uninstall", 1): "tests/webhook/cli/test_uninstall.py",
     ("wait", 0): "tests/behaviour/test_status_and_wait.py",
 }
-"""What takes a cluster or a signal is shown there."""
+"""Exit codes that need a cluster or a signal, with the test that shows them."""
 
 
 @pytest.mark.parametrize(

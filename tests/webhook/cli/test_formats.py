@@ -241,7 +241,7 @@ def test_a_word_means_the_same_in_every_command():
         for option in command.params
         if "-o" in option.opts and isinstance(option.type, click.Choice)
     }
-    # What prints objects has no table: they are for kubectl.
+    # Commands that print objects have no table: their output is for kubectl.
     assert found.pop("expand") == ["yaml", "json"]
     assert found.pop("mutate") == ["yaml", "json", "patch"]
     for path, choices in found.items():

@@ -161,7 +161,7 @@ def test_tests_of_kyverno_and_what_they_are_about_are_no_manifests(tmp_path: Pat
     assert run.returncode == 0, run.stderr
     (made,) = yaml.safe_load_all(run.stdout)
     assert made["metadata"] == {"name": "other", "namespace": "shop", "labels": {"team": "a"}}
-    # Whoever names a sample means it.
+    # A named sample is used.
     run = waddle("mutate", "-f", tmp_path / "policy.yaml", "-f", tmp_path / "sample.yaml")
     assert "team: a" in run.stdout
 

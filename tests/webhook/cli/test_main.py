@@ -67,7 +67,7 @@ def imported(*arguments, environment=None):
 
 
 def below(modules, packages):
-    """Those of the modules that are one of the packages, or in one."""
+    """Returns the modules that are one of the packages, or inside one."""
     return [
         name
         for name in modules

@@ -1,4 +1,4 @@
-"""What commands say of Kyverno's policies: migrate, check and test."""
+"""Kyverno's policies at the commands migrate, check and test."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ SIGNED = {
 
 
 def test_rules_about_images_become_verification_policies_and_constraints(tmp_path: Path) -> None:
-    """What is written is what the provider reads, and the library's template takes the constraint."""
+    """The provider reads the written policies, and the library's template takes the constraint."""
     by_kms = {"imageReferences": ["a.b/*"], "attestors": [{"entries": [{"keys": {"kms": "a://"}}]}]}
     old = cluster_policy(SIGNED | {"name": "a"}, SIGNED | {"name": "b", "verifyImages": [by_kms]})
     image_policy = policy(

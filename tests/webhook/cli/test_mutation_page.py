@@ -1,4 +1,4 @@
-"""What docs/mutation.md shows is what happens: its manifests can be read, and its commands say that."""
+"""docs/mutation.md is true: its manifests can be read, and its commands print its output."""
 
 import json
 import re

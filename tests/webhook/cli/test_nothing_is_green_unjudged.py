@@ -1,4 +1,4 @@
-"""What was given and not judged is said, and never passes as good."""
+"""Input that is not judged is reported, and never passes as good."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_where_everything_was_left_out_nothing_is_known(tmp_path: Path) -> None:
 
 
 def test_objects_without_a_constraint_are_not_reviewed_in_silence(tmp_path):
-    """It ended with a heading and nothing below it."""
+    """The output ended with a heading and nothing below it."""
     (tmp_path / "t.yaml").write_text(yaml.safe_dump_all([template(), pod()]))
 
     run = waddle("check", tmp_path / "t.yaml")
@@ -168,7 +168,7 @@ def test_objects_without_a_constraint_are_not_reviewed_in_silence(tmp_path):
 
 
 def test_samples_are_tested_where_their_folder_is_named(tmp_path: Path) -> None:
-    """They were left out, and nothing was checked."""
+    """Samples were left out, and nothing was checked."""
     (tmp_path / "samples").mkdir()
     put(suite(tmp_path), pod(name="sample"), name="samples/pod.yaml")
     run = waddle("test", "-f", tmp_path, "-f", tmp_path / "samples")
@@ -209,7 +209,7 @@ def test_where_nothing_came_of_any_object_it_is_said_why(
 
 
 def test_a_selection_that_matches_nothing_is_quoted(tmp_path: Path) -> None:
-    """It said "matches nothing", which was the expression."""
+    """The message was "matches nothing", which was the expression."""
     run = waddle("verify", suite(tmp_path), "--run", "nothing")
     assert run.stderr == f'no test or case in {tmp_path} matches "nothing"\n'
     assert run.returncode == 2

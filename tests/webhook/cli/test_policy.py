@@ -83,7 +83,7 @@ def test_policies_that_cannot_be_used_are_not_pushed(registry, tmp_path):
 
 
 def test_a_policy_that_is_not_pushed_is_named_with_its_line(registry, tmp_path):
-    """It was known by its name alone."""
+    """Only its name was reported."""
     broken = tmp_path / "broken.yaml"
     broken.write_text("\n\n" + json.dumps(template("K8sBroken", "package k8sbroken\nviolation[{")))
 

@@ -133,7 +133,7 @@ def test_signed_policies_are_pulled_tested_and_checked(published):
 
 
 def test_a_tag_that_moves_while_it_is_verified_is_read_as_it_was(published):
-    """What is read is named by the digest that was verified, not by the tag once more."""
+    """Artifacts are read by the verified digest, and the tag is not resolved again."""
     published.sign()
     registry, repository = published.registry, "team/policies"
     other = registry.put_artifact(repository, "", [])

@@ -1,4 +1,4 @@
-"""How far a long run is: on a terminal, and nowhere else."""
+"""The progress of a long run, on a terminal and nowhere else."""
 
 from __future__ import annotations
 

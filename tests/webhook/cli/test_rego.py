@@ -104,7 +104,7 @@ def test_nothing_found_fails_where_that_is_asked_for(tmp_path):
 
 
 def test_cases_have_the_fields_of_opa(tmp_path):
-    """One without a name of its own has none."""
+    """A case without a name of its own has none."""
     source = 'package t\ntest_x[case] if some case in ["", "a"]\n'
     run = waddle("rego", "test", folder(tmp_path, t=source), "--format", "json")
 

@@ -1,4 +1,4 @@
-"""What `waddle rego` prints, and how it ends, beside the real opa: word for word but for times."""
+"""`waddle rego` prints and ends as the real opa: word for word but for times."""
 
 import re
 import subprocess
@@ -277,7 +277,7 @@ p15[x].y { x = 1}
 p.q = 1 { true }
 """,
 }
-"""What a syntax tree may hold: each form of a head, and of a term."""
+"""Syntax trees with each form of a head and of a term."""
 
 COMMANDS = [
     "test p --coverage -r allow",

@@ -1,4 +1,4 @@
-"""What each exception and each group would have changed of recorded decisions, at both commands."""
+"""The effect of each exception and group on recorded decisions, at both commands."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ RECORDS = [
 
 @pytest.fixture(params=["check", "replay"])
 def replayed(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
-    """What a command says of the records with some policies more, as JSON and for people."""
+    """Returns a function that replays the records with more policies, as JSON and as text."""
 
     def ask(*more: Any, records: Any = RECORDS) -> tuple[dict[str, Any], str]:
         file, log = tmp_path / "policies.yaml", tmp_path / "records.jsonl"

@@ -1,4 +1,4 @@
-"""What ``waddle report`` shows of a summary."""
+"""``waddle report`` prints a summary."""
 
 import json
 from dataclasses import replace

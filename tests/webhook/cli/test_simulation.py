@@ -1,4 +1,4 @@
-"""What N replicas give, by formula, against drawing it."""
+"""The formula for N replicas is compared with a simulation."""
 
 import json
 import random
@@ -111,7 +111,7 @@ def test_the_share_of_requests_that_meet_a_change_stands_beside_what_was_measure
 
 
 def test_the_formula_is_as_near_to_what_was_measured_as_is_said() -> None:
-    """What three replicas of one machine took, which are late together: the careful side."""
+    """Three replicas of one machine are late together: the measurement is on the careful side."""
     results = json.loads(ENFORCEMENT.read_text())
     found = compare(results["rounds_ms"])
     assert found.replicas == 3

@@ -88,7 +88,7 @@ def test_the_command_fails_where_nothing_helps() -> None:
 
 @pytest.fixture
 def measured() -> Figures:
-    """What `make bench-curves` fitted; latencies of a busy machine tell nothing."""
+    """Returns the figures that `make bench-curves` fitted; on a busy machine skips the test."""
     found = fit.figures(POINTS)
     if found is None:
         pytest.skip(BUSY)

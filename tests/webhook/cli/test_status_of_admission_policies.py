@@ -1,4 +1,4 @@
-"""What `waddle status` says of the API server's own policies, validating and mutating ones."""
+"""`waddle status` shows the API server's own policies, validating and mutating ones."""
 
 from __future__ import annotations
 

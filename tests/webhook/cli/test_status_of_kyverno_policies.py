@@ -1,4 +1,4 @@
-"""What `waddle status` says of Kyverno's policies and exceptions."""
+"""`waddle status` shows Kyverno's policies and exceptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def document(kind: str, name: str, namespace: str = "", **spec: Any) -> dict[str
 
 
 def standings(documents: list[dict[str, Any]], mode: str = "enforce") -> list[KyvernoStanding]:
-    """How they stand beside the webhook configuration of the manifests."""
+    """Returns the standings beside the webhook configuration of the manifests."""
     around = [one.document for one in read_file(CONFIGURATION)]
     coverage = read_coverage(around, "waddle-system", ["ValidatingWebhookConfiguration"])
     return standings_of(documents, mode, coverage)

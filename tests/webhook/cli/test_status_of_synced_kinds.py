@@ -1,4 +1,4 @@
-"""What `waddle status` says of synced kinds."""
+"""`waddle status` shows synced kinds."""
 
 import json
 import re

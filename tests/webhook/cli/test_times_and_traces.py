@@ -90,7 +90,7 @@ def test_what_cannot_be_measured_is_said(arguments, message, folder):
 def test_saved_results_are_compared(file, folder):
     waddle("bench", "-n", "2", "rego.yaml", "pods.yaml", "--save", file, cwd=folder)
     given = ("bench", "-n", "2", "rego.yaml", "pods.yaml", "--compare", file)
-    # Whatever a busy machine does, no time grows by an hour.
+    # Even on a busy machine, no time grows by an hour.
     again = waddle(*given, "--min-threshold", "1h", cwd=folder)
     assert "no regression (threshold 10%)" in again.stdout
     assert again.returncode == 0

@@ -76,7 +76,7 @@ class FaultServer:
         self.done = asyncio.Event()
 
     async def serve(self, reader, writer):
-        """One connection."""
+        """Serves a connection."""
         try:
             while request := await self._request(reader):
                 if self.compares and request[1].get("limit") == "1":

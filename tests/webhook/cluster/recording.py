@@ -7,7 +7,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 class Recorder:
-    """What a reflector told, in order: ``("set" | "delete", name)``, and ``("synced", "")``."""
+    """The changes that a reflector reported: ``("set" | "delete", name)``, ``("synced", "")``."""
 
     def __init__(self):
         self.changes = []

@@ -1,4 +1,4 @@
-"""Who a client is, and what it trusts: from a kubeconfig, or from the Pod."""
+"""The identity and trust of a client: from a kubeconfig, or from the Pod."""
 
 import asyncio
 import datetime as dt
@@ -28,7 +28,7 @@ def changed(path: Path, part: str, **fields: object) -> Path:
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Path:
-    """One that says hardly anything."""
+    """Writes a nearly empty kubeconfig."""
     return write_kubeconfig(tmp_path / "config", ADDRESS)
 
 

@@ -1,4 +1,4 @@
-"""What an API server says that it serves, read as what it should be: a group costs itself alone."""
+"""Discovery answers of an API server: a faulty group affects only itself."""
 
 import asyncio
 import json
@@ -19,12 +19,12 @@ WIDGETS = {"name": "widgets", "kind": "Widget", "namespaced": True}
 
 
 def answer(document):
-    """As a server gives it."""
+    """Returns a server's answer with a document."""
     return 200, [json.dumps(document).encode()], "end"
 
 
 def discovered(folder, *script, question):
-    """What discovery answers to a question by such answers of the server."""
+    """Returns discovery's answer to a question, with these answers of the server."""
 
     async def run():
         async with (
@@ -97,7 +97,7 @@ def test_a_kind_that_does_not_say_its_scope_is_cluster_wide_as_go_reads_it(tmp_p
     "document", [None, [], "x", 5, {}, {"kind": "Status"}, {"resources": {}}, {"resources": "x"}]
 )
 def test_what_is_no_list_of_resources_is_no_answer_and_is_asked_again(tmp_path, document):
-    """That a kind is not served it does not say."""
+    """Such an answer does not mean that the kind is not served."""
 
     async def twice(discovery):
         with pytest.raises(ApiUnreachable, match="the answer is not a list of resources"):
@@ -114,7 +114,7 @@ def test_what_is_no_list_of_resources_is_no_answer_and_is_asked_again(tmp_path, 
     "odd", [{"resources": None}, {"resources": [None]}, {"resources": 5}, [], None]
 )
 def test_an_odd_answer_ends_no_other_watch(tmp_path, odd):
-    """It ended the session at the cluster, again and again."""
+    """Such an answer ended the session at the cluster, again and again."""
 
     async def run():
         async with (

@@ -44,7 +44,7 @@ def reset_at_once(listening: socket.socket, ours: socket.socket) -> None:
 
 
 def descriptors() -> dict[str, str]:
-    """What is open."""
+    """Returns the open descriptors with their targets."""
     found = {}
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # that of this very listing
@@ -53,7 +53,7 @@ def descriptors() -> dict[str, str]:
 
 
 async def connect(ours: socket.socket, context: ssl.SSLContext | None) -> None:
-    """What aiohttp does with a socket that is connected."""
+    """Connects as aiohttp does, with a connected socket."""
     hostname = None if context is None else "localhost"
     await asyncio.get_running_loop().create_connection(
         asyncio.Protocol, sock=ours, ssl=context, server_hostname=hostname
@@ -83,7 +83,7 @@ def test_a_connection_that_is_reset_at_once_closes_its_descriptor_once(
         before = descriptors()  # libuv keeps one in reserve from its first connection on
         await connect_and_be_reset(listening)
         strangers = socket.socketpair()
-        # What is left of the failure goes when its callbacks have run.
+        # The failure's last references go when its callbacks have run.
         for _ in range(10):
             await asyncio.sleep(0)
         gc.collect()

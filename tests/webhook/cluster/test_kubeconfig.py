@@ -1,4 +1,4 @@
-"""What is wrong with a kubeconfig is said in words, before its reader is asked."""
+"""Faults of a kubeconfig are reported in words, before its credentials are used."""
 
 import socket
 

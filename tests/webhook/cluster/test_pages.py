@@ -1,4 +1,4 @@
-"""What an API server sends of a list, read as what it should be."""
+"""Pages of an API server's list, with faulty ones."""
 
 import json
 from random import Random

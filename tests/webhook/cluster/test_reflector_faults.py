@@ -348,7 +348,7 @@ def test_what_is_not_kept_of_a_list_does_not_count_for_its_bound(tmp_path, watch
 
 
 def without_annotations(item):
-    """As a projection makes it that keeps what names an object."""
+    """Returns an item as a projection makes it that keeps only an object's names."""
     return item | {"metadata": item["metadata"] | {"annotations": {}}}
 
 

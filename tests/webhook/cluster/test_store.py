@@ -1,4 +1,4 @@
-"""What counts as a change of a kind's objects."""
+"""Changes of a kind's objects."""
 
 from webhook.cluster.store import IdentityStore, Key, Store, slim
 

@@ -10,7 +10,7 @@ from webhook.api.encoding import decode
 
 
 class Answered:
-    """What came back."""
+    """A response."""
 
     def __init__(self, status: int, body: bytes) -> None:
         self.status = status

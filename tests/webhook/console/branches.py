@@ -1,4 +1,4 @@
-"""Which branches of the console's templates were drawn: each `if`, `elif`, `else`, loop and `… if …`."""
+"""Branches of the console's templates that were drawn: `if`, `elif`, `else`, loop, `… if …`."""
 
 from typing import Any
 

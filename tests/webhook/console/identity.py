@@ -34,7 +34,7 @@ CLIENT, SECRET = "waddle-console", "a secret/of: the console's"
 
 
 class Provider:
-    """What the process knows: users, codes that were given, keys, and what is wrong with it."""
+    """The state of an OpenID provider: users, issued codes, keys, and configured faults."""
 
     def __init__(self, issuer: str, users: dict[str, dict[str, Any]]) -> None:
         self.issuer = issuer
@@ -47,7 +47,7 @@ class Provider:
         self.new = ECKey.generate_key("P-256", {"kid": "two", "use": "sig"}, private=True)
 
     def routes(self) -> list[Route]:
-        """As a provider has them."""
+        """Returns the routes of an OpenID provider."""
         return [
             Route("/.well-known/openid-configuration", self._metadata),
             Route("/keys", self._keys),
@@ -182,7 +182,7 @@ class Provider:
         return f"{signed.decode()}.{base64.urlsafe_b64encode(made).rstrip(b'=').decode()}"
 
     def _strange_keys(self, request: Request) -> Response:
-        """Nobody is to ask for these."""
+        """Counts requests for these keys, which must not happen."""
         del request
         self.strange += 1
         return JSONResponse({"asked": self.strange})
@@ -229,7 +229,7 @@ class RunningProvider:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Returns the port of the listener."""
         return int(urlsplit(self.issuer).port or 0)
 
     def have(self, **faults: Any) -> None:
@@ -242,7 +242,7 @@ class RunningProvider:
 
 
 def strange_key_requests(provider: RunningProvider) -> int:
-    """How often somebody has asked for keys that only a token names; this look counts, too."""
+    """Returns the number of requests for keys that only a token names, with this one."""
     with urllib.request.urlopen(
         f"{provider.issuer}/strange-keys", timeout=PATIENCE_SECONDS
     ) as raised:

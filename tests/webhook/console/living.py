@@ -136,7 +136,7 @@ def fill(listing: Listing) -> None:
 def write_status(
     listing: Listing, replica: str, subject: StatusSubject, *, fault: str = ""
 ) -> None:
-    """What a replica says of an object."""
+    """Writes a replica's status of an object."""
     made = pod_status.pod_status(
         Pod(replica, NAMESPACE, f"u-{replica}", ("webhook",)),
         subject,

@@ -1,4 +1,4 @@
-"""Somebody with a browser: cookies are kept and sent as RFC 6265 has it, redirects are followed."""
+"""A user with a browser: cookies as in RFC 6265, redirects are followed."""
 
 import http.client
 from http.cookies import SimpleCookie
@@ -18,10 +18,10 @@ class Person:
         self.console = console
         self.cookies: dict[str, str] = {}
         self.address = ""
-        """Where the last answer came from."""
+        """The address of the last answer."""
 
     def ask(self, address: str, form: dict[str, str] | None = None, accept: str = HTML) -> Answer:
-        """One request, without following what it leads to."""
+        """Sends a request without following redirects."""
         self.address = urljoin(self.console, address)
         parts = urlsplit(self.address)
         assert parts.hostname == "localhost"

@@ -38,7 +38,7 @@ class RunningConsole:
 
     @property
     def address(self) -> str:
-        """Where a browser goes."""
+        """Returns the address for a browser."""
         return f"http://localhost:{self.port}"
 
     def __enter__(self) -> Self:

@@ -177,7 +177,7 @@ def a_log_that_is_long_or_gone(folder: Path) -> None:
         decisions.SECONDS_MAX = patient  # type: ignore[misc]
     log_file.write_text("")
     assert "0 of 0 decisions" in world.go("/decisions").text
-    world.console.denials.clear()  # what was counted is kept for half a minute
+    world.console.denials.clear()  # counts are kept for half a minute
     assert "Denials a minute" not in world.go("/").text
     log_file.unlink()
     assert "No such file" in world.go("/decisions").text
@@ -282,7 +282,7 @@ def what_cannot_be_decided(folder: Path) -> None:
 
 
 def statuses_of(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """One replica enforces it, one has an older generation, one cannot use it."""
+    """Returns statuses of three replicas: one enforces it, one is behind, one cannot use it."""
     errors = [StatusError("", "not so")]
     older = {"activeGeneration": 1, "since": "2026-01-01T00:00:00Z"}
     newer = [StatusError("", "not so either")]

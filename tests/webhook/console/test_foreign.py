@@ -31,7 +31,7 @@ OURS = read_file(ROOT / "manifests" / "base" / "webhook-configuration.yaml")
 def picture(
     *documents: Any, mode: str = "off", read: Sequence[str] = ("ValidatingWebhookConfiguration",)
 ) -> Picture:
-    """What is shown of a cluster with these, and with the webhook configuration of the manifests."""
+    """Returns the console's picture of these objects and the manifests' webhook configuration."""
     around = [one.document for one in OURS]
     objects = ClusterObjects(
         foreign=documents,

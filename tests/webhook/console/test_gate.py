@@ -1,4 +1,4 @@
-"""Whose requests are refused before any page is made."""
+"""Requests that are refused before any page is made."""
 
 import pytest
 

@@ -117,7 +117,7 @@ def test_secrets_are_sent_encrypted_or_stay_on_this_machine(address: str, is_saf
 
 @pytest.mark.parametrize("end", ["\n", "\0", "\r", "\x1b[2J", "\x7f", "\x85", "\u2028", "\ud800"])
 def test_a_name_of_more_than_a_line_signs_nobody_in(end: str):
-    """It would be written into logs, and asked about as a user of the cluster's."""
+    """Such a name would be written into logs, and used as a user of the cluster."""
     with pytest.raises(SignInRefused, match="has control characters") as refused:
         visitor_of({"sub": f"ada{end}"}, options(username_prefix="-"))
     assert end not in str(refused.value)

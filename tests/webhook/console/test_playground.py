@@ -1,4 +1,4 @@
-"""What is typed is tried, within bounds, whatever it is."""
+"""Any text in the playground is tried within bounds."""
 
 import asyncio
 import json
@@ -211,7 +211,7 @@ def test_what_would_take_for_ever_or_all_memory_is_ended(attempt: Try, patient: 
 
 
 def test_what_the_process_did_not_foresee_is_reported_as_a_fault_of_ours():
-    """It was called a lack of memory, which somebody would look for."""
+    """The fault was reported as a lack of memory."""
     playground = Playground()
     unheard = Attempt(mode="unheard of", policy="1")
     found = asyncio.run(playground.attempt(unheard, lambda: None, picture()))

@@ -24,7 +24,7 @@ def configuration(url: str, bundle: bytes) -> dict[str, Any]:
 
 
 async def seen(folder: Path, served: Any, bundle: bytes) -> ShownCertificate:
-    """What a console sees of a server with this pair."""
+    """Returns the certificate that a console sees at a server with this pair."""
     (folder / "pair").write_bytes(served.certificate + served.key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "pair")

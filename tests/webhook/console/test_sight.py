@@ -1,4 +1,4 @@
-"""What of a picture somebody may see."""
+"""The part of a picture that a user may see."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What comes of each attempt, asked in this process: in its own, which is ended, nobody sees how.
+"""The outcomes of attempts, in this process: in its own, which is killed, coverage is not measured.
 
 What crosses to that process, and is ended there, is tested with it (test_playground.py).
 """

@@ -1,4 +1,4 @@
-"""What somebody types into the playground, and decisions that it is tried on."""
+"""Input for the playground, and decisions that it is tried on."""
 
 from typing import Any
 

@@ -31,7 +31,7 @@ def marks(drawing: Drawing = DRAWING) -> MarkingEnvironment:
 
 
 WORLDS: "list[World]" = []
-"""Those that were made; each may have a process."""
+"""The worlds that were made; each may have a process."""
 
 
 @dataclass

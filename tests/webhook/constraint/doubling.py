@@ -23,7 +23,7 @@ NO_TEMPLATE: Any = None
 DEPTH = 39
 
 BUDGET_SECONDS = 0.1
-"""That of a replica, as it is set by itself."""
+"""The default budget of a replica, in seconds."""
 
 CPU_SECONDS = 120
 
@@ -108,7 +108,7 @@ f(x) := [x, x]
 
 
 def evaluate(source):
-    """What comes of a review."""
+    """Returns the result of a review."""
     try:
         evaluator = RegoDriver().compile(
             NO_TEMPLATE, Code("Rego", {"rego": source, "version": "v1"})

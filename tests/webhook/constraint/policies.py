@@ -37,7 +37,7 @@ class EchoEvaluator:
     reads_constraint = False
 
     def begin(self, limits: Any, inventory: Any, shared: Any = None) -> Any:
-        """Nothing is shared."""
+        """Returns the inventory; nothing else is shared."""
         return inventory
 
     def evaluate(self, parameters: Any, review: Any, state: Any) -> list[DriverViolation]:

@@ -36,7 +36,7 @@ def fields(*texts, required=(), **properties):
 
 
 def ours(schema):
-    """What we say against a schema."""
+    """Returns our refusal of a schema."""
     client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
     try:
         client.create_crd(template("Asked", schema))

@@ -19,5 +19,5 @@ def at_once(job: Callable[[], None]) -> None:
 
 
 def specialiser(**options: Any) -> Specialiser:
-    """One that writes at once, after few evaluations."""
+    """Returns a specialiser that writes at once, after few evaluations."""
     return Specialiser(at_once, **{"evaluations": AFTER, **options})

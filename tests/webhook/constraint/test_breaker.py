@@ -47,11 +47,11 @@ class Bench:
         return self.guard.admits(*self.policy)
 
     def state_or_closed(self):
-        """Its breaker's, if it has one."""
+        """Returns the state of the breaker, if there is one."""
         return self.state() if KEY in self.guard.views() else "closed"
 
     def state(self):
-        """Its breaker's."""
+        """Returns the state of the breaker."""
         return self.guard.views()[KEY].state
 
 

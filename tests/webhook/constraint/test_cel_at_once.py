@@ -91,7 +91,7 @@ def _value(chance: random.Random) -> str:
 
 
 def compiled(policy: Policy) -> tuple[dict[str, Any], list[Any]]:
-    """Its variables and validations; raises CompileError."""
+    """Returns the variables and validations; raises CompileError."""
     types: dict[str, Type] = {"anyObject": DYN, "params": DYN}
     variables = {}
     for name, text in policy[0].items():
@@ -106,7 +106,7 @@ def compiled(policy: Policy) -> tuple[dict[str, Any], list[Any]]:
 
 
 def whole_of(variables: dict[str, Any], validations: list[Any]) -> Whole | None:
-    """Its function, which is verified."""
+    """Returns the policy's function, which is verified."""
     parts = {name: _part(of) for name, of in variables.items()}
     pairs = [
         (_part(one), None if message is None else _part(message)) for one, message in validations
@@ -120,7 +120,7 @@ def _part(of: tuple[Expression, Any]) -> Part:
 
 
 def composed(variables: dict[str, Any]) -> Composed:
-    """What expressions are evaluated with one by one."""
+    """Returns the environment in which expressions are evaluated one by one."""
     known = {"anyObject": GIVEN["object"], "params": composition.VALUES}
     params = {"spec": {"parameters": composition.VALUES}}
     of = Composed({name: one for name, (one, _) in variables.items()}, GIVEN, params, known)

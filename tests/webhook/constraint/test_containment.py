@@ -1,4 +1,4 @@
-"""Whatever a policy's text makes go wrong is that policy's fault, and all others load."""
+"""Any failure caused by a policy's text is that policy's fault, and all others load."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def source(text):
 
 @pytest.fixture(scope="module")
 def driver():
-    """One for all: what it compiles it does not keep."""
+    """Returns a driver for all tests: it keeps nothing of what it compiles."""
     return RegoDriver()
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_hostile_source_costs_only_its_own_template(driver, name):
-    """It compiles or it does not; nothing else comes of it."""
+    """The source compiles, or its template has a fault; nothing else happens."""
     subject = Client(targets=[AdmissionTarget()], drivers=[driver])
     subject.add_template(template())
     subject.add_constraint(constraint())
@@ -82,7 +82,7 @@ def test_a_hostile_source_costs_only_its_own_template(driver, name):
 
 
 def test_a_number_that_cannot_be_held_does_not_stop_a_directory(tmp_path):
-    """Nor is its fault told as anything but the template's."""
+    """Its fault is reported as the template's."""
     for number, text in enumerate(["1e99999999999", "0.1e1000000"]):
         bad = template(f"K8sOther{number}", source(RULE % f"x := {text}"))
         (tmp_path / f"bad{number}.yaml").write_text(yaml.safe_dump(bad))
@@ -113,7 +113,7 @@ def test_a_number_that_cannot_be_held_does_not_stop_a_directory(tmp_path):
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_an_exception_of_any_class_is_the_templates_fault(error, message):
-    """And what was in force of it stays in force."""
+    """The template's last good revision stays in force."""
     raised = None
 
     def compile_parts(parts):
@@ -137,7 +137,7 @@ def test_an_exception_of_any_class_is_the_templates_fault(error, message):
     "error", [MemoryError(), OSError(24, "Too many open files"), ImportError("no library")]
 )
 def test_what_the_machine_lacks_is_no_fault_of_the_templates_text(error):
-    """Nor a bug of ours: another attempt may succeed."""
+    """It is no bug of ours either: another attempt may succeed."""
 
     @containment.of_template
     def compile_():
@@ -158,7 +158,7 @@ def deep(levels):
 
 
 def test_a_schema_that_is_nested_beyond_bounds_is_the_templates_fault():
-    """Whatever reads it recurses."""
+    """Any reader of the schema recurses."""
     schema = {"type": "string"}
     for _ in range(5000):
         schema = {"type": "object", "properties": {"a": schema}}
@@ -168,7 +168,7 @@ def test_a_schema_that_is_nested_beyond_bounds_is_the_templates_fault():
 
 @pytest.mark.parametrize("levels", [5000, 50_000])
 def test_parameters_nested_beyond_bounds_are_at_most_the_constraints_fault(levels):
-    """And the other constraints of the template stay."""
+    """The other constraints of the template stay."""
     subject = client()
     loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     subject.add_template(template(schema=loose))

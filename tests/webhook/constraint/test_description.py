@@ -1,4 +1,4 @@
-"""What policies say of themselves: the constraint's own word, then its template's."""
+"""Descriptions of policies: the constraint's own text, then its template's."""
 
 from tests.programs import ROOT
 from webhook.constraint.description import SEVERITIES, Description, describe

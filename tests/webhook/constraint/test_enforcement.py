@@ -1,4 +1,4 @@
-"""Which enforcement actions and points are valid, with Gatekeeper's words."""
+"""Valid enforcement actions and points, with Gatekeeper's messages."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_templates_by_which_one_object_would_imply_hundreds_are_left_out_and_say
 
 
 def test_a_chain_of_thousands_of_templates_ends_nothing():
-    """It raised a RecursionError, and no replica followed the cluster any more."""
+    """The chain raised a RecursionError, and no replica followed the cluster any more."""
     templates = known(*(leading(f"t{at:04}", f"K{at}", f"K{at + 1}") for at in range(1500)))
     assert templates.expansion.names
     assert set(templates.faults.values()) == {EXCESS}
@@ -211,7 +211,7 @@ def test_once_there_are_fewer_templates_all_are_used_again():
 
 
 def test_templates_of_circles_are_those_that_lead_to_themselves():
-    """One walk finds them, however circles overlap and whatever leads to them or away."""
+    """One walk finds them, despite overlapping circles and templates around them."""
     chance = random.Random(7)
     for _ in range(300):
         kinds = [f"K{at}" for at in range(chance.randint(2, 7))]

@@ -34,12 +34,12 @@ ONE = p('["k"]')
 
 
 def policies(rego: str) -> PolicySet:
-    """One template with one constraint."""
+    """Returns a template with one constraint."""
     return PolicySet(client(template(rego=f"package p\n{rego}"), constraint()).snapshot)
 
 
 def messages(rego: str, known: Answering | None) -> list[str]:
-    """What a Pod violates by what is known."""
+    """Returns the violations of a Pod with these known answers."""
     snapshot = policies(rego).snapshot
     answer = snapshot.review(AugmentedObject(pod()), limits=Limits(known=known))
     assert not answer.faults

@@ -1,4 +1,4 @@
-"""Whatever an evaluation raises, or holds, costs its own policy alone: what others deny is denied."""
+"""Any exception or delay of an evaluation costs its own policy alone: others still deny."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Raising:
         self.at_once = at_once
 
     def begin(self, limits: Any, inventory: Any, shared: Any = None) -> Any:
-        """What evaluations share."""
+        """Returns the shared state of evaluations."""
         if self.at_once:
             raise self.error
         return limits, inventory
@@ -65,7 +65,7 @@ class RaisingDriver:
         self.evaluator = Raising(error, at_once=at_once)
 
     def compile(self, template: Any, code: Any) -> Raising:
-        """Whatever the source is."""
+        """Returns the evaluator for any source."""
         return self.evaluator
 
 
@@ -109,7 +109,7 @@ class RaisingTarget(AdmissionTarget):
     """A target whose matchers raise where a match names namespaces."""
 
     def compile_match(self, match: Any) -> CompiledMatch:
-        """As the target has it, or what raises."""
+        """Returns the target's match, or one that raises."""
 
         def raises(review: Any) -> bool:
             raise TypeError(review)

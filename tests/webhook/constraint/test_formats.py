@@ -272,7 +272,7 @@ def _changed(chance: random.Random, value: str) -> str:
 
 
 def refused(cluster: Cluster, given: dict[str, list[str]]) -> set[tuple[str, str]]:
-    """What the API server refuses in an object of these values."""
+    """Returns the fields and values that the API server refuses."""
     items = {"type": "array"}
     properties = {name: items | {"items": {"type": "string", "format": name}} for name in given}
     spec = {"type": "object", "properties": properties}

@@ -57,7 +57,7 @@ def labelled(label: str) -> dict[str, Any]:
 
 
 def found(of: Client, *labels: str, point: str = WEBHOOK, **metadata: Any) -> Responses:
-    """What is found of a Pod with these labels."""
+    """Returns the findings about a Pod with these labels."""
     obj = pod(labels=dict.fromkeys(labels, "x"), **metadata)
     return of.snapshot.review(AugmentedObject(obj), enforcement_point=point)
 

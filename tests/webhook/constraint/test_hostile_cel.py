@@ -54,7 +54,7 @@ def test_loops_over_short_lists_within_each_other_are_ended_for_their_cost() -> 
 
 
 def test_variables_that_are_read_in_every_branch_do_not_multiply() -> None:
-    """What reads each variable twice would, written out, be read 2^60 times."""
+    """Without variables, the last expression would read the first one 2^60 times."""
     variables = [("v0", "object.n")]
     for at in range(1, 60):
         before = f"variables.v{at - 1}"

@@ -114,7 +114,7 @@ def tried():
 
 @pytest.fixture(scope="module", params=["tried", "here"])
 def replica(request, tried):
-    """One that tries, and one that compiles small sources itself, as at its start."""
+    """Returns a replica with trials, or one that compiles small sources itself, as at its start."""
     if request.param == "tried":
         return tried
     return with_another(Replica(tries_all=lambda: False))

@@ -55,7 +55,7 @@ class Ticking:
 
 
 class Stopped:
-    """Another's clock, which goes on by no look at it."""
+    """Another module's clock, which does not advance when it is read."""
 
     def __init__(self, clock):
         self._clock = clock
@@ -87,7 +87,7 @@ def broken_template(stage):
 
 
 class Policy:
-    """One policy with the fault of a row, and its client."""
+    """A policy with the fault of a row, and its client."""
 
     def __init__(self, cell: Cell, *, how=HOW[0], scoped="", rego=GOOD):
         self.cell = cell
@@ -137,7 +137,7 @@ class Policy:
         return self
 
     def review(self, point=enforcement.WEBHOOK, namespace="shop", **limits):
-        """What a Pod gets."""
+        """Returns the review of a Pod."""
         return self.client.snapshot.review(
             AugmentedObject(pod(namespace=namespace)),
             enforcement_point=point,

@@ -26,7 +26,7 @@ def namespace(name, **labels):
 
 
 def matches(match, thing, ns=None, source="Original", namespaces=None):
-    """What the index and its residual say, which must be what the full matcher says."""
+    """Returns the match by index and residual; asserts that the full matcher agrees."""
     compiled = TARGET.compile_match(match)
     review = TARGET.handle_review(AugmentedObject(thing, ns, source=source), namespaces or {})
     assert review is not None
@@ -194,7 +194,7 @@ def request(**fields):
 
 
 def asks(match, subject):
-    """What a plan would find, by the index where there is a key."""
+    """Returns whether a plan would find the constraint, by the index if there is a key."""
     review = TARGET.handle_review(subject, {})
     compiled = TARGET.compile_match(match)
     assert review is not None

@@ -1,4 +1,4 @@
-"""What a constraint takes in memory, by the interpreter's own account of allocations."""
+"""The memory of a constraint, by the interpreter's own account of allocations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_constraint_takes_little_beside_its_document():
         template(schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True})
     )
     texts = [constraint_text(number) for number in range(COUNT)]
-    subject.add_constraint(json.loads(texts[0]))  # what is remembered the first time
+    subject.add_constraint(json.loads(texts[0]))  # fills the caches
     assert subject.snapshot
     gc.collect()
     tracemalloc.start()

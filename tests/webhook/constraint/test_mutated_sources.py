@@ -61,7 +61,7 @@ def mutated(chance, text):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_mutated_policy_is_in_force_or_refused_and_shows_no_fault_of_ours(seed):
-    """Whatever it is, the framework's own words say so."""
+    """The framework's own messages say so."""
     chance = random.Random(seed)
     real = sources()
     subject = client()

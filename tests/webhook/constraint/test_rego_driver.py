@@ -179,7 +179,7 @@ def test_a_rules_members_with_a_message_are_the_violations(rego, expected):
 
 @pytest.mark.parametrize("given", [True, False, 5, 0, 1.5, None, "x", "", [], [{"msg": "x"}], {}])
 def test_what_is_no_set_of_violations_holds_none_and_raises_nothing(given):
-    """Where types cannot tell until it is evaluated."""
+    """Types cannot tell that before the evaluation."""
     assert reported("violation = x { x := input.parameters.given }", given=given) == ([], ())
 
 

@@ -54,7 +54,7 @@ def begun(plan: Rollout, generation: int = 1) -> RolloutRecord:
 
 
 def test_an_annotation_is_stages_with_what_ends_them() -> None:
-    """And without one there is no roll-out."""
+    """Without it there is no roll-out."""
     assert rollout() == Rollout(
         (Stage("dryrun", 24 * HOUR, 6 * HOUR), Stage("warn", None, HOUR)), "deny"
     )
@@ -94,7 +94,7 @@ def test_it_is_promoted_by_evidence_step_by_step() -> None:
     record = next_record(plan, record, 1, noisy, BEGAN + 26 * HOUR)
     assert effective_action(plan, record, 1) == "warn"
     assert record.state == "Progressing"
-    # What was quiet before this stage counts for nothing in it.
+    # Quiet time before this stage does not count.
     assert next_record(plan, record, 1, noisy, BEGAN + 26.5 * HOUR) == record
     record = next_record(plan, record, 1, noisy, BEGAN + 27 * HOUR)
     assert effective_action(plan, record, 1) == "deny"
@@ -188,7 +188,7 @@ def test_aborted_it_is_back_at_its_first_stage_at_once_and_begins_there_again() 
 
 
 def test_a_new_generation_begins_at_the_first_stage() -> None:
-    """It is another policy; until that is recorded its first stage is in force all the same."""
+    """It is another policy; its first stage is in force before it is recorded, too."""
     plan = rollout("dryrun after=1h")
     record = next_record(plan, begun(plan), 1, EVERYWHERE, BEGAN + HOUR)
     assert effective_action(plan, record, 1) == "deny"
@@ -206,7 +206,7 @@ def test_one_step_at_a_time_however_late_anyone_looks() -> None:
 
 
 def test_two_replicas_that_look_at_the_same_moment_write_the_same() -> None:
-    """And whoever comes second finds that nothing is left to write."""
+    """The second replica finds nothing left to write."""
     plan = rollout("dryrun after=1h")
     first = next_record(plan, begun(plan), 1, EVERYWHERE, BEGAN + HOUR + 0.2)
     assert next_record(plan, begun(plan), 1, EVERYWHERE, BEGAN + HOUR + 0.7) == first
@@ -257,7 +257,7 @@ def test_violations_are_reported_now_and_then_and_never_too_early() -> None:
 
 
 def test_a_stage_that_somebody_says_begins_later_begins_now() -> None:
-    """Who may write the status kept a constraint at its first stage for ever."""
+    """A user with the right to the status could keep a constraint at its first stage for ever."""
     plan = rollout("dryrun after=1h")
     forged = replace(begun(plan), increased=BEGAN + 10**9)
     forged = replace(forged, steps=(replace(forged.steps[0], since=BEGAN + 10**9),))

@@ -1,4 +1,4 @@
-"""What rules of schemas are estimated to cost: refused as by the API server, in its words."""
+"""Estimated costs of schema rules: refused as by the API server, with its messages."""
 
 import json
 
@@ -61,7 +61,7 @@ SCHEMAS = (
     items(text(20), 3000, "self.sort() == self.distinct()"),
     text(None, "isURL(self) && url(self).getHost() == 'a' && url(self) == url(self)"),
     text(200, "!format.dns1123Label().validate(self).hasValue()"),
-    # What was before, and what is optional.
+    # Old values, and optional ones.
     items(INT, None, "self.all(x, x in oldSelf)"),
     {
         **items(INT, 1000),
@@ -81,7 +81,7 @@ SCHEMAS = (
     # Messages.
     {"type": "string", **rules("self == 'a'", messageExpression="self.replace('a', self)")},
     {"type": "string", **rules("self == 'a'", messageExpression="self.contains(self) ? 'a' : 'b'")},
-    # What bounds nothing, and what is odd.
+    # Schemas without bounds, and odd ones.
     {
         "type": "object",
         "properties": {"a": text(None, "self == 'a'")},
@@ -104,7 +104,7 @@ SCHEMAS = (
 
 
 def theirs(cluster: Cluster, schema):
-    """What the API server says against it, each as one text."""
+    """Returns the API server's refusals of a schema, each as one text."""
     try:
         cluster.api.request("POST", f"{CRDS}?dryRun=All", crd_of("Asked", schema))
     except ApiError as error:

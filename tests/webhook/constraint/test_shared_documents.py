@@ -1,4 +1,4 @@
-"""What policies of a review have alike, since their libraries do, is computed once."""
+"""Common computations of a review's policies with the same library are done once."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def of_library(folders: list[Path]) -> Client:
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
-    """What a file holds."""
+    """Returns the documents of a file."""
     return [one for one in yaml.safe_load_all(path.read_text()) if one]
 
 

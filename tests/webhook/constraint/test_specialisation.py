@@ -39,7 +39,7 @@ def compiled(rego: str, own: Specialiser | None, **options: Any) -> RegoEvaluato
 def violations(
     evaluator: RegoEvaluator, parameters: Any, review: Any, limits: Limits = UNLIMITED
 ) -> list[Any]:
-    """What one review finds."""
+    """Returns the violations of one review."""
     return list(evaluator.evaluate(parameters, review, evaluator.begin(limits, {})))
 
 

@@ -52,7 +52,7 @@ def template(source: str, **annotations: str) -> dict[str, Any]:
 
 
 def constraint(action: str, name: str = "a", **annotations: str) -> dict[str, Any]:
-    """Its constraint."""
+    """Returns the constraint."""
     metadata = {"annotations": annotations}
     return policies.constraint("Endless", name, metadata=metadata, **actions(action))
 
@@ -80,7 +80,7 @@ def found(
     point: str = WEBHOOK,
     size: int = 4 * SIZE_USUAL,
 ) -> Responses:
-    """What a review of an object finds that is larger than what is usual."""
+    """Returns the findings about an object larger than usual."""
     request = read_review(review(thing("ConfigMap", namespace=namespace)))._replace(size=size)
     if limits is None:
         limits = Limits(time.monotonic() + 60, budget=Budget.of(0.005, guard=Guard()))
@@ -118,7 +118,7 @@ def test_an_overrun_of_an_object_of_usual_size_is_the_policy_s_fault() -> None:
 
 
 def test_one_evaluation_leaves_time_for_what_others_deny() -> None:
-    """It takes half of what is left, and not all of it."""
+    """An evaluation takes half of the remaining time, and not all of it."""
     denying = yaml.safe_load(
         yaml.safe_dump(template('package p\nviolation[{"msg": "no"}] { true }'))
     )

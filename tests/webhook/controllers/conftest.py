@@ -15,7 +15,7 @@ def trials():
 
 @pytest.fixture
 def tried(trials, monkeypatch):
-    """What is tried from now on, in order."""
+    """Returns the list of documents that are tried from now on, in order."""
     tried, find_out = [], trials.found_out_all
 
     def noted(requests, seconds, tell):

@@ -79,7 +79,7 @@ class Held:
         self.revisions.change([Change("set", Key("", made["metadata"]["name"]), made)])
 
     def writes(self, document, verdict, uid, version):
-        """Another replica has said something, of which the watch has told nothing yet."""
+        """Writes another replica's outcome that the watch has not reported yet."""
         outcome = TrialOutcome(verdict, "waddle-2", uid, version, "2026-01-01T00:00:00Z")
         made = signed_revision(document, outcome)
         made["metadata"]["resourceVersion"] = "1"
@@ -87,7 +87,7 @@ class Held:
         return made
 
     def last_outcome(self, document):
-        """Who said what of an object last, as the API server has it."""
+        """Returns the last verdict and its replica for an object, as the API server has it."""
         kept = self.server.kept.get(name_of(document, digest_of(document)))
         if kept is None:
             return None
@@ -95,7 +95,7 @@ class Held:
         return outcome["verdict"], outcome["triedBy"]["uid"]
 
     def has_another_first(self, document):
-        """Another replica is there, whose turn it is before ours; its UID."""
+        """Adds another replica whose turn comes before ours; returns its UID."""
         group = "ConstraintTemplate" if document["kind"] == "ConstraintTemplate" else KIND
         key = f"revision/{group}/{document['metadata']['name']}"
         other = next(
@@ -108,7 +108,7 @@ class Held:
 
 
 class _Loaded(OutcomeRecords):
-    """Whose revisions are known: no watch runs here."""
+    """Outcome records that count as kept: no watch runs here."""
 
     @property
     def are_kept(self):
@@ -151,7 +151,7 @@ async def serving(folder, server):
 
 
 def large_template():
-    """One that a replica says it is at before it begins."""
+    """Returns a template that a replica announces before its trial."""
     large = template(rego=REGO + "#" * LARGE_BYTES, uid="large")
     large["metadata"]["name"] = "k8slarge"
     large["spec"]["crd"]["spec"]["names"]["kind"] = "K8sLarge"

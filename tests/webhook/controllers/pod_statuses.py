@@ -1,4 +1,4 @@
-"""What replicas say of an object in their statuses."""
+"""Replicas' statuses of an object."""
 
 from webhook.api import pod_status as kinds
 from webhook.api.pod_status import Pod, StatusError, pod_status
@@ -26,7 +26,7 @@ def pod(name, *, ready=None, labels=LABELS, ending=False, phase="Running"):
 
 
 def says(name, *, observed=2, active=2, errors=(), operations=("webhook",), of=None, **fields):
-    """What a replica says of the template (or of another object), whose generation is 2."""
+    """Returns a replica's status of the template, or of another object, with generation 2."""
     document = of or template(observed)
     about = kinds.TEMPLATE if document["kind"].startswith("Con") else kinds.CONSTRAINT
     subject = kinds.status_subject(about, document)

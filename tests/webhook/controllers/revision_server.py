@@ -21,7 +21,7 @@ class RevisionServer(FaultServer):
         self.opened, self.waits = asyncio.Event(), asyncio.Event()
 
     async def serve(self, reader, writer):
-        """One connection."""
+        """Serves a connection."""
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")

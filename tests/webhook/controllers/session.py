@@ -72,7 +72,7 @@ class _RealLoop(SimpleNamespace):
         )
 
     def process(self, _name: str) -> SimpleNamespace:
-        """What its callbacks run in."""
+        """Returns a process for the callbacks."""
         return SimpleNamespace(context=contextvars.copy_context())
 
 
@@ -110,7 +110,7 @@ class Refusing(Storage):
 
 
 class Session:
-    """One replica and what it follows."""
+    """A replica and its followed objects."""
 
     def __init__(self, storage: Refusing) -> None:
         self.storage = storage
@@ -265,7 +265,7 @@ async def enforced(replica: Session, name: str = "c", **metadata: Any) -> None:
 
 
 def state_of(replica: Session, *named: str) -> str:
-    """What an object's conditions say."""
+    """Returns the true conditions of an object."""
     held = [
         item["type"]
         for item in conditions_of(replica.get(*named).get("status", {}))

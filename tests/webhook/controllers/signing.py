@@ -10,11 +10,11 @@ from webhook.log import Log
 SECRET = "waddle-revision-keys"
 KEY = RevisionKey("key-1700000000", 1_700_000_000, b"k" * 32)
 FOREIGN = RevisionKey("key-1700000000", 1_700_000_000, b"f" * 32)
-"""What somebody has who does not have the Secret."""
+"""The key of a forger without the Secret."""
 
 
 def keys_of(client, *keys):
-    """What a replica knows that has read these keys: the one of these tests unless others are given."""
+    """Returns the keys of a replica: these, or else the key of these tests."""
     known = RevisionKeys(
         client, "waddle-system", SECRET, Log(lambda _: None).logger("keys"), writes=False
     )

@@ -1,4 +1,4 @@
-"""What several audits found of a constraint, as its status has it."""
+"""The findings of several audits in a constraint's status."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ CONSTRAINT = {
 
 
 def found(name: str, *objects: str, of: tuple[str, ...] = ("a", "b"), at: str = "01") -> Any:
-    """What an audit says: violations of these objects, its share among those of these Pods."""
+    """Returns an audit's status: violations of these objects, and its share among these Pods."""
     members = audit_shard.members_digest(f"{one}-uid" for one in of)
     violations = [{"kind": "Pod", "name": one, "message": "no"} for one in objects]
     shard = audit_shard.shard(

@@ -1,4 +1,4 @@
-"""What is remembered of conditions: states that are counted, and who has been behind for long."""
+"""The state kept about conditions: counted states, and replicas that have been behind for long."""
 
 from typing import Any
 

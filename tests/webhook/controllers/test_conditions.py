@@ -141,7 +141,7 @@ def test_a_ready_replica_that_says_nothing_is_missed_and_others_are_not():
     "labels", [{}, {"app": "other"}, {**LABELS, "gatekeeper.sh/operation": "audit"}]
 )
 def test_a_status_owned_by_a_pod_without_the_webhook_s_labels_is_no_replica(labels):
-    """Whoever may write status objects can name any Pod of the namespace as the owner."""
+    """A user with the right to status objects can name any Pod of the namespace as the owner."""
     pods = [pod("a"), pod("forged", ready=True, labels=labels)]
     for forged in (says("forged"), says("forged", errors=[FAULT]), says("forged", observed=1)):
         found = verdict(says("a"), forged, pods=pods, overdue=True)
@@ -235,7 +235,7 @@ MUTATOR = {
 
 
 def of_mutator(name, **fields):
-    """What a replica says of the mutator."""
+    """Returns a replica's status of the mutator."""
     owner = Pod(name, "waddle-system", f"{name}-uid", ("webhook", "mutation-webhook"))
     return pod_status(owner, kinds.status_subject(kinds.MUTATOR, MUTATOR), **fields)
 
@@ -305,7 +305,7 @@ def test_trouble_is_news_and_so_is_its_end(old, new, news):
 
 
 def test_an_object_that_is_being_deleted_is_enforced_by_nobody():
-    """Whatever replicas still say, or say no more: the rule is to assume the worst."""
+    """Statuses of replicas do not count: the rule is to assume the worst."""
     ending = template()
     ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 

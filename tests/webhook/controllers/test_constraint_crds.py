@@ -31,7 +31,7 @@ CRD = Resource(
 
 
 def templates():
-    """Those for targets that come with the product: a declared one is in no cluster."""
+    """Returns the templates for the product's own targets: declared targets are in no cluster."""
     known = {target.name for target in TARGETS}
     found = [yaml.safe_load(file.read_text()) for file in sorted(POLICIES.rglob("template.yaml"))]
     return [one for one in found if one["spec"]["targets"][0]["target"] in known]

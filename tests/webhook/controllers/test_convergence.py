@@ -1,4 +1,4 @@
-"""Which replicas count, and when an object is enforced by all of them."""
+"""Replicas that count, and the moment when all of them enforce an object."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Nobody takes back at once what it had agreed to: it may be the one who has not heard."""
+"""A replica does not revert an agreed entry at once: it may be behind itself."""
 
 from webhook.controllers.keeper import TURN_SECONDS
 from webhook.controllers.status.overwrites import RENEWAL_SECONDS, Overwrites
@@ -8,7 +8,7 @@ SUBJECT = LabelledSubject("ConstraintTemplatePodStatus", "", "alpha")
 
 
 def entries(**generations: int) -> list[dict[str, object]]:
-    """What byPod says of Pods, by their names."""
+    """Returns byPod entries of Pods, by their names."""
     return [{"id": pod, "observedGeneration": at} for pod, at in generations.items()]
 
 
@@ -37,7 +37,7 @@ def test_what_nobody_agreed_to_and_what_is_new_to_us_is_written_at_once() -> Non
 
 
 def test_what_we_heard_may_be_older_than_what_another_has_written_of_the_same_pod() -> None:
-    """Who hears its own news must not put back for a moment what another wrote of a third."""
+    """An older event about its own write must not revert another replica's write about a third."""
     renewals = Renewals()
     doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, entries(a=1, b=1))
@@ -90,7 +90,7 @@ def test_who_undoes_each_write_costs_a_new_watch_now_and_then_at_most() -> None:
 
 
 def test_news_of_one_does_not_take_back_what_another_wrote_of_its_own() -> None:
-    """Nor an entry of whom nothing is known yet; a Pod that has gone is news of it."""
+    """An entry of an unknown Pod is not reverted either; a Pod that has gone is news of it."""
     renewals = Renewals()
     doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, entries(a=1, b=1))
@@ -103,7 +103,7 @@ def test_news_of_one_does_not_take_back_what_another_wrote_of_its_own() -> None:
 
 
 def test_what_is_no_entry_is_taken_back_as_late_as_any_other() -> None:
-    """And where the entries are the same in another order."""
+    """The same entries in another order are reverted as late."""
     renewals = Renewals()
     doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, entries(a=1, b=1))

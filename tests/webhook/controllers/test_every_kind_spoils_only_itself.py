@@ -1,4 +1,4 @@
-"""Whatever the reader of one object raises, of whatever kind: that object alone is spoiled.
+"""Any exception of an object's reader, for any kind, spoils that object alone.
 
 For every kind that a session follows the reader raises what Python raises at its own bounds, and
 what a bug raises. The others are in force, following goes on, the replica is ready, the fault is
@@ -230,7 +230,7 @@ def put(replica: Session, case: Case, error: str) -> None:
 
 
 def statuses_in_error(replica: Session, case: Case) -> set[str]:
-    """What the statuses in error of a kind are about, by its labels."""
+    """Returns the names, by labels, of objects whose statuses have errors."""
     found = set()
     for item in replica.all(STATUS, case.statuses):
         if item.get("status", {}).get("errors"):
@@ -291,7 +291,7 @@ BROAD = {
 
 
 def test_the_boundary_is_in_one_place():
-    """Whoever catches everything elsewhere would have to count, log and tell of it, too."""
+    """Another handler of all exceptions would have to count, log and report, too."""
     found = {}
     for path in Path(webhook.controllers.__path__[0]).rglob("*.py"):
         handlers = [

@@ -44,7 +44,7 @@ def status(
 
 
 def found(replica: Session, at: float | None = None) -> tuple[int, int]:
-    """How much is found, and how much excused, of an object of the namespace ``waddle``."""
+    """Returns the counts of violations and of excused ones, of an object in ``waddle``."""
     revision = replica.serving.revision
     assert revision is not None
     obj = {
@@ -240,7 +240,7 @@ def test_one_that_is_unused_has_to_end_as_well(tmp_path: Path) -> None:
 
 
 def names(replica: Session) -> set[str]:
-    """Those that there are."""
+    """Returns the names of the existing exceptions."""
     return {one["metadata"]["name"] for one in replica.all(*WIDE)}
 
 
@@ -300,7 +300,7 @@ def test_one_that_is_prolonged_is_not_deleted_for_what_it_said_before(tmp_path: 
             keeper = replica.following._exceptions
             before = ExceptionFacts(read_exception(ending("e", -11 * DAY)), {})
             facts = keeper._facts
-            # What is in force lags behind, for good.
+            # The facts stay behind for good.
             keeper._facts = lambda key, at: before if key[2] == "e" else facts(key, at)
             replica.make(*WIDE, ending("e", DAY))
             await replica.until(
@@ -318,7 +318,7 @@ def test_nothing_is_said_of_one_before_it_is_read(tmp_path: Path) -> None:
             await enforced(replica)
             keeper = replica.following._exceptions
             facts = keeper._facts
-            keeper._facts = lambda *_: ExceptionFacts(None, {})  # what is in force lags behind
+            keeper._facts = lambda *_: ExceptionFacts(None, {})  # the facts stay behind
             replica.make(*WIDE, ending("e", 20 * DAY))
             key = ("ClusterPolicyException", "", "e")
             await replica.until(lambda: key in keeper.keeper.queue._failing, "looked at")

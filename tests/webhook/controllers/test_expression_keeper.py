@@ -47,7 +47,7 @@ def constraint(*kinds):
 
 
 def answer(document):
-    """As the API server gives it."""
+    """Returns an API server's answer with a document."""
     return 200, [json.dumps(document).encode()], "end"
 
 
@@ -63,7 +63,7 @@ CORE = answer({"components": {"schemas": SCHEMAS}})
 
 
 def reported(folder, script, templates, constraints):
-    """What the keeper tells first, what it asked for, and its log."""
+    """Returns the keeper's first report, its requests and its log."""
     lines, found = [], []
 
     async def run():
@@ -92,7 +92,7 @@ def reported(folder, script, templates, constraints):
 
 
 def test_an_expression_that_does_not_fit_a_kind_is_reported_at_its_constraint(tmp_path):
-    """What is compared can never be equal: an API server lets it in, too."""
+    """The comparison is never equal: an API server accepts it, too."""
     found, requested, lines = reported(
         tmp_path,
         [INDEX, CORE],
@@ -185,7 +185,7 @@ def nested(levels):
     ],
 )
 def test_a_schema_that_cannot_be_followed_leaves_its_kind_without_a_type(schema, is_known):
-    """It ended the session at the cluster, again and again: no change of policy was followed."""
+    """Such a schema ended the session at the cluster: no change of policy was followed."""
     gvk = GroupVersionKind("a", "v1", "A")
     named = {"x-kubernetes-group-version-kind": [{"group": "a", "version": "v1", "kind": "A"}]}
     document = {"components": {"schemas": {"A": schema | named}}}
@@ -258,7 +258,7 @@ def test_an_index_of_nothing_may_have_null_for_its_paths(tmp_path):
 
 @pytest.mark.parametrize("document", [None, [], "x", {}, {"paths": []}, {"paths": "x"}])
 def test_what_is_no_index_is_no_answer_and_is_asked_again(tmp_path, document):
-    """It ended the session at the cluster, again and again."""
+    """Such an answer ended the session at the cluster, again and again."""
     with pytest.raises(ApiUnreachable, match="/openapi/v3: the answer is not an index"):
         looked(tmp_path, answer(document))
     found, _, lines = reported(

@@ -29,7 +29,7 @@ class Kept:
         self._revisions = revisions
 
     def of(self, uid: str) -> list[PolicyRevision]:
-        """Those of an object."""
+        """Returns the revisions of an object."""
         return [item for item in self._revisions if item.uid == uid]
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
@@ -41,7 +41,7 @@ class Kept:
 def controller(
     registry: Registry | None = None, revisions: Kept | None = None
 ) -> ExtensionController:
-    """One that awaits nothing."""
+    """Returns a controller that awaits nothing."""
     return ExtensionController(
         Tracker(lambda: 0.0), POD, registry=registry, revisions=revisions, now=lambda: NOW
     )

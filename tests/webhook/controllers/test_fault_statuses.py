@@ -1,4 +1,4 @@
-"""What statuses say of policies at fault: the generation in force, onError, retry, breakers."""
+"""Statuses of faulty policies: the generation in force, onError, retry, breakers."""
 
 import errno
 
@@ -87,7 +87,7 @@ def test_a_repaired_policy_has_no_fault(bench):
 
 
 def test_a_permanent_fault_is_not_tried_again_until_the_object_changes(bench):
-    """Nothing else that is applied compiles it anew."""
+    """Other applied objects do not compile it anew."""
     bench.apply([template(BROKEN)], [constraint()])
     tried = []
     add = bench.client.add_template

@@ -39,7 +39,7 @@ POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 
 
 def requests_and_log(folder: Path, script: list[Any]) -> tuple[list[str], list[str]]:
-    """What a keeper asks for until the script ends and one request more, and its log."""
+    """Returns a keeper's requests, until one after the script's end, and its log."""
     options = GenerationOptions(
         Options(), wait_seconds=0, synced=False, configuration="", exempted=()
     )
@@ -91,7 +91,7 @@ def test_after_an_outage_it_is_asked_again_which_version_is_served(tmp_path: Pat
 def test_an_api_server_without_such_policies_is_reported_and_asked_again_much_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be upgraded meanwhile."""
+    """The API server may be upgraded meanwhile."""
     monkeypatch.setattr(generation_keeper, "ABSENT_SECONDS", 0.0)
     monkeypatch.setattr(discovery, "_MISSING_SECONDS", 0.0)
     requests, lines = requests_and_log(tmp_path, [status(404), status(404), served(*POLICIES)])

@@ -1,4 +1,4 @@
-"""What statuses and metrics say of a plan, by what became of its objects."""
+"""Statuses and metrics of a plan, by the state of its objects."""
 
 from typing import Any
 

@@ -66,7 +66,7 @@ def pod(name: str = "bad") -> Json:
 def verdicts(
     replica: Session, obj: Json, point: str = enforcement.WEBHOOK
 ) -> list[tuple[str, str]]:
-    """What is found of an object, as constraint and message."""
+    """Returns the findings about an object, as constraint and message."""
     revision = replica.serving.revision
     if revision is None:
         return []
@@ -188,7 +188,7 @@ MUTATING = (GROUP, "mutatingpolicies")
 
 
 def mutated(replica: Session) -> list[tuple[str, ...]]:
-    """Who changes a Pod at the mutating webhook, and its labels then."""
+    """Returns the mutators of a Pod at the mutating webhook, and its labels afterwards."""
     revision = replica.serving.revision
     if revision is None:
         return []

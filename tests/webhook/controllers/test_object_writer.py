@@ -81,7 +81,7 @@ def test_only_differences_are_written():
 
 
 def test_whoever_listens_gets_a_list_of_nothing_too():
-    """What waits for it, as generated policies do, went on a minute later: no change comes of it."""
+    """Keepers that waited for it went on a minute later: an empty list has no changes."""
     notified = []
     nobody: Any = None
     writer = ObjectWriter(
@@ -222,7 +222,7 @@ def test_statuses_follow_what_is_wanted_and_then_rest(cluster, namespace, tmp_pa
         await until(both)
 
         async def counted():
-            return writer.writes > writes  # what is there may be seen before it is answered
+            return writer.writes > writes  # the watch may report the object before the answer
 
         await until(counted)
         assert writer.writes == writes + 1
@@ -265,7 +265,7 @@ def test_what_nobody_wants_is_deleted_once_it_has_not_been_wanted_for_a_while(
 
     async def run():
         async with (
-            # What comes after the watch is noted, and waits for an answer.
+            # Requests after the watch are recorded, and wait for an answer.
             scripted(tmp_path, (200, there, "hang")) as (server, credentials),
             ClusterClient(credentials) as client,
         ):

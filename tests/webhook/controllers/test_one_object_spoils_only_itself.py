@@ -1,4 +1,4 @@
-"""Whatever an object of the cluster holds, it costs that object alone: all others are followed."""
+"""Any content of a cluster's object costs that object alone: all others are followed."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""What comes of a trial is written into a revision, whatever others do to that meanwhile."""
+"""Outcomes of trials are written into a revision, despite concurrent writes."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ PRUNED = {**WITHOUT, "status": {}}
 
 
 def answer(code, document=None):
-    """As the API server gives it."""
+    """Returns an API server's answer with a document."""
     reasons = {403: "Forbidden", 404: "NotFound", 409: "AlreadyExists", 500: "InternalError"}
     body = document or {"kind": "Status", "code": code, "reason": reasons[code]}
     return code, [json.dumps(body).encode()], "end"
@@ -42,7 +42,7 @@ def saying(verdict, uid, **more):
 
 
 def recorded(tmp_path, answers, outcome=OUTCOME, over="", times=1):
-    """What stands after a replica has said what came of it, its records, the requests and the log."""
+    """Returns the stored revision after a replica's outcome, with records, requests and log."""
     lines = []
 
     async def work():
@@ -73,7 +73,7 @@ def recorded(tmp_path, answers, outcome=OUTCOME, over="", times=1):
 def test_a_revision_that_goes_meanwhile_is_no_reason_to_enforce_what_nobody_tried(
     tmp_path, answers
 ):
-    """It was taken for a kind that is gone, and the replica tried nothing for a minute."""
+    """The kind was taken for missing, and the replica tried nothing for a minute."""
     standing, records, requests, _ = recorded(tmp_path, answers)
     assert standing is not None
     assert standing.verdict == "passed"
@@ -126,7 +126,7 @@ def test_a_crd_that_keeps_no_outcome_is_reported_and_not_waited_for(tmp_path, ke
 
 @pytest.mark.parametrize("verdict", ["ended", "refused", "trying", "passed"])
 def test_an_outcome_that_no_replica_has_written_stands_for_nothing(tmp_path, verdict):
-    """Whoever may write PolicyRevisions kept a change out everywhere before it was made."""
+    """A user with the right to PolicyRevisions kept a change out before it was made."""
     forged = signed_revision(DOCUMENT, replace(OUTCOME, verdict=verdict), FOREIGN)
     forged["metadata"] |= {"resourceVersion": "1", "uid": "of-the-forged"}
     answers = [answer(409), answer(200, forged), answer(200, MADE), answer(201, MADE)]

@@ -161,7 +161,7 @@ def test_a_deleted_template_takes_its_constraints_along(bench):
 
 
 def test_a_template_of_another_name_takes_over_no_kind_and_takes_none_along(bench):
-    """Nothing is of it; what is enforced of its namesake's stays, and stays followed."""
+    """It creates nothing; its namesake's constraints stay enforced and followed."""
     bench.apply([template()], [constraint()])
     misnamed = template(uid="other")
     misnamed["metadata"]["name"] = "k8snever"

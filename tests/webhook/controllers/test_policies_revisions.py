@@ -1,4 +1,4 @@
-"""What is enforced after a restart, and when an older revision is asked for."""
+"""Policies in force after a restart, and requests for an older revision."""
 
 import copy
 
@@ -36,7 +36,7 @@ class Kept:
         self.revisions.append(read_revision(revision_object(document, digest_of(document))))
 
     def of(self, uid):
-        """Those of an object."""
+        """Returns the revisions of an object."""
         return [item for item in self.revisions if item.uid == uid]
 
     def refusal(self, document, digest):

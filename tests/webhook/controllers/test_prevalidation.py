@@ -28,7 +28,7 @@ def test_a_new_policy_is_tried_reported_and_then_applied(tmp_path, trials):
         assert held.holds(constraint())
         await held.until_released(2)
         assert held.last_outcome(constraint()) == ("passed", "uid-1")
-        assert not held.holds(constraint())  # What is known of it need not be found out.
+        assert not held.holds(constraint())  # Its outcome is known.
 
     played(tmp_path, trials, story)
 

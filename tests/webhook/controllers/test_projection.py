@@ -49,7 +49,7 @@ def put(replica: Session, name: str, **fields: Any) -> None:
 
 
 def config_maps(replica: Session) -> dict[str, Any]:
-    """What policies see of ConfigMaps now."""
+    """Returns the ConfigMaps that policies see now."""
     revision = replica.serving.revision
     inventory: Any = {} if revision is None else revision.snapshot.inventory
     for name in ("namespace", NAMESPACE, "v1", "ConfigMap"):
@@ -58,7 +58,7 @@ def config_maps(replica: Session) -> dict[str, Any]:
 
 
 def messages(replica: Session) -> list[str]:
-    """What the policies in force say of some Pod."""
+    """Returns the messages of the policies in force about a Pod."""
     assert replica.serving.revision is not None
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "x"}}
     return sorted(

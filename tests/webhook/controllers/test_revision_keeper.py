@@ -1,4 +1,4 @@
-"""What a replica knows of revisions that are kept: by what it read and wrote, and by its watch."""
+"""A replica's knowledge of kept revisions: from its reads, its writes and its watch."""
 
 import asyncio
 import json
@@ -76,13 +76,13 @@ def at(generation):
 
 @pytest.fixture
 def kept(tmp_path):
-    """One that asks nobody."""
+    """Returns a keeper that connects to no server."""
     credentials = load_credentials(write_kubeconfig(tmp_path / "config", "http://127.0.0.1:1"))
     return Kept(ClusterClient(credentials))
 
 
 def test_what_was_read_while_another_tried_does_not_undo_what_the_watch_reported_since(kept):
-    """Who believed that one is still at it waited four minutes for a word that had been said."""
+    """A replica that trusted the older read waited four minutes for an outcome that was there."""
     name = read_revision(tried_revision("trying")).name
     for verdict, known in (("trying", "trying"), ("ended", "ended"), ("trying", "ended")):
         kept.take(verdict)
@@ -110,7 +110,7 @@ def test_a_generation_that_went_beyond_its_bounds_elsewhere_need_not_be_tried_he
 
 
 def change(kind, document):
-    """As the watch tells it."""
+    """Returns a change as the watch reports it."""
     return Change(kind, Key("", document["metadata"]["name"]), document)
 
 
@@ -251,7 +251,7 @@ DONE = (200, [b"{}"], "end")
 
 @pytest.fixture
 def soon(monkeypatch):
-    """What is waited for before a write takes no time; each turn takes as long as a test may."""
+    """Sets the wait before a write to 0; each turn takes as long as a test may."""
     monkeypatch.setattr(revision_keeper, "SETTLED_SECONDS", 0.0)
     monkeypatch.setattr(revision_keeper, "TURN_SECONDS", 0.0)
 
@@ -359,7 +359,7 @@ def test_a_generation_that_could_not_be_dropped_is_dropped_later(tmp_path, soon)
 
 
 def test_what_cannot_be_enforced_is_dropped_beside_what_is_in_force(tmp_path, soon):
-    """That which is in force stays, and the outcome of the newest that is not."""
+    """The revision in force stays, and the outcome of the newest unenforceable one."""
     revisions = [*refused(1, 3, 4), tried_revision("passed", generation=2)]
     found, _ = dropped(tmp_path, revisions, in_force=2)
     assert sorted(found) == [1, 3]
@@ -446,13 +446,13 @@ def test_what_an_earlier_key_has_signed_is_signed_anew_and_what_is_not_ours_is_l
             assert known.signature.startswith(NEXT.name)
             assert [one for one, _ in kept.requests].count(path) == 1
             others = {one for one, _ in kept.requests} - {KEYS, REVISIONS, path}
-            assert others == set()  # nobody deletes what is forged beside ours
+            assert others == set()  # no replica deletes forged revisions beside ours
 
     asyncio.run(run())
 
 
 def test_after_a_restore_of_etcd_what_answers_alone_have_reported_is_not_there(kept):
-    """It was taken for kept, and never made again."""
+    """The revision was taken for kept, and never made again."""
     kept.take("passed")
     kept.keeper.synced()
     assert kept.keeper.all()

@@ -41,7 +41,7 @@ LATER = RevisionKey("key-1800000000", 1_800_000_000, b"l" * KEY_BYTES)
 
 
 def revision(**fields):
-    """One that a replica has signed, altered since."""
+    """Returns a revision that a replica has signed, altered since."""
     return replace(read_revision(signed_revision(DOCUMENT, OUTCOME)), **fields)
 
 

@@ -1,4 +1,4 @@
-"""Whose word lets a roll-out go on: that of replicas, as they have signed it."""
+"""A roll-out advances by statuses that replicas have signed, and by no others."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def constraint(status=None):
 
 
 def status_by(name, action="dryrun"):
-    """What a replica says of itself."""
+    """Returns a replica's status of the constraint."""
     document = constraint()
     return says(name, observed=1, active=1, of=document, enforced=True, enforcementAction=action)
 

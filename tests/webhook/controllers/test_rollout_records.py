@@ -1,4 +1,4 @@
-"""Which records of roll-outs count: signed ones of their object, the latest of each generation."""
+"""Valid records of roll-outs: signed ones of their object, the latest of each generation."""
 
 import dataclasses
 

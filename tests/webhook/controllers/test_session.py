@@ -76,7 +76,7 @@ def test_what_the_cluster_holds_is_enforced_and_kept_and_every_object_says_so(tm
 
 
 def test_a_pod_has_one_voice_by_the_name_of_its_status(tmp_path):
-    """Who may write status objects spoke for a replica beside it, under another name."""
+    """A user with the right to status objects spoke for a replica under another name."""
 
     async def run():
         async with session(tmp_path, *EVERYTHING) as replica:
@@ -113,7 +113,7 @@ def test_a_pod_has_one_voice_by_the_name_of_its_status(tmp_path):
 
 
 def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(tmp_path):
-    """Who may write status objects names any Pod of the namespace as owner."""
+    """The attacker may write status objects, and names any Pod of the namespace as owner."""
 
     async def run():
         async with session(tmp_path, *EVERYTHING) as replica:
@@ -246,7 +246,7 @@ def test_a_bug_with_one_orphan_is_reported_and_the_session_goes_on(tmp_path, mon
 
 
 def refused_longer_and_longer(folder, refused, queue_of, is_written, prepare=lambda _: None):
-    """What cannot be written waits longer each time, and is forgotten once it is written."""
+    """Asserts that a refused write waits longer each time, and is forgotten after success."""
 
     async def run():
         async with session(folder, *EVERYTHING, prepare=prepare) as replica:
@@ -379,7 +379,7 @@ def test_a_roll_out_goes_on_by_itself_and_each_step_is_reported(tmp_path):
 
 
 def vap_status(replica: Session) -> Any:
-    """What the replica says of the template's policy, and of the constraint's binding."""
+    """Returns the replica's status of the template's policy, and of the constraint's binding."""
     of_template = replica.all("status.gatekeeper.sh", "constrainttemplatepodstatuses")
     of_constraint = replica.all(*STATUSES)
     return (
@@ -462,7 +462,7 @@ def test_many_changes_that_follow_one_another_are_one_plan_of_generated_policies
 
 
 def test_generated_policies_are_all_compared_again_after_a_while(tmp_path, monkeypatch):
-    """What somebody else wrote meanwhile is left alone for a while only."""
+    """Changes by other writers stay only until the next comparison."""
     monkeypatch.setattr(generation_keeper, "COMPARE_SECONDS", 0.05)
     compare_all, compared = ObjectWriter.compare_all, []
 
@@ -522,7 +522,7 @@ def test_a_policy_of_the_name_that_is_not_ours_is_left_and_reported(tmp_path):
 
 
 def test_a_policy_that_is_not_ours_is_bound_by_nothing_of_ours(tmp_path, monkeypatch):
-    """Who may make policies and not bind them had one in force by its name."""
+    """A user could make policies without bindings, and have one in force by its name."""
     monkeypatch.setattr(generation_keeper, "GRACE_SECONDS", 0.1)
     theirs = {"metadata": {"name": "gatekeeper-alpha"}, "spec": {"validations": []}}
 

@@ -187,7 +187,7 @@ def test_where_kinds_are_not_installed_nothing_waits_for_them(tmp_path):
 
 @pytest.fixture
 def trier():
-    """How a replica tries policies."""
+    """Yields a replica's trials of policies."""
     trials = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
     yield Trier(trials, 1.0)
     trials.stop()

@@ -1,4 +1,4 @@
-"""What all watches have seen, as counters: those that ended, and those that began again."""
+"""Counters of all watches: ended ones and restarted ones."""
 
 from types import SimpleNamespace
 from typing import Any

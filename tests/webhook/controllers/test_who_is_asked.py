@@ -1,4 +1,4 @@
-"""What an API server asks nobody about is not told as enforced, and a rule that is added changes that."""
+"""Policies whose requests are not sent are not reported as enforced; an added rule changes that."""
 
 import asyncio
 from pathlib import Path

@@ -90,7 +90,7 @@ def test_who_is_at_it_is_waited_for_though_no_status_of_it_was_heard_of(tmp_path
 
 
 def test_who_is_at_it_by_a_revision_that_cannot_be_read_is_not_waited_for(tmp_path, trials, tried):
-    """Nobody would hear of an end of it: it was asked for again and again, without a pause."""
+    """Its end would never be seen: it was requested again and again, without a pause."""
     large = large_template()
 
     async def story(held):
@@ -179,7 +179,7 @@ def test_who_said_that_it_is_at_it_and_is_gone_is_not_waited_for(tmp_path, trial
 
 
 def test_a_replica_that_may_not_write_waits_for_those_who_do(tmp_path, trials, monkeypatch):
-    """And tries for itself where none says anything."""
+    """It tries itself if no other replica reports an outcome."""
     monkeypatch.setattr(prevalidation, "TURN_SECONDS", 0.01)
 
     async def story(held):
@@ -209,7 +209,7 @@ def test_a_word_that_this_pod_is_at_it_is_withdrawn_where_it_is_not(tmp_path, tr
 
 
 def test_a_word_of_an_earlier_process_of_this_pod_is_withdrawn_at_the_start(tmp_path, trials):
-    """It stood in the revision for ever, and each replica that started tried it once more."""
+    """The claim stayed in the revision for ever, and each new replica tried it once more."""
     large = large_template()
 
     async def story(held):

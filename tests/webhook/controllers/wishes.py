@@ -1,4 +1,4 @@
-"""What a replica wishes to be watched."""
+"""The resources that a replica asks to watch."""
 
 from tests import policies
 from webhook.api.gvk import GroupVersionKind
@@ -7,7 +7,7 @@ CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 
 
 class Wishes:
-    """Where kinds are asked for; remembers when each wish began."""
+    """Records the requested kinds, and the begin of each request."""
 
     def __init__(self):
         self.requested = set()

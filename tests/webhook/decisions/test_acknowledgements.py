@@ -1,4 +1,4 @@
-"""What a sidecar's socket acknowledges, and when: what is durable, in few acknowledgements."""
+"""A sidecar's socket acknowledges durable records, with few acknowledgements."""
 
 import asyncio
 from collections.abc import Callable

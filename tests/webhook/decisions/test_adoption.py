@@ -28,7 +28,7 @@ class Taken:
         self.lines += lines_of(items)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Closes nothing."""
 
 
 class FailingOnce(OSDisk):
@@ -62,7 +62,7 @@ def left_behind(disk: OSDisk, folder: Path) -> None:
 
 
 def adopting(disk: OSDisk, folder: Path, sink: Sink, clock: Callable[[], float]) -> Adopter:
-    """Whoever looks after queues in a folder."""
+    """Returns an adopter of the queues in a folder."""
     disk.make_directory(folder / "own")
     settings = SidecarSettings(
         listeners=(),
@@ -89,7 +89,7 @@ class Unreadable(OSDisk):
 
 
 def test_a_queue_that_cannot_be_opened_is_counted_and_adopted_later(tmp_path: Path) -> None:
-    """Its lock is let go of, for somebody whose disk can."""
+    """The queue's lock is released, for a sidecar with a working disk."""
     left_behind(OSDisk(), tmp_path / "gone")
     disk, taken, now = Unreadable(), Taken(), 0.0
     adopter = adopting(disk, tmp_path, taken, lambda: now)
@@ -120,7 +120,7 @@ class Away:
         raise SinkUnavailable("away")
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Closes nothing."""
 
 
 def test_a_queue_that_is_not_drained_when_the_sidecar_ends_is_left_whole(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_queue_that_is_not_drained_when_the_sidecar_ends_is_left_whole(tmp_pat
 
 
 def test_a_queue_that_could_not_be_removed_is_adopted_again(tmp_path: Path) -> None:
-    """Its lock stayed taken by the sidecar itself: nobody could, until that one was restarted."""
+    """The sidecar kept the queue's lock: no other could adopt it before a restart."""
     disk, taken, now = FailingOnce(), Taken(), 0.0
     left_behind(disk, tmp_path / "gone")
     adopter = adopting(disk, tmp_path, taken, lambda: now)

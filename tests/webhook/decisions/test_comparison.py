@@ -1,4 +1,4 @@
-"""What both told of the same requests, by our records and Gatekeeper's log."""
+"""Compares our records and Gatekeeper's log of the same requests."""
 
 import json
 from typing import Any

@@ -33,11 +33,11 @@ class Taken:
         self.records += [orjson.loads(item.record) for item in items]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Closes nothing."""
 
 
 def drained(folder: Path, records: Sequence[Any], **settings: Any) -> tuple[Taken, list[Any]]:
-    """What a sink with these settings took of records, and its dead letters."""
+    """Returns the records that a sink with these settings took, and its dead letters."""
     taken = Taken()
     sink = SinkSettings(DrainSettings("a"), lambda _origin, _logger: taken, **settings)
     logger = Log(list[bytes]().append).logger("test")
@@ -62,7 +62,7 @@ ODD: list[dict[str, Any]] = [
 def test_a_record_that_cannot_be_formatted_is_buried_and_the_others_go_on(
     tmp_path: Path, odd: dict[str, Any]
 ) -> None:
-    """Whoever may send could end the sidecar with it, again and again: it was in the queue."""
+    """A sender could end the sidecar with it, again and again: it was in the queue."""
     taken, letters = drained(tmp_path, [GOOD, GOOD, odd, GOOD], format="gatekeeper")
     assert taken.records == [GOOD] * 3
     (letter,) = letters
@@ -117,7 +117,7 @@ class Refusing:
             raise RecordsRefused("not this one")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Closes nothing."""
 
 
 class FaultyDisk(OSDisk):
@@ -155,7 +155,7 @@ class FaultyDisk(OSDisk):
 def test_a_disk_that_is_full_for_a_while_costs_no_record(
     tmp_path: Path, part: str, message: str
 ) -> None:
-    """What is refused is tried again until it can be buried, and a cursor is saved later."""
+    """A refused record is tried again until it can be buried, and a cursor is saved later."""
     lines: list[bytes] = []
     settings = DrainSettings("a", backoff_initial_seconds=0.001, backoff_max_seconds=0.01)
     sink = SinkSettings(settings, lambda _origin, _logger: Refusing())
@@ -178,7 +178,7 @@ def test_a_disk_that_is_full_for_a_while_costs_no_record(
 def test_a_queue_that_cannot_be_read_for_a_moment_is_read_again_where_it_was(
     tmp_path: Path,
 ) -> None:
-    """It ended the process, and with it what it received; nothing is delivered twice for it."""
+    """The fault ended the process and its receiver; no record is delivered twice for it."""
     taken = Taken()
     settings = DrainSettings("a", backoff_initial_seconds=0.001, backoff_max_seconds=0.01)
     sink = SinkSettings(settings, lambda _origin, _logger: taken)
@@ -235,7 +235,7 @@ class TornOnce(OSDisk):
 
 
 class TornFile:
-    """One of its files."""
+    """A file of the disk."""
 
     def __init__(self, disk: TornOnce, file: AppendFile) -> None:
         self.disk, self.file = disk, file
@@ -265,7 +265,7 @@ def letters_in(folder: Path) -> list[Any]:
 def test_a_dead_letter_does_not_stand_on_the_line_of_one_that_failed(
     tmp_path: Path, failing: str
 ) -> None:
-    """Nobody could read it: a record that was said to be kept was lost."""
+    """The line was unreadable: a record that was reported as kept was lost."""
     disk = TornOnce("")
     letters = DeadLetters(disk, tmp_path, "a", 1 << 20)
     letters.write(b'{"n":1}', "no")
@@ -311,7 +311,7 @@ def test_what_a_crash_left_of_a_dead_letter_is_cut_off(tmp_path: Path) -> None:
 def test_the_name_of_a_dead_letter_file_is_durable_before_a_record_is_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the sync of its name failed, the next record was taken without one."""
+    """After a failed sync of its name, the next record was taken without one."""
     disk = TornOnce("names")
     synced: list[Path] = []
     letters = DeadLetters(disk, tmp_path, "a", 1 << 20)
@@ -333,7 +333,7 @@ class Keeping(OSDisk):
 def test_what_was_delivered_leaves_room_where_it_could_not_be_removed_before(
     tmp_path: Path,
 ) -> None:
-    """It ended the process; the next one took nothing more, with a queue full of what was sent."""
+    """The fault ended the process; the next one took nothing, with a queue full of sent records."""
     lines: list[bytes] = []
     taken = Taken()
     sink = SinkSettings(DrainSettings("a", max_records=1), lambda _origin, _logger: taken)

@@ -66,7 +66,7 @@ def test_what_was_not_acknowledged_is_sent_again_in_order(tmp_path: Path) -> Non
 def test_a_queue_that_is_full_of_what_a_lost_connection_took_is_sent_again(
     tmp_path: Path,
 ) -> None:
-    """Nothing is offered to wake the sender: while the queue is full nothing can be."""
+    """No offer can wake the sender: a full queue accepts none."""
 
     async def run() -> None:
         sent_again = asyncio.Event()

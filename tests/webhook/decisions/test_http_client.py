@@ -1,4 +1,4 @@
-"""What an answer asks for before the next try."""
+"""Retry delays that an answer asks for."""
 
 import datetime as dt
 import email.utils
@@ -45,7 +45,7 @@ def test_a_date_is_distinguished_from_now() -> None:
     ],
 )
 def test_what_is_no_header_is_refused_when_it_is_read(settings: dict[str, Any]) -> None:
-    """It was tried again for ever, with each batch."""
+    """The request was repeated for ever, with each batch."""
     section = Section({"url": "http://sink.example", **settings}, "here")
     with pytest.raises(InvalidConfiguration, match=r"here\.headers|here\.headerFiles"):
         read_endpoint(section)

@@ -101,7 +101,7 @@ def test_what_a_disk_does_not_take_is_tried_again_and_reported(tmp_path: Path) -
 
 
 def test_what_is_pending_when_a_process_gives_up_is_not_committed(tmp_path: Path) -> None:
-    """Nobody was told that it is: who sent it sends it again."""
+    """It is not acknowledged: the sender sends it again."""
 
     async def run() -> None:
         log = SegmentLog(FullDisk(1_000_000), tmp_path / "queue", TIGHT)

@@ -38,7 +38,7 @@ def items(*values: Any) -> list[Item]:
 
 
 class Broker:
-    """What the broker of a sink holds of the topic."""
+    """The broker's records of a sink's topic."""
 
     def __init__(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._consumer = consumer
@@ -46,7 +46,7 @@ class Broker:
         consumer.assign(partitions)
 
     def count(self) -> int:
-        """How many messages it says that it has, now."""
+        """Returns the number of messages that the broker reports now."""
         ends = (
             self._consumer.get_watermark_offsets(part, timeout=PATIENCE_SECONDS)
             for part in self._partitions
@@ -54,7 +54,7 @@ class Broker:
         return sum(end for _, end in ends)
 
     def read(self, count: int) -> list[tuple[bytes, Any]]:
-        """So many messages, with their keys, in the order of each partition."""
+        """Returns so many messages, with their keys, in the order of each partition."""
         read = []
         for message in self._consumer.consume(count, timeout=PATIENCE_SECONDS):
             value = message.value()
@@ -114,7 +114,7 @@ def test_without_a_broker_nothing_counts_as_delivered() -> None:
 
 
 def test_a_record_larger_than_a_message_may_be_is_refused_and_holds_up_no_other() -> None:
-    """It was tried again for ever: a record may have a MiB, librdkafka takes a million bytes."""
+    """The record was repeated for ever: it may have a MiB, and librdkafka takes a million bytes."""
     opened = sink({"message.max.bytes": "1000"})
     with pytest.raises(RecordsRefused, match="Message size too large"):
         opened.send(items({"a": 1}, {"a": "x" * 2000}))

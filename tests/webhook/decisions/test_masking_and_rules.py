@@ -1,4 +1,4 @@
-"""What must not leave, and what is not worth a record."""
+"""Masked fields, and rules that leave records out."""
 
 import copy
 import json
@@ -159,7 +159,7 @@ def test_a_sink_gets_the_decisions_that_it_selects(
 
 
 def test_a_sink_of_audits_gets_their_begin_and_end_and_one_of_admissions_does_not() -> None:
-    """Whatever kinds it selects: a report is whole with them alone."""
+    """Selected kinds do not matter: a report is complete only with these events."""
     audits = RecordSelection(kinds=("Pod",), points=frozenset({"audit"}))
     admissions = RecordSelection(points=frozenset({"admission"}))
     for event in ("audit_started", "audit_finished"):

@@ -1,4 +1,4 @@
-"""Who owns a stream is known as long as the disk has it, whether or not it can be read now."""
+"""The owner of a stream is known as long as the disk has it, readable at the moment or not."""
 
 import errno
 from pathlib import Path

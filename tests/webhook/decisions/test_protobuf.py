@@ -50,7 +50,7 @@ def golden_records() -> list[bytes]:
 
 @pytest.mark.parametrize("line", golden_records())
 def test_a_typed_record_arrives_as_the_same_json(line: bytes) -> None:
-    """What protobuf leaves out because it is empty stays out; everything else is equal."""
+    """Empty fields that protobuf leaves out stay out; all others are equal."""
     from google.protobuf.json_format import Parse
 
     def solid(value: object) -> object:

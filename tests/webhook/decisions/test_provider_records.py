@@ -1,4 +1,4 @@
-"""What records say of providers: whom, what and for how long; what they said with a setting."""
+"""Provider calls in records: provider, keys and duration; with a setting also the answers."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_an_audit_s_record_has_the_run_and_the_audit_s_point() -> None:
 
 
 def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
-    """What it queues is valid by the published schema, every event of it."""
+    """Each queued event is valid by the published schema."""
     settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
     exporter = Exporter(settings, Origin(pod_uid="u"), log.Log(lambda _: None).logger("test"))
     recorder = AdmissionRecorder(exporter)

@@ -414,7 +414,7 @@ class Taken:
 
 
 def row(more: Any = None) -> list[Any]:
-    """One that says little."""
+    """Returns a row with few fields."""
     return [1.0, 1.25, 1.5, more, *rows.NAMES]
 
 
@@ -503,7 +503,7 @@ def test_what_is_no_frame_of_rows_is_refused_and_says_why(wrong: dict[str, Any])
 
 @pytest.mark.parametrize("place", ["common", "constraints"])
 def test_a_frame_cannot_make_much_of_little(place: str) -> None:
-    """What is said once for all rows, or results, is written with each of them."""
+    """Fields that are common to all rows or results are written with each of them."""
     large = {"text": "x" * (MAX_LINE_BYTES // 4)}
     many = row({"results": [[0, *"abcdef"]] * 50})
     wrong: dict[str, Any] = {"constraints": [large], "rows": [many]}

@@ -90,7 +90,7 @@ def test_marks_outlive_the_records_they_came_from(tmp_path: Path) -> None:
 def test_a_torn_tail_costs_only_what_was_never_acknowledged(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
-    """Whatever a crash leaves of the last append, everything before it is whole."""
+    """Records before a torn append are complete."""
     folder = tmp_path_factory.mktemp("log")
     log = SegmentLog(OSDisk(), folder, LogLimits(min_free_bytes=0))
     fill(log, range(1, 9))

@@ -250,7 +250,7 @@ def test_a_batch_sent_again_after_a_kill_is_in_the_file_once(tmp_path: Path) -> 
 
 
 def test_events_of_gatekeeper_s_format_are_in_the_file_once(tmp_path: Path) -> None:
-    """They have no number: the record they come from has."""
+    """The events have no number of their own: their record has one."""
     path = tmp_path / "events.log"
     record = item(1).record
     for _ in range(2):

@@ -61,7 +61,7 @@ def test_what_has_not_the_shape_of_a_record_is_counted_as_none(lines: Path) -> N
 
 @pytest.mark.parametrize("command", ["tail", "stats"])
 def test_such_lines_end_no_command_and_are_reported(lines: Path, command: str) -> None:
-    """They ended it with a traceback."""
+    """Such lines ended the command with a traceback."""
     found = waddle("decisions", command, lines)
     assert found.returncode == 0
     assert "A/a" in found.stdout
@@ -83,7 +83,7 @@ def ends_after(number: int, then: Callable[[], object]) -> Callable[[float], Non
 
 
 def followed(records: Iterator[Any]) -> list[int]:
-    """What is read until it is interrupted."""
+    """Returns the sequence numbers read until the interruption."""
     found: list[int] = []
     with pytest.raises(KeyboardInterrupt):
         found.extend(record["sequence"] for record in records)
@@ -109,7 +109,7 @@ def test_a_file_is_followed_also_where_a_line_is_written_in_two_parts(
 def test_a_file_is_followed_into_the_one_that_is_begun_in_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emptied: bool
 ) -> None:
-    """As its sink rotates it: what came last into the old one is not left out."""
+    """The sink rotates it like this: the old file's last records are not left out."""
     path = tmp_path / "records"
     lines = [orjson.dumps({**GOOD, "sequence": number}) + b"\n" for number in range(1, 5)]
     path.write_bytes(lines[0] + lines[1])
@@ -163,7 +163,7 @@ def test_records_without_a_number_are_compared_each() -> None:
 def test_a_folder_that_is_no_queue_is_reported_with_the_queues_that_are_in_it(
     tmp_path: Path,
 ) -> None:
-    """It was taken for a queue without records."""
+    """The folder was taken for a queue without records."""
     queue = tmp_path / "webhook" / "a-pod"
     log = SegmentLog(OSDisk(), queue, LogLimits(min_free_bytes=0))
     lock = OSDisk().lock(queue)
@@ -178,7 +178,7 @@ def test_a_folder_that_is_no_queue_is_reported_with_the_queues_that_are_in_it(
 
 
 def test_a_check_reads_recorded_decisions_from_standard_input(tmp_path: Path) -> None:
-    """They were read as policies."""
+    """The decisions were read as policies."""
     policy, records = tmp_path / "policy.yaml", tmp_path / "records"
     policy.write_text(yaml.safe_dump_all([template(), constraint()]))
     record = {**GOOD, "verdict": "allow", "constraintsEvaluated": 1, "operation": "CREATE"}

@@ -11,7 +11,7 @@ Refusal = ApiError | ApiUnreachable | ValueError
 
 
 def conflict() -> ApiError:
-    """Another writer was faster."""
+    """Returns the error of a write after another writer's."""
     return ApiError(409, "modified", reason="Conflict")
 
 
@@ -53,7 +53,7 @@ class RefusingServer:
         return self._written(key, known | patch | {"metadata": known["metadata"] | changes})
 
     def count_elsewhere(self, namespace: str, name: str) -> None:
-        """Another process counts one up."""
+        """Counts an event up, as another process does."""
         known = self.events[namespace, name]
         self._written((namespace, name), known | {"count": known["count"] + 1})
 

@@ -132,7 +132,7 @@ def test_a_dry_run_makes_none_and_what_finds_no_room_is_dropped_and_counted():
 
 
 def written_events(server, count, monkeypatch):
-    """What became of so many Events, and the lines of the log, of a writer that is cancelled then."""
+    """Returns the written Events and the log lines of a writer that is cancelled then."""
     monkeypatch.setattr(admissions, "TAKE_OVER_SECONDS", 0.0)
     delays = []
 

@@ -54,7 +54,7 @@ def test_one_that_has_expired_is_made_anew_and_counted_from_one():
 
 
 def test_one_that_another_process_made_is_counted_on_from_there():
-    """Another process, or an earlier one of ours before a restart."""
+    """The other process may be an earlier one of ours before a restart."""
     server = RefusingServer()
     server.events["shop", "web.1"] = event(1) | {"count": 7}
     writer = write(server, event(2))

@@ -56,7 +56,7 @@ class Silent:
 
 
 def put(*refusals):
-    """What a server has that knows an Event already, what it was asked, a writer and its lines."""
+    """Returns a server that knows an Event, its requests, a writer and the writer's lines."""
     server: Any = RefusingServer(*refusals)
     known = policy_event(message="one")
     key = CLUSTER_WIDE_NAMESPACE, known["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""What exceptions excuse of what was found, and what they do not."""
+"""Findings that exceptions excuse, and findings that they do not."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_an_exception_is_for_the_objects_of_its_own_namespace_alone() -> None:
     assert left(pod("agent", namespace="other"), exception("e", THE, namespace="shop"))
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "namespace": ""}}
     always = 'package p\nviolation[{"msg": "always"}] { true }'
-    # Who may do as they like in a namespace may not with the Namespace.
+    # Rights within a namespace are no rights on the Namespace.
     assert left(space, exception("e", THE, namespace="shop"), rego=always) == ["always"]
     wide = exception("e", THE, match={"namespaces": ["shop"]})
     assert left(space, wide, rego=always) == []

@@ -50,7 +50,7 @@ def test_a_binding_is_withdrawn_from_an_hour_before_to_the_end() -> None:
         made = plan(at, TIMED)
         assert bool(made.bindings) is bound
         assert made.policies, "the template's policy stays"
-        # What is withdrawn is no binding that waits: it is there, and must go.
+        # A withdrawn binding does not wait: it exists, and must go.
         assert made.waiting == set()
 
 

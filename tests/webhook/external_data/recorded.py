@@ -1,4 +1,4 @@
-"""Who answers for providers in tests, and remembers what it was asked."""
+"""Answers for providers in tests, with the recorded requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers said is kept for a while, by key, and no more than there is room for."""
+"""Answers of providers are kept for a while, by key, within a bound."""
 
 from webhook.external_data.cache import (
     FRESH_SECONDS,

@@ -48,7 +48,7 @@ class Peer:
         self.connection = ProviderConnection(near, ends, buffer)
 
     def post(self, request: bytes = b"?") -> asyncio.Future[WholeAnswer | Exception]:
-        """What comes of a request."""
+        """Returns the future answer or error of a request."""
         future = asyncio.get_running_loop().create_future()
         self.connection.post(request, lambda: None, future.set_result)
         return future
@@ -58,7 +58,7 @@ class Peer:
         await asyncio.get_running_loop().sock_sendall(self.far, data)
 
     async def received(self, count: int) -> bytes:
-        """So many bytes of what was sent."""
+        """Returns so many of the sent bytes."""
         data = b""
         while len(data) < count:
             data += await asyncio.get_running_loop().sock_recv(self.far, 65536)
@@ -70,7 +70,7 @@ class Peer:
 
 
 def answer(body: bytes) -> bytes:
-    """As a provider sends it."""
+    """Returns a provider's response with this body."""
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 

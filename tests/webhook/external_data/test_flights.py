@@ -50,7 +50,7 @@ class Awaited(NamedTuple):
 
 
 class Asking:
-    """What asks, on a thread of its own, and the Providers that it knows."""
+    """A thread that asks providers, with the Providers that it knows."""
 
     def __init__(self, pair: Any = None, clock: Callable[[], float] | None = None) -> None:
         self.providers: dict[str, DataProvider] = {}
@@ -78,7 +78,7 @@ class Asking:
         return Awaited(begun.end())
 
     def ask(self, *keys: str, name: str = "p", **options: Any) -> ProviderResponse:
-        """What is answered."""
+        """Returns the answer of a provider."""
         return self.begin(*keys, name=name, **options).result(PATIENCE_SECONDS)
 
     def counted(self, outcome: str) -> int:
@@ -364,7 +364,7 @@ def test_whoever_waits_when_it_ends_is_reported(process):
 @pytest.mark.parametrize("key", ["a", "cut/a", "hang/a"])
 def test_what_has_ended_needs_no_collection_of_garbage(process, key):
     """A collection of all there is comes hours apart in a server."""
-    made = (ProviderConnection, flights._Flight, ProviderRound)  # what refers to what
+    made = (ProviderConnection, flights._Flight, ProviderRound)  # objects that refer to each other
 
     def kept() -> int:
         return sum(type(one) in made for one in gc.get_objects())

@@ -1,4 +1,4 @@
-"""Which Providers can be asked, and what is wrong with the others, in Gatekeeper's words."""
+"""Valid Providers, and the faults of the others, with Gatekeeper's messages."""
 
 import base64
 

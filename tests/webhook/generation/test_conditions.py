@@ -40,7 +40,7 @@ def holds(listed, request, parameters):
 
 
 def matched(match, request):
-    """What the webhook says."""
+    """Returns whether the webhook matches the request."""
     gvk = GroupVersionKind(request["group"], "v1", request["kind"])
     documents = [request.get("object"), request.get("oldObject")]
     views = tuple(View(document, gvk) for document in documents if document is not None)

@@ -1,4 +1,4 @@
-"""Which policies and bindings there are for which templates and constraints."""
+"""Policies and bindings for templates and constraints."""
 
 import pytest
 
@@ -97,7 +97,7 @@ def test_a_template_and_its_constraint_have_gatekeeper_s_policy_and_binding():
 
 
 def test_no_policy_that_reads_parameters_fails_closed():
-    """What it is about would be refused while the API server does not serve the constraints' kind."""
+    """Requests would be refused while the API server does not serve the constraints' kind."""
     for failure_policy in ("Fail", "Ignore", None):
         source = {} if failure_policy is None else {"failurePolicy": failure_policy}
         made = plan_of(template(**source), constraint())
@@ -310,7 +310,7 @@ def test_what_did_not_change_is_the_same_object_in_the_next_plan():
 
 
 def test_a_plan_tells_whose_objects_it_may_say_are_not_wanted():
-    """What another replica made for a template that came after the plan is none of its matters."""
+    """Objects that another replica made for a newer template do not belong to the plan."""
     unasked = {"named": template(generateVAP=False)}
     made = Planner(Options(), "v1").plan(unasked, {}, PolicyScope(), lambda _: "")
     assert made.policies == {}

@@ -1,4 +1,4 @@
-"""What the shipped role allows a replica that generates."""
+"""The rights of a generating replica by the shipped role."""
 
 from pathlib import Path
 

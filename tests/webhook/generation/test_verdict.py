@@ -108,7 +108,7 @@ def match(chance):
 
 
 def verdicts_of_both(chance, made, of_constraint, client):
-    """What both say of some requests; how many were refused."""
+    """Asserts that both engines agree on some requests; returns the number of refusals."""
     bound = made.bindings["gatekeeper-named-one"]
     policy = GeneratedPolicy(made.policies[bound["spec"]["policyName"]])
     refused = 0
@@ -151,7 +151,7 @@ def test_a_policy_says_what_the_webhook_says_of_random_requests(seed, alone):
 
 
 def both_say(source, of_constraint, reviewed, known=None, *, alone=False):
-    """What the webhook says of a request, and what the policy says."""
+    """Returns the webhook's verdict and the policy's."""
     of_template = template(**source)
     client = Client(targets=[AdmissionTarget()], drivers=[CelDriver()])
     client.add_template(of_template)
@@ -201,7 +201,7 @@ def test_a_namespace_is_in_none_though_its_request_names_itself():
 
 
 def test_a_policy_may_cost_ten_times_what_an_expression_may():
-    """What the webhook ends for the cost of all, the API server does not."""
+    """The webhook ends a review for the cost of all expressions, and the API server does not."""
     loops = "true"
     for number in range(5):
         loops = f"[1, 1, 1, 1, 1, 1, 1, 1, 1, 1].all(x{number}, {loops})"

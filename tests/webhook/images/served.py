@@ -79,7 +79,7 @@ class Images:
         self.process.communicate(timeout=PATIENCE_SECONDS)
 
     def get(self, path):
-        """What the port of probes answers."""
+        """Returns the answer of the port for probes."""
         with contextlib.closing(
             http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=PATIENCE_SECONDS)
         ) as connection:

@@ -357,7 +357,7 @@ class Cosign:
         )
 
     def verify(self, key, reference, *more):
-        """Why it does not verify an image by a key; "" where it does."""
+        """Returns the reason why an image is not verified by a key; "" if it is."""
         return self.refused("--key", key, "--insecure-ignore-tlog", *more, reference)
 
     def refused(self, *options):
@@ -484,5 +484,5 @@ def test_what_cosign_itself_has_signed_is_verified(cosign):
 
 
 def test_statements_are_those_that_cosign_signs():
-    """What is signed here as a bundle is of the predicate that cosign writes."""
+    """A bundle signed here has the predicate that cosign writes."""
     assert statement("sha256:0")["predicateType"] == SIGN

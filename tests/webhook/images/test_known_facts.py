@@ -1,4 +1,4 @@
-"""What is kept of images, for how long, and what is said when a registry fails."""
+"""Facts about images: their lifetime in the cache, and answers while a registry fails."""
 
 import asyncio
 import datetime as dt
@@ -168,7 +168,7 @@ def test_a_fault_of_ours_costs_its_image_alone(world):
 
     async def questions(known, registry, clock):
         broken = registry.referrers
-        registry.referrers = None  # whatever is asked of it then is a TypeError
+        registry.referrers = None  # any request to it is a TypeError then
         with pytest.raises(UnansweredImage, match="a fault within the provider"):
             await known.value(IMAGE)
         registry.referrers = broken
@@ -283,7 +283,7 @@ def test_what_makes_room_in_memory_makes_room_in_the_file(tmp_path, monkeypatch)
 
 
 def test_a_question_that_nobody_waits_for_any_more_is_asked_to_its_end(world):
-    """One flight for each key, which outlives the request that began it."""
+    """Each key has one flight, which outlives the request that began it."""
     key = new_key()
     world.layout.sign_simply(world.image, [simply_signed(key, world.image)])
 

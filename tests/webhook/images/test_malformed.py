@@ -1,4 +1,4 @@
-"""Whatever stands beside an image ends in a reason: a value of another type in every place of every form."""
+"""Malformed signatures end in a reason: a value of another type at every place of every form."""
 
 import copy
 import json
@@ -88,7 +88,7 @@ class Made:
         self._tried(lambda: read.read_simple("here", payload, texts))
 
     def _tried(self, make):
-        """Nothing is raised but that it cannot be read."""
+        """Asserts that the evidence raises nothing but UnreadableEvidence."""
         try:
             evidence = ImageEvidence(IMAGE, (make(),))
         except UnreadableEvidence:

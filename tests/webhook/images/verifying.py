@@ -94,14 +94,14 @@ class World:
         return document
 
     def answer(self, *policies, image=IMAGE, now=NOW):
-        """What the policies say of an image of the folder."""
+        """Returns the policies' answer about an image of the folder."""
         registry = ImageLayout(self.directory)
         return asyncio.run(
             answer_about(registry, parse_reference(image), policies, now.timestamp())
         )
 
     def reasons(self, *policies, **options):
-        """Why each authority has not signed, in one text; the image must not be verified."""
+        """Returns all authorities' reasons in one text; the image must not be verified."""
         answer = self.answer(*policies, **options)
         assert not answer.is_verified
         return "\n".join(

@@ -1,4 +1,4 @@
-"""What Kyverno writes for pod controllers of a policy that is about Pods."""
+"""Rules that Kyverno writes for pod controllers from a policy about Pods."""
 
 import pytest
 

@@ -32,7 +32,7 @@ def converted_policy(rule: Json, **spec: Any) -> Json:
 
 
 def verdict_of(rule: Json, spec: Json, kind: str = "Pod", **fields: Any) -> str:
-    """What the converted rule says of an object."""
+    """Returns the converted rule's verdict of an object."""
     metadata = {"name": "web", "namespace": "shop", **fields.pop("metadata", {})}
     obj = {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
     group = "apps" if kind == "Deployment" else ""
@@ -448,7 +448,7 @@ USER = {"userInfo": {"username": "u"}}
 @pytest.mark.parametrize(
     ("rule", "requester", "result"),
     [
-        ({"match": BY_ADMINS}, {}, "fail"),  # nobody is known, so that everybody matches
+        ({"match": BY_ADMINS}, {}, "fail"),  # the user is unknown, so that any user matches
         ({"match": BY_ADMINS}, ADMIN, "fail"),
         ({"match": BY_ADMINS}, USER, "skip"),
         ({"match": {"all": [PODS, {**PODS, "roles": ["shop:editor"]}]}}, ADMIN, "fail"),

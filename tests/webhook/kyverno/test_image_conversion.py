@@ -99,7 +99,7 @@ def attestor(name, key):
 
 
 def images_of(document):
-    """What the only rule of a document becomes; raises Unwritable."""
+    """Returns the converted form of a document's only rule; raises Unwritable."""
     if document["kind"].endswith("ImageValidatingPolicy"):
         return converted_policy(document)
     [(_, made)] = converted_rules(document)
@@ -587,7 +587,7 @@ def no_file(name):
 
 
 def requested_keys(constraint, images):
-    """What the library's template asks the provider about a Pod of these images."""
+    """Returns the keys that the library's template requests for a Pod of these images."""
     found_keys = set()
 
     def nothing_is_known(keys):

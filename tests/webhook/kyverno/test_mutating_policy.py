@@ -1,4 +1,4 @@
-"""What a MutatingPolicy of Kyverno makes of an object, and which cannot be used."""
+"""Changes by a MutatingPolicy of Kyverno, and policies that cannot be used."""
 
 from typing import Any
 

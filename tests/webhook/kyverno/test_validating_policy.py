@@ -1,4 +1,4 @@
-"""What a ValidatingPolicy of Kyverno says of an object, and which cannot be used."""
+"""Verdicts of a ValidatingPolicy of Kyverno, and policies that cannot be used."""
 
 import pytest
 
@@ -457,7 +457,7 @@ OTHERS_FAIL = "CEL expression validation failed at index 0"
 def test_validations_say_the_same_together_and_one_by_one(
     spec: dict, verdict: KyvernoVerdict, is_annotated: bool
 ) -> None:
-    """Those of a policy with annotations are never evaluated by one function."""
+    """Validations of a policy with annotations are never evaluated by one function."""
     variables = [
         {"name": "name", "expression": "object.metadata.name"},
         {"name": "params", "expression": "object"},

@@ -95,7 +95,7 @@ def test_an_object_of_another_shape_is_an_error_or_goes_without_that_mutator_who
 
 
 def test_a_mutator_that_fails_in_a_later_pass_leaves_nothing_behind() -> None:
-    """It was applied in the first pass; what it did there goes, too."""
+    """The mutator was applied in the first pass; that change is removed, too."""
     mutators = known(
         assign("a", "spec.x.y", "1"),
         assign("z", "spec.x", "text", match={"labelSelector": {"matchLabels": {"second": "yes"}}}),

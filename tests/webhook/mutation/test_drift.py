@@ -1,4 +1,4 @@
-"""What mutators would change in what exists."""
+"""Changes that mutators would make to existing objects."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ SHOP = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
 
 
 def drift_texts(obj: dict[str, Any], *documents: dict[str, Any]) -> dict[str, str]:
-    """What each mutator would change, by its name."""
+    """Returns the change that each mutator would make, by its name."""
     found = drifts_of(known(*documents).snapshot, obj, SHOP, "shop")
     return {item.mutator.name: str(item) for item in found}
 

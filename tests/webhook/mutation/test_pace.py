@@ -1,4 +1,4 @@
-"""Whoever mutates looks at the clock, however long one mutator, list or comparison takes."""
+"""Mutation checks the clock, however long one mutator, list or comparison takes."""
 
 import copy
 import time
@@ -15,7 +15,7 @@ from webhook.mutation.patch import patch_between
 from webhook.mutation.values import are_same
 
 ITEMS = 50_000
-"""So many take tens of milliseconds at each of these."""
+"""The number of items that takes tens of milliseconds at each of these."""
 
 MANY = {
     "apiVersion": "v1",
@@ -38,7 +38,7 @@ CHANGED = {
 
 
 def mutating(document: dict[str, Any]) -> Callable[[Pace], Any]:
-    """One mutator at work on the object."""
+    """Returns a function that applies one mutator to the object."""
     snapshot = known(document).snapshot
     return lambda pace: snapshot.mutate(MANY, replace(CREATE, pace=pace))
 

@@ -324,7 +324,7 @@ def test_what_comes_out_is_settled_and_the_patch_makes_it(
 
 
 def looked_at(monkeypatch, count, *, kinds):
-    """How many parties are gone through to find who conflicts, of so many previewed mutators."""
+    """Returns the number of parties searched for conflicts, of so many previewed mutators."""
     gone_through = 0
     as_it_is = schema._Node.conflicting_at
 

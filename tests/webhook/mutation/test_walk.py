@@ -39,7 +39,7 @@ def plan_for(obj: dict[str, Any], context: Context, mutators: Mutators) -> Mutat
 
 
 def both_ways(obj: dict[str, Any], context: Context, mutators: Mutators) -> Mutated | None:
-    """What one walk makes of an object, compared with the passes; None where it must not."""
+    """Returns the mutation by one walk, equal to the passes; None if one walk is not allowed."""
     plan = plan_for(obj, context, mutators)
     found = None if plan is None else plan.apply_at_once(obj, context)
     if plan is None or found is None:

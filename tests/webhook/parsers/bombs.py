@@ -59,7 +59,7 @@ BOMBS: dict[str, tuple[str, str]] = {
     "edn lists": ("edn", "(" * 200_000),
     "toml tables": ("toml", "[a" + ".a" * 20_000 + "]\nb=1"),
     "toml digits": ("toml", "a = " + "9" * 100_000),
-    # What is written anew for a reader of TOML 1.0.
+    # Texts that are rewritten for a reader of TOML 1.0.
     "toml open texts": ("toml", '\\"""\n' * 100_000),
     "toml open lines": ("toml", '\\"' * 200_000),
     "toml open literals": ("toml", "a = '\n" * 100_000),

@@ -1,4 +1,4 @@
-"""What each parser makes of a text, in the shapes that conftest gives.
+"""Values that each parser reads from a text, in conftest's shapes.
 
 The shapes are the real one's: tests/conformance/test_conftest.py compares far more of them.
 """

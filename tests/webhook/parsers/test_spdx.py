@@ -226,7 +226,7 @@ SHAPE = {
     ],
     "spdxVersion": "SPDX-2.3",
 }
-# What is told of a document with the head alone.
+# The value of a document with the head alone.
 BARE = {
     "spdxVersion": "SPDX-2.3",
     "dataLicense": "CC0-1.0",

@@ -25,7 +25,7 @@ class Loader:
     def __init__(self, path: Path, *, retries: int = 0, kyverno: str = "off") -> None:
         self.lines: list[bytes] = []
         self.found: list[str] = []
-        """What who reads a line finds at that moment, line by line."""
+        """The state that a reader of each line finds at that moment."""
         self.registry = Registry()
         self.serving = Serving()
         log = Log(self._write).logger("test")
@@ -51,12 +51,12 @@ class Loader:
         self.found.append(self.state())
 
     def state(self) -> str:
-        """Everything that can be asked about policies, without how long it took."""
+        """Returns all state of policies, without load times."""
         loads = {key: value for key, value in self.registry.gauges.items() if key != RELOAD_SECONDS}
         faults = self.loader.not_ready(), self.loader.faults()
         return repr((loads, self.registry.counters, self.serving.revision, faults))
 
     @property
     def messages(self) -> list[str]:
-        """What was logged."""
+        """Returns the logged messages."""
         return [json.loads(line)["msg"] for line in self.lines]

@@ -1,4 +1,4 @@
-"""What is said of policies that can be used and will find less than they were meant to."""
+"""Warnings about usable policies that match less than intended."""
 
 from __future__ import annotations
 

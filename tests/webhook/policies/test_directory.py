@@ -36,7 +36,7 @@ class Folder:
         return self.directory.load()
 
     def messages(self):
-        """What a Pod violates."""
+        """Returns the messages of a Pod's violations."""
         answer = self.client.snapshot.review(AugmentedObject(pod()))
         return [result.msg for result in answer.results]
 
@@ -348,7 +348,7 @@ class FailingTarget(AdmissionTarget):
     """A target that has a fault about one object."""
 
     def process_data(self, obj):
-        """As the target has it, but for this one."""
+        """Returns the target's data, except for one object."""
         assert obj["metadata"]["name"] != "odd"
         return super().process_data(obj)
 

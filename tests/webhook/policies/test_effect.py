@@ -1,4 +1,4 @@
-"""What policies would change for objects that are there already."""
+"""Effects of policies on existing objects."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def test_what_comes_and_what_goes_is_counted_and_the_first_that_come_are_shown()
 
 
 def test_an_effect_that_takes_too_long_says_that_it_is_not_whole() -> None:
-    """It ends, whatever there is to look at."""
+    """The effect ends, despite the number of objects."""
     one = client()
     one.add_data(config_map(1))
     effect, whole = effect_on_data(PolicySet(one.snapshot), PolicySet(one.snapshot), (), -1)
@@ -79,7 +79,7 @@ def test_what_synced_objects_imply_is_part_of_the_effect() -> None:
 
 
 def test_a_template_concerns_its_constraints_and_no_others() -> None:
-    """And a constraint itself."""
+    """A constraint concerns itself."""
     other = ("Other", "x")
     assert concerned([template()], [constraint_key(), other]) == {constraint_key()}
     assert concerned([constraint()], [constraint_key(), other]) == {constraint_key()}

@@ -1,4 +1,4 @@
-"""What a check tells of groups that can be used, and will probably not do what is meant."""
+"""Warnings of a check about usable groups that are probably not as intended."""
 
 from __future__ import annotations
 

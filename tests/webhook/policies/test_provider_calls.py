@@ -1,4 +1,4 @@
-"""Which providers policies name, and which calls never have an answer."""
+"""Providers that policies name, and calls that never have an answer."""
 
 import pytest
 

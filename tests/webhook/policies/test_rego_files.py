@@ -117,7 +117,7 @@ def test_a_link_that_leads_back_is_reported(tmp_path):
 
 
 def test_a_module_below_two_of_the_folders_is_read_once(tmp_path):
-    """Its documents are put where each of the folders says."""
+    """The module's documents have a place below each of the folders."""
     inner = tmp_path / "policies" / "inner"
     inner.mkdir(parents=True)
     (inner / "m.rego").write_text("package a\ndefault p := 1")

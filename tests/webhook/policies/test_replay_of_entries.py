@@ -27,7 +27,7 @@ def in_force(**entries: str) -> PolicySet:
 
 
 def record(entry: str, *violations: str) -> dict[str, Any]:
-    """What an entry once decided about a Pod."""
+    """Returns a record of an entry's earlier decision about a Pod."""
     results = [
         {"constraint": {"kind": "Named", "name": one}, "message": one, "enforcementAction": "deny"}
         for one in violations

@@ -22,7 +22,7 @@ f(x) = 2 { x != "" }"""
 
 
 def problems(*documents: dict[str, Any]) -> list[Problem]:
-    """What is wrong with these, alone."""
+    """Returns the problems of these documents alone."""
     return validate(client(), documents, SECONDS)
 
 
@@ -32,7 +32,7 @@ def test_policies_that_work_have_no_problem() -> None:
 
 
 def test_a_source_that_does_not_compile_has_line_and_column() -> None:
-    """And costs its constraints, which have no template then."""
+    """Its constraints have no template then, and are reported."""
     broken, orphan = problems(constraint(), template(rego="package p\nviolation[{"))
     assert broken.code == "ingest_error"
     assert "template:2" in broken.message
@@ -40,7 +40,7 @@ def test_a_source_that_does_not_compile_has_line_and_column() -> None:
 
 
 def test_a_constraint_is_checked_as_admission_does_it() -> None:
-    """Its action, its roll-out, its onError."""
+    """Its action, its roll-out and its onError are checked."""
     for change, message in (
         ({"spec": {"enforcementAction": "maybe"}}, "maybe"),
         ({"metadata": {"annotations": {"waddle.dev/rollout": "x"}}}, "dryrun or warn"),
@@ -78,7 +78,7 @@ def test_a_message_that_is_no_text_is_refused(msg: str) -> None:
 
 
 def test_a_new_template_is_tried_with_the_constraints_in_force() -> None:
-    """They are what it would meet."""
+    """A template in force would meet these constraints."""
     known = client()
     known.add_template(template())
     known.add_constraint(constraint())

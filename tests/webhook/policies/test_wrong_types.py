@@ -29,7 +29,7 @@ WRONG: tuple[Any, ...] = ("apps", 5, 1.5, True, [], ["x"], [5], [{}], {}, {"a": 
 
 
 def fault_messages(document):
-    """What a load says of an object from a file."""
+    """Returns the load's faults for an object of a file."""
     return [fault.message for fault in Extensions().load([Manifest(document, "a.yaml")])]
 
 

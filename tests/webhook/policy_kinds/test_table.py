@@ -20,7 +20,7 @@ READS = {"get", "list", "watch"}
 
 
 def documents(*paths: Path) -> list[Any]:
-    """Everything in some manifests."""
+    """Returns all documents in some manifests."""
     return [item for path in paths for item in yaml.safe_load_all(path.read_text()) if item]
 
 
@@ -32,7 +32,7 @@ CRDS = {
 
 
 def rights(group: str, resource: str) -> set[str]:
-    """What the replicas may do with a resource."""
+    """Returns the replicas' verbs for a resource."""
     named = {resource, resource.replace(resource.partition("/")[0], "*", 1)}
     return {
         verb

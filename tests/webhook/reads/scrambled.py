@@ -28,7 +28,7 @@ def scrambled(value: Any, reads: ReadSet | None, random: Random) -> Any:
         return value
     if not reads.scalar and not (reads.children and isinstance(value, (dict, list))):
         others = [one for one in _RUBBISH if one is not False]
-        if reads.children:  # what is read below it is not there
+        if reads.children:  # the fields read below it are missing
             others = [one for one in others if not isinstance(one, (dict, list))]
         return value if value is False else random.choice(others)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a read set does not name makes no difference to any result: it is changed, and nothing differs."""
+"""Fields outside of a read set have no effect: they are changed, and all results stay."""
 
 from pathlib import Path
 from random import Random
@@ -48,7 +48,7 @@ def all_of(values):
 
 
 def differences(folder: Path, engine: str, reads_of=lambda of: of.reads, seen_of=all_of):
-    """How many evaluations there were, how many found something, and those that differ.
+    """Returns counts of evaluations and findings, with those that differ.
 
     ``seen_of`` is what counts of a result.
     """

@@ -1,4 +1,4 @@
-"""What is kept of a synced object, and that no evaluation sees a difference."""
+"""Kept parts of a synced object: no evaluation sees a difference."""
 
 import os
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ from webhook.rego.reads import read
 from webhook.rego.syntax.parser import parse_module
 
 ROUNDS = int(os.environ.get("WADDLE_PROJECTION_ROUNDS", "1"))
-"""How many times as much is compared as in a run of all tests."""
+"""The factor of comparisons, beyond a run of all tests."""
 
 NAMES = ["a", "b", "c", EVERY_KEY]
 POD = {
@@ -156,7 +156,7 @@ def test_equal_values_are_kept_once_and_their_number_is_bounded() -> None:
 
 
 def kept_inventory(inventory: Any, reads: ReadSet) -> Any:
-    """What a replica keeps of data, one kind after the other."""
+    """Returns the data that a replica keeps, one kind after the other."""
 
     def level(of: Any) -> Any:
         return {

@@ -1,4 +1,4 @@
-"""Where credentials come from, and for which repositories."""
+"""Sources of credentials, and their repositories."""
 
 from __future__ import annotations
 

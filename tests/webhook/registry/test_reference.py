@@ -1,4 +1,4 @@
-"""What names something in a registry."""
+"""References to artifacts in a registry."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_only_so_many_files_are_kept(directory, monkeypatch):
 
 @pytest.mark.parametrize("mode", [0o602, 0o620, 0o644, 0o640])
 def test_a_file_that_is_open_to_others_is_compiled_and_written_anew(directory, mode):
-    """Who could read it may hold it open from when it could be written, too."""
+    """A user who can read the file may have opened it when it was writable, too."""
     cache = CodeCache(directory)
     compile_rule(modules(), PATH, cache=cache)
     (file,) = directory.iterdir()

@@ -1,4 +1,4 @@
-"""What parameters alone decide is computed before the first evaluation, and nothing else is."""
+"""Values that depend on parameters alone are computed before the first evaluation."""
 
 import datetime as dt
 import warnings
@@ -35,7 +35,7 @@ def answer(rule, input_value, context=None):
 
 
 def answer_to_others(source):
-    """What comes of a review with other parameters than those that were known before."""
+    """Returns the result of a review with other parameters than the known ones."""
     return answer(prepared(source), {"review": "a", "parameters": OTHERS})
 
 

@@ -1,4 +1,4 @@
-"""What a template in Rego reads, and whether it may answer otherwise another time."""
+"""The read set of a template in Rego, and whether its answer can differ another time."""
 
 import pytest
 

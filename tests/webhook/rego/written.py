@@ -1,4 +1,4 @@
-"""What is written for a rule before CPython compiles it."""
+"""The code written for a rule before CPython compiles it."""
 
 from collections.abc import Sequence
 from types import CodeType

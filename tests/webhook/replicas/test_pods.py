@@ -1,4 +1,4 @@
-"""Which Pods count, and which of them may write for all."""
+"""Pods that count, and the Pod that may write for all."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What only an admission can find: taken out of its review, and kept while the resource is the same."""
+"""Findings that only an admission has: taken from its review, and kept for the same resource."""
 
 import copy
 
@@ -25,7 +25,7 @@ def scoped(name, *points, action="warn"):
 
 
 def reviewed(snapshot, obj):
-    """What an admission finds."""
+    """Returns the findings of an admission."""
     return snapshot.review(AugmentedObject(obj), enforcement_point="validation.gatekeeper.sh")
 
 
@@ -108,7 +108,7 @@ def test_what_an_admission_sees_is_another_state(change):
 
 
 def test_of_what_has_a_generation_that_tells():
-    """Another version of the kind may show the same contents under other names."""
+    """Another version of the kind may have the same contents under other names."""
     one = merged(STORED, {"metadata": {"generation": 3}})
     assert state_of({**one, "spec": {"otherwise": True}}) == state_of(one)
 

@@ -152,10 +152,10 @@ STEPS = st.lists(
 
 @given(STEPS, STEPS)
 def test_changes_that_wait_for_each_other_come_to_the_same_as_one_after_the_other(before, steps):
-    """What an admission found and was not written yet is not lost by a look at the same state."""
+    """Unwritten findings of an admission are not lost by an audit of the same state."""
 
     def entries_change(name, found_in, kept, messages):
-        # What is found in a state, or else what stays of one: never both.
+        # The findings of a state, or the entries kept from one: never both.
         if found_in:
             return EntriesChange(of_admission(name, found_in, *sorted(messages)))
         return EntriesChange([], kept)

@@ -1,4 +1,4 @@
-"""What audits say of when reports were found to hold."""
+"""The times at which audits confirmed reports."""
 
 import pytest
 

@@ -41,7 +41,7 @@ class BugLog:
 
     @property
     def errors(self):
-        """What the lines with a traceback say."""
+        """Returns the errors of the log lines with a traceback."""
         lines = [json.loads(line) for line in self.lines]
         return [line["error"] for line in lines if "stacktrace" in line]
 
@@ -99,7 +99,7 @@ def refreshed(cluster, log, *names):
 
 
 def test_a_bug_with_one_resource_is_reported_and_it_is_tried_again_with_all_that_was_known_of_it():
-    """It ended the writing of all reports, and everything beside it."""
+    """The bug ended the writing of all reports, and everything beside it."""
     cluster, log = Cluster(b=2), BugLog()
     refresher = refreshed(cluster, log, "a", "b", "c")
     known = {one[0]: one[1:] for one in cluster.put_}

@@ -1,4 +1,4 @@
-"""What of an admission is noted for reports: resources that were let in, once each, bounded."""
+"""Admissions noted for reports: admitted resources, once each, within a bound."""
 
 import pytest
 

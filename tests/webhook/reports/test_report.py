@@ -18,7 +18,7 @@ def new_report(*findings, seconds=100, about=None, api=WGPOLICY):
 
 
 def stored(document):
-    """As the API server would give it back."""
+    """Returns a document as the API server stores it."""
     document = copy.deepcopy(document)
     document["metadata"] |= {"uid": "of-report", "resourceVersion": "7", "generation": 1}
     return document

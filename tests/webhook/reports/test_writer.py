@@ -129,7 +129,7 @@ def test_writers_that_race_lose_no_report_and_the_last_one_stands(cluster, api, 
         async with asyncio.TaskGroup() as tasks:
             for number in range(4):
                 tasks.create_task(write(number))
-        # Whoever wrote "agreed" first may have been overwritten by another's ninth.
+        # The first "agreed" may have been overwritten by another writer's ninth.
         await ResourceReports(writers[0], WGPOLICY).put(
             owner, Assessment(settled([finding(message="agreed")])), is_new=False
         )

@@ -47,7 +47,7 @@ def policies(*documents: dict[str, Any], expansion: Expansion | None = None) -> 
 
 
 def stored(documents: tuple[dict[str, Any], ...], obj: dict[str, Any], ask: Ask | None) -> Any:
-    """What would be stored of an object."""
+    """Returns the object as it would be stored."""
     found = review(policies(*documents), Subject(AugmentedObject(obj)), ask=ask)
     assert not found.faults, found.faults
     return found.object
@@ -172,7 +172,7 @@ def request(obj: dict[str, Any]) -> AugmentedReview:
 
 
 def changed(documents: tuple[dict[str, Any], ...], ask: Answers) -> Changes:
-    """What mutators do to a Pod, in as many rounds as they want."""
+    """Returns the mutators' changes of a Pod, after as many rounds as they need."""
     subject = Subject(request(pod("x")))
     while True:
         found = changes(policies(*documents), subject, annotates=True)

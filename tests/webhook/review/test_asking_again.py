@@ -56,7 +56,7 @@ def policies(**metadata: Any) -> Client:
 
 
 def keys(ask: Answers) -> list[list[tuple[str, ...]]]:
-    """Those of each round."""
+    """Returns the keys of each round."""
     return [[request.keys for request in requests] for requests in ask.rounds]
 
 
@@ -199,7 +199,7 @@ def test_only_what_asks_is_evaluated_again_unless_many_results_would_wait(
 
 
 def test_the_time_of_a_review_counts_in_each_round() -> None:
-    """What asked in time and was answered too late is undecided, as all that is not evaluated."""
+    """Constraints whose answers arrive too late are undecided, as unevaluated ones are."""
     client = mixed(constraint("Asks", "asks"), constraint("Labelled", "labelled"))
     subject = Subject(AugmentedObject(pod("x")))
     needs = walk(PolicySet(client.snapshot), subject)
@@ -267,5 +267,5 @@ def test_rounds_find_what_is_found_where_all_answers_are_known(seed: int) -> Non
 
 
 def compared(responses: Responses) -> tuple[Any, ...]:
-    """Everything but the answers of providers."""
+    """Returns all fields but the answers of providers."""
     return tuple(responses._replace(answers=None))

@@ -83,7 +83,7 @@ def messages():
 
 
 def test_each_request_is_reviewed_by_the_policies_that_are_about_it(messages) -> None:
-    for _ in range(2):  # what was learned of the first says nothing else of the next
+    for _ in range(2):  # the first result does not change the next
         assert messages() == {"pods"}
         assert messages(name="db") == {"pods", "named"}
         assert messages(operation="UPDATE") == {"updates"}

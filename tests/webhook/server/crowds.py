@@ -6,7 +6,7 @@ from tests.webhook.server.paused import PausedTransport
 
 
 def beginning(user: str, namespace: str = "shop") -> bytes:
-    """How a review by a user begins, as an API server writes it."""
+    """Returns the beginning of a user's review, as an API server writes it."""
     request = {
         "uid": f"of-{user}",
         "namespace": namespace,

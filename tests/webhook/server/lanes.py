@@ -1,4 +1,4 @@
-"""What stands for the lane of slow reviews where its answer alone matters."""
+"""A stand-in for the lane of slow reviews, where its answer alone matters."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class Endless:
         self.begun: list[SlowReview[Any]] = []
 
     def is_behind(self, *_: object) -> bool:
-        """Nothing is."""
+        """Returns False."""
         return False
 
     def begin(self, *_: object) -> Any:
@@ -31,7 +31,7 @@ class Crowded:
         self.taken = taken
 
     def is_behind(self, *_: object) -> bool:
-        """Nothing is."""
+        """Returns False."""
         return False
 
     def begin(self, *_: object) -> Delay:

@@ -44,7 +44,7 @@ class Transport(asyncio.Transport):
 
 
 class Config:
-    """What uvicorn's configuration is asked for."""
+    """The part of uvicorn's configuration that is used."""
 
     def __init__(self, application: Any) -> None:
         self.loaded_app = application
@@ -86,7 +86,7 @@ class Port:
         decide: Decide = allow,
         answer_unread: AnswerUnread = answer_unread,
     ) -> None:
-        """So many of the largest bodies have places at a time."""
+        """``bodies`` is the number of the largest bodies that have places at a time."""
         limit = bodies * self.size
         log = Log(list[bytes]().append).logger("test")
         self.hub = Hub(replace(ADMISSION_LIMITS, body_bytes_max=limit), Registry(), log)

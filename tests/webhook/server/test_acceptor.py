@@ -67,7 +67,7 @@ class Port:
 
 @contextlib.contextmanager
 def no_descriptors() -> Iterator[None]:
-    """Whoever asks the system for a descriptor gets none."""
+    """Lets every request for a descriptor fail."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1, before[1]))
     try:
@@ -77,7 +77,7 @@ def no_descriptors() -> Iterator[None]:
 
 
 async def read_all(connection: socket.socket) -> bytes:
-    """Everything until the other side closes."""
+    """Returns all bytes until the other side closes."""
     loop, found = asyncio.get_running_loop(), b""
     while part := await loop.sock_recv(connection, 65536):
         found += part
@@ -234,13 +234,13 @@ def test_requests_wait_for_no_more_handshakes_than_a_slice_of_time(
     now = 0.0
 
     class Clock:
-        """It goes on when the test says so."""
+        """A clock that a test advances."""
 
         def monotonic(self) -> float:
             return now
 
     class Request:
-        """One that notes when it is answered."""
+        """A request that records its answer."""
 
         before = NOTHING_KNOWN
         party = Party("a", "")

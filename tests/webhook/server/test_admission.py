@@ -56,7 +56,7 @@ def test_a_request_whose_time_ended_while_it_waited_is_not_reviewed() -> None:
 
 
 def test_a_review_elsewhere_that_has_worked_and_does_not_end_in_time_refuses_its_object() -> None:
-    """Its requester made it slow: where failurePolicy is Ignore it would be let in."""
+    """The requester made it slow: with failurePolicy Ignore it would be admitted."""
 
     async def run() -> None:
         reviewer = Endless(worked_seconds=1.0)
@@ -111,7 +111,7 @@ def test_a_review_elsewhere_that_does_not_end_in_time_is_given_up() -> None:
         found = pending.resume()  # Its time is over.
         assert isinstance(found, Unanswerable)
         assert (found.code, found.message) == (504, "the review did not end within its time")
-        assert reviewer.begun[0].future.cancelled()  # Nobody works for it any more.
+        assert reviewer.begun[0].future.cancelled()  # No thread works for it any more.
 
     asyncio.run(run())
 
@@ -241,7 +241,7 @@ def test_what_nests_too_deep_and_was_there_before_can_lose_its_finalizers_and_be
 
 
 class Swapped:
-    """Another revision is in force from the second look on."""
+    """A holder in which another revision is in force from the second look on."""
 
     def __init__(self, first: Revision, later: Revision) -> None:
         self.looks = 0
@@ -297,7 +297,7 @@ class Elsewhere:
 
 @pytest.mark.parametrize("size", [0, LARGE_BYTES + 1])
 def test_a_request_is_decided_and_recorded_by_one_revision(size: int) -> None:
-    """Whatever comes into force while it is being decided, on this thread or beside it."""
+    """Other revisions may come into force meanwhile, on this thread or beside it."""
 
     async def run() -> None:
         recorder, reviewer = Remembering(), Elsewhere()
@@ -328,7 +328,7 @@ def test_a_request_is_decided_and_recorded_by_one_revision(size: int) -> None:
 def test_a_request_that_waited_gives_up_the_thread_sooner(
     monkeypatch: pytest.MonkeyPatch, waited: float, elsewhere: int
 ) -> None:
-    """Others wait, too, where it did; else it has all that a review may take."""
+    """Others wait, too, after such a wait; without one it has a review's whole budget."""
     monkeypatch.setattr(admission, "CROWDED_SECONDS", 1e-9)
 
     async def run() -> None:
@@ -429,7 +429,7 @@ def test_who_brings_in_a_constraint_that_will_match_nothing_is_warned(kind: str,
 
 
 def test_of_thousands_of_violations_some_are_logged_and_the_rest_counted() -> None:
-    """One Pod wrote 9 MB."""
+    """A single Pod wrote 9 MB."""
     many = REQUIRED_LABELS.replace(
         "violation[",
         'violation[{"msg": msg}] { n := numbers.range(1, 500)[_]; msg := sprintf("%v", [n]) }\n        violation[',

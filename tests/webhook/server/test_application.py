@@ -30,7 +30,7 @@ REVIEW = json.dumps(
 
 
 class Lines(list[bytes]):
-    """What was logged."""
+    """The logged lines."""
 
     @property
     def logger(self) -> Logger:
@@ -40,7 +40,7 @@ class Lines(list[bytes]):
 
 @pytest.fixture
 def lines() -> Lines:
-    """What was logged."""
+    """Returns the logged lines."""
     return Lines()
 
 
@@ -100,7 +100,7 @@ def test_v1_admit_is_served_without_a_task_or_routing(lines: Lines) -> None:
 
 
 def test_v1_admit_is_a_route_of_a_starlette_application(lines: Lines) -> None:
-    """What must wait, and any other server, finds it there: the answers are the same."""
+    """Other servers and requests that must wait find the route there: the answers are the same."""
     application = make_application(
         allow, Exemptions(), Registry(), lines.logger, decoding=Decoding(body_max=1_000_000)
     )

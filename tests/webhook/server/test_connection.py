@@ -161,7 +161,7 @@ def test_of_several_large_bodies_one_is_read_at_a_time_and_small_requests_in_bet
 
 
 def test_a_body_in_chunks_that_ends_as_it_gets_large_keeps_no_place_among_the_large_ones() -> None:
-    """Its connection was given one later, and while it was idle no large body was read."""
+    """The connection got a place later, and while it was idle no large body was read."""
     port = Port()
     hub, size, connect = port.hub, port.size, port.connect
 
@@ -200,7 +200,7 @@ def test_a_large_body_that_gets_no_place_in_time_is_answered_429() -> None:
         assert seconds.sent.startswith(b"HTTP/1.1 429 ")
         assert b"large requests are being reviewed: try again" in seconds.sent
         assert b"retry-after: 1" in seconds.sent
-        assert not seconds.paused  # What it sends on is dropped, so that it reads its answer.
+        assert not seconds.paused  # Its later bytes are dropped, so that it reads its answer.
         first.connection_lost(None)
         assert port.hub.large.is_alone(0)  # It waits for a place no more.
         second.connection_lost(None)

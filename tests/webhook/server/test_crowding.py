@@ -1,4 +1,4 @@
-"""Who finds no room or no time behind its own user's requests is refused; behind others', it is not."""
+"""Requests without room or time are refused behind their own user's, not behind others'."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def small(user: str) -> bytes:
 
 
 def late(port: Port, *before: str) -> tuple[int, dict[str, object]]:
-    """What mallory's body gets that has no place at its deadline, behind those of these users."""
+    """Returns the answer to mallory's body without a place, behind these users' bodies."""
 
     async def run() -> tuple[int, dict[str, object]]:
         connected = []
@@ -54,14 +54,14 @@ def late(port: Port, *before: str) -> tuple[int, dict[str, object]]:
 
 
 def test_a_body_that_has_not_arrived_at_its_deadline_behind_its_users_own_is_refused() -> None:
-    """It was answered 429 after the API server had given up: failurePolicy let the object in."""
+    """The answer 429 came after the API server's timeout: failurePolicy admitted the object."""
     found = late(Port(), "mallory", "mallory", "bob")
     assert refused(found) == 429
     assert "of the same user" in json.dumps(found[1])
 
 
 def test_a_body_alone_that_has_not_arrived_at_its_deadline_is_informed_of_its_size() -> None:
-    """It was told to send fewer at once, and had sent one."""
+    """The answer asked for fewer requests at once, though there was one."""
     found = late(Port())
     assert refused(found) == 422
     assert "make it smaller" in json.dumps(found[1])

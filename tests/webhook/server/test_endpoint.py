@@ -1,4 +1,4 @@
-"""What comes of bodies that find no room, are no reviews, or meet a bug; with records of them."""
+"""Bodies that find no room, are no reviews, or meet a bug; with records of them."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ class CalledEndpoint:
 
     @property
     def refused(self) -> dict[tuple[str, ...], int]:
-        """What was refused, by reason."""
+        """Returns the counts of refusals, by reason."""
         return dict(self.registry.counters.get(REFUSED, {}))
 
 
@@ -143,7 +143,7 @@ def test_what_got_no_decision_and_a_bug_are_on_record_too() -> None:
     denied = admitting.ask(request_of(pod()))
     assert (denied.allowed, denied.decision_id) == (False, "first")
     assert admitting.ask(request_of(pod(owner="a"))).decision_id == "second"
-    another = request_of(pod())._replace(username="bob")  # whose time others have taken
+    another = request_of(pod())._replace(username="bob")  # other users have taken the time
     assert isinstance(admitting.ask(another, b"timeout=1s", late=2.0), Unanswerable)
     broken = request_of(pod())._replace(document=None)  # type: ignore[arg-type]
     with pytest.raises(Exception, match="NoneType"):

@@ -60,7 +60,7 @@ def answer(
     old: dict[str, Any] | None = None,
     **options: Any,
 ) -> AdmissionResponse:
-    """What is answered to whoever brings in an exception."""
+    """Returns the answer to a request that writes an exception."""
     admitting = Admitting(REQUIRED_LABELS, policy or constraint_with(), rights=rights, **options)
 
     async def ask() -> Any:

@@ -1,4 +1,4 @@
-"""Who asks, and the namespaces they ask about, come in turn."""
+"""Requests of users and namespaces are served in turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def queue(*works: str, waiting_max: int = 64, workers: int = 4) -> FairQueue[str
 
 
 def drained(waiting: FairQueue[str]) -> list[str]:
-    """What a single worker takes, one after the other."""
+    """Returns the items that a single worker takes, one after the other."""
     found = []
     while (taken := waiting.take()) is not None:
         found.append(taken[1])

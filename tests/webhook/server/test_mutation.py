@@ -176,7 +176,7 @@ def test_a_previewed_mutator_that_would_fail_is_counted_and_reported() -> None:
 
 
 def test_an_update_that_only_lets_an_object_go_is_left_alone() -> None:
-    """What a mutator would add to it would be reviewed, and may stand in its way."""
+    """An addition by a mutator would be reviewed, and might be refused."""
     held = pod() | {"metadata": pod()["metadata"] | {"finalizers": ["x"]}}
     for old, is_mutated in ((held, False), (pod(), True)):
         request = request_of(pod())._replace(operation="UPDATE", old_object=old)
@@ -186,7 +186,7 @@ def test_an_update_that_only_lets_an_object_go_is_left_alone() -> None:
 
 
 async def answered(mutating: Mutating, request: AdmissionRequest) -> Any:
-    """What a request gets in the end."""
+    """Returns the final answer to a request."""
     outcome = mutating.mutation(request, b"timeout=30s", time.monotonic())
     while isinstance(outcome, Pending):
         await outcome.finished
@@ -278,7 +278,7 @@ def test_who_waited_behind_others_is_left_to_failure_policy() -> None:
         found = Mutating(LABEL, reviewer=reviewer, budget=ELSEWHERE).ask(pod()).resume()
         assert isinstance(found, Unanswerable)
         assert (found.code, found.reason) == (504, "deadline")
-        assert reviewer.begun[0].future.cancelled()  # Nobody works for it any more.
+        assert reviewer.begun[0].future.cancelled()  # No thread works for it any more.
 
     asyncio.run(run())
 

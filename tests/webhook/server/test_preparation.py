@@ -61,7 +61,7 @@ class Reviewer:
         self.reviewed: list[str] = []
 
     def is_behind(self, request: AdmissionRequest) -> bool:
-        """Nothing is."""
+        """Returns False."""
         return False
 
     def begin(
@@ -189,7 +189,7 @@ def test_the_request_s_time_bounds_the_reading() -> None:
 
 
 def test_nobody_waits_for_a_namespace_that_does_not_matter() -> None:
-    """Its own requests, excluded Namespaces, and Namespaces themselves are decided at once."""
+    """Requests of Waddle, excluded Namespaces, and Namespaces themselves are decided at once."""
 
     async def work() -> None:
         reader = Namespaces()
@@ -209,7 +209,7 @@ def test_nobody_waits_for_a_namespace_that_does_not_matter() -> None:
 
 
 def test_a_template_that_the_machine_kept_from_being_tried_is_for_the_failure_policy() -> None:
-    """Nothing is known against it: neither is it refused, nor let in."""
+    """Its fault is unknown: it is neither refused nor admitted."""
 
     async def work() -> None:
         trials = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
@@ -244,7 +244,7 @@ def test_a_template_that_is_not_compiled_in_time_is_for_the_failure_policy() -> 
 
 
 def test_a_constraint_that_is_not_tried_in_time_is_refused_only_for_what_is_known() -> None:
-    """Its template may be on its way here; an action that does not exist is one anywhere."""
+    """The constraint's template may be on its way; an unknown action is invalid anywhere."""
 
     async def work() -> None:
         target = endpoint(templates=Compiling())
@@ -282,7 +282,7 @@ class ApiServer:
         self.lookups: list[str] = []
 
     def template(self, name: str) -> dict[str, Any] | None:
-        """As it is by now."""
+        """Returns the present template."""
         self.lookups.append(name)
         return self.templates.get(name)
 
@@ -290,7 +290,7 @@ class ApiServer:
 async def admitted(
     document: dict[str, Any], server: ApiServer, *in_force: dict[str, Any]
 ) -> tuple[int, dict[str, Any]]:
-    """What a constraint is answered by a replica with these policies besides its own."""
+    """Returns a replica's answer to a constraint, with these policies besides its own."""
     client = _client()
     for policy in (yaml.safe_load(REQUIRED_LABELS), *in_force):
         is_template = policy["kind"] == "ConstraintTemplate"
@@ -312,7 +312,7 @@ def refusal(answer: tuple[int, dict[str, Any]]) -> tuple[int, str]:
 
 
 def test_a_constraint_whose_template_has_not_arrived_is_judged_by_the_api_server_s() -> None:
-    """Whoever applies both, one after the other, may meet a replica that is a moment behind."""
+    """Users who apply both in turn may meet a replica that is a moment behind."""
 
     async def work() -> None:
         server = ApiServer(other())
@@ -353,7 +353,7 @@ def test_a_constraint_for_a_template_s_next_revision_is_judged_by_that() -> None
 
 
 def test_other_constraints_are_not_what_a_constraint_is_refused_for() -> None:
-    """One for which the next revision does not end is the template's fault, and its status's."""
+    """A constraint whose next revision does not end is the template's fault, shown there."""
 
     async def work() -> None:
         slow = (

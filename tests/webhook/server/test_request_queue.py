@@ -47,7 +47,7 @@ def request_of(user: str, timeout: str) -> bytes:
 
 
 def answers(port: Port, users: list[str], timeout: str) -> list[tuple[int, dict[str, object]]]:
-    """What each of these gets, who ask at the same moment."""
+    """Returns the answers to these users, who send at the same moment."""
 
     async def run() -> list[tuple[int, dict[str, object]]]:
         connected: list[tuple[Connection, PausedTransport]] = []
@@ -77,7 +77,7 @@ def undecided(
 
 
 def test_what_waits_behind_its_users_own_is_refused_before_its_time_is_over() -> None:
-    """They were decided in order, however late: the API server had given them up, and stored them."""
+    """Late requests were decided in order: the API server had given them up, and stored them."""
     decide = Slow()
     given = answers(Port(decide=decide), ["mallory"] * 40, "1s")
     late = undecided(given)

@@ -1,4 +1,4 @@
-"""Nobody gets past policies for what is slow of their own."""
+"""Slow objects of a user do not get past policies."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Who hears of a decision: listeners first, then whoever records, if anybody does."""
+"""Recipients of a decision: listeners first, then the recorder, if there is one."""
 
 import pytest
 

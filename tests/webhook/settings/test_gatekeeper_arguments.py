@@ -35,7 +35,7 @@ ARGUMENTS = (
 )
 
 CHART = (
-    # What the chart adds with its default values.
+    # Arguments of the chart with its default values.
     "--health-addr=:9090",
     "--prometheus-port=8888",
     "--log-denies=false",

@@ -1,4 +1,4 @@
-"""Which requests are traced."""
+"""Sampling of requests for traces."""
 
 import pytest
 
@@ -10,7 +10,7 @@ PARENT = f"00-{TRACE}-{SPAN}-01"
 
 
 def headers(text: str, state: str = "") -> list[tuple[bytes, bytes]]:
-    """Those of a request, among others."""
+    """Returns the trace headers of a request, among others."""
     found = [(b"host", b"waddle"), (b"traceparent", text.encode())]
     return [*found, (b"tracestate", state.encode())] if state else found
 

@@ -1,4 +1,4 @@
-"""Who sends, and numbers, as OpenTelemetry's messages."""
+"""OpenTelemetry's messages: the sending resource, and numbers."""
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,

@@ -12,7 +12,7 @@ RESOURCE = resource_of({"service.name": "waddle"})
 
 
 def spans(*traces: Trace) -> list[Span]:
-    """What is sent of traces."""
+    """Returns the spans that are sent for traces."""
     message = ExportTraceServiceRequest.FromString(traces_message(RESOURCE, traces))
     (resource,) = message.resource_spans
     assert resource.resource == RESOURCE

@@ -65,13 +65,13 @@ def alone():
 
 @pytest.fixture
 def two_processors(monkeypatch):
-    """As if the machine had two."""
+    """Simulates a machine with two processors."""
     monkeypatch.setattr("webhook.trials.trials.processors", lambda: 2.0)
 
 
 @pytest.fixture
 def beside():
-    """One that is ended after the test."""
+    """Yields a process that is ended after the test."""
     made = Ahead(BOUNDS)
     yield made
     made.stop()

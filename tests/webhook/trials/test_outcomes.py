@@ -1,4 +1,4 @@
-"""What goes over the pipe of a trial's process, asked in this one; its bounds are written down."""
+"""Messages over the pipe of a trial's process, sent in this one; the test records its bounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BEGAN = 1000
 
 
 class Machine:
-    """What a process has taken; each job says what it takes."""
+    """The resources used by a process; each job says how much it takes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0

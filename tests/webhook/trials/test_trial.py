@@ -1,4 +1,4 @@
-"""What a trial says, asked in this process: in its own, which is ended by a signal, nobody sees how.
+"""Outcomes of a trial, in this process: in its own, which a signal ends, coverage is not measured.
 
 What is beyond a trial's bounds is tested with the processes that have them (test_trials.py).
 """
@@ -86,14 +86,14 @@ def test_each_fault_of_policies_is_reported_with_whose_it_is():
 
 
 def test_code_that_was_compiled_before_is_not_compiled_again():
-    """It is the code that is known for a source which counts, whatever compiling would give."""
+    """The code stored for a source counts, despite another result of compiling."""
     whole = documents(template(), constraint())
     known = carry_out(whole)["codes"]
     assert carry_out(whole | {"known": known}) == {"problems": [], "codes": {}}
 
 
 def test_constraints_of_one_template_are_tried_on_the_one_that_is_in_force():
-    """It is put in force once; what was tried of it is gone for the next."""
+    """The template is put in force once; its trial is gone for the next."""
     clients = Clients()
     of = encode(template())
     assert len(carry_out(documents(constraint(name="a"), of=of), clients)["codes"]) == 1
@@ -112,7 +112,7 @@ def test_to_need_more_memory_than_there_is_is_the_policys_fault(monkeypatch, wan
 
 
 def test_of_policies_that_nest_too_deep_nothing_is_reported_here(monkeypatch):
-    """Who asked finds the fault again, and has words for it."""
+    """The caller finds the fault again, and has a message for it."""
 
     def validate(*_):
         raise RecursionError
@@ -134,7 +134,7 @@ def test_bounds_count_from_what_was_taken_before_and_not_above_those_of_the_syst
 
 
 def test_a_fault_of_ours_ends_the_trial_and_is_no_pass():
-    """Whatever it is and wherever: what is tried may not be enforced."""
+    """A policy with such a fault may not be enforced."""
     assert carry_out(
         {"documents": b"{", "seconds": SECONDS, "cel": True, "disabledBuiltins": []}
     ) == {

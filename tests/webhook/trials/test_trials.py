@@ -1,4 +1,4 @@
-"""What is beyond the bounds of a trial is ended by the system, and others are not held up."""
+"""The system ends trials beyond their bounds, and others are not held up."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from webhook.trials.validation import validate_tried
 
 @pytest.fixture(scope="module")
 def shared():
-    """One with the bounds of a server, that has no http.send; for what leaves nothing behind."""
+    """Yields a replica with a server's bounds and no http.send, for tests that leave nothing."""
     made = Replica(disabled=["http.send"])
     yield made
     made.trials.stop()
 
 
 def test_a_template_that_fits_its_bounds_is_in_force_as_it_was_compiled_elsewhere(tmp_path):
-    """Whatever its size; and the next start finds the code where it is kept."""
+    """Templates of any size are; the next start finds the code in the cache."""
     tmp_path.chmod(0o700)
     replica = Replica(cache=CodeCache(tmp_path))
     for count in (2, 2000):
@@ -66,7 +66,7 @@ def test_a_template_that_fits_its_bounds_is_in_force_as_it_was_compiled_elsewher
     ids=["processor", "memory", "CEL"],
 )
 def test_a_template_beyond_the_bounds_is_ended_and_the_next_one_compiles(bounds, message, hostile):
-    """What was in force stays, and the fault is known without another trial."""
+    """The policies in force stay, and the fault is known without another trial."""
     replica = Replica(**bounds)
     replica.client.add_template(template())
     replica.client.add_constraint(constraint())
@@ -107,7 +107,7 @@ def test_faults_that_are_found_elsewhere_are_reported_as_those_found_here(shared
 
 
 def test_faults_of_an_expression_are_reported_as_those_found_here(shared):
-    """Those of CEL, likewise."""
+    """Faults of CEL are reported alike."""
     outcomes = []
     for client in (Client(targets=[AdmissionTarget()], drivers=[CelDriver()]), shared.client):
         with pytest.raises(InvalidTemplate) as caught:
@@ -118,7 +118,7 @@ def test_faults_of_an_expression_are_reported_as_those_found_here(shared):
 
 @pytest.mark.parametrize("whom", [0, 1], ids=["the trial", "the worker"])
 def test_a_process_that_the_system_killed_says_nothing_of_the_template(whom):
-    """It is not remembered either: the next attempt finds what is wrong with the text."""
+    """The kill is not remembered either: the next attempt finds the fault of the text."""
     replica = Replica()
     replica.client.add_template(template())
     replica.client.add_constraint(constraint())
@@ -197,7 +197,7 @@ def test_before_anything_is_served_only_large_sources_are_tried():
 
 @pytest.fixture
 def warm(monkeypatch):
-    """One whose process is there, on a machine where no other program can be begun."""
+    """Yields a replica with a running process, on a machine that can start no other program."""
     before = workers()
     replica = Replica(cpu_seconds=30, memory_bytes=1 << 30)
     replica.trials.warm()
@@ -208,7 +208,7 @@ def warm(monkeypatch):
 
 
 def test_no_interpreter_is_begun_for_a_large_template(warm):
-    """One that is there is forked, which takes milliseconds and hardly any memory of its own."""
+    """The running one is forked, which takes milliseconds and hardly any memory."""
     before = workers()
     for count in (2000, 2001):
         warm.client.add_template(template(rego=literals(count)))
@@ -266,7 +266,7 @@ def test_what_forks_for_large_templates_is_begun_anew_when_the_system_has_killed
 
 
 def test_what_samples_take_beyond_the_bounds_is_ended_before_this_process_tries_it():
-    """Whatever a budget would not end: all of an admission's trial has the bound."""
+    """The bound holds for all of an admission's trial, beyond any budget."""
     replica = Replica(memory_bytes=32 << 20)
     replica.client.add_template(template("K8sOther"))
     replica.client.add_constraint(constraint(kind="K8sOther"))
@@ -296,7 +296,7 @@ violation[{"msg": "x"}] {
     count(x) < 0
 }
 """
-"""What takes 25 MB for a constraint that asks for it."""
+"""Takes 25 MB for a constraint that asks for it."""
 
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -323,7 +323,7 @@ def test_of_constraints_that_are_tried_together_the_guilty_one_costs_only_itself
 
 
 def found_out(replica, of, constraints, seconds=60.0):
-    """What comes of constraints of one template that are tried together."""
+    """Returns the outcomes of constraints of one template that are tried together."""
     requests = [TrialRequest(one, [of, one]) for one in constraints]
     found: dict[int, Tried | None] = {}
 
@@ -343,7 +343,7 @@ violation[{"msg": "x"}] {
     count(found) < number - number
 }
 """
-"""What takes the two seconds of a processor that a sample may, for a constraint that has ``times``."""
+"""Takes a sample's limit of two seconds of processor time, for a constraint with ``times``."""
 
 
 def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
@@ -368,7 +368,7 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
             is_over.set()
             killer.join()
 
-    # Whoever looks for them meets one of the first, which take six seconds of a processor.
+    # The search begins with the first ones, which take six seconds of a processor.
     constraints = [
         constraint(name=f"c{n}", parameters={"times": 1000} if n < 3 else {}) for n in range(12)
     ]
@@ -386,7 +386,7 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
 
 
 def test_constraints_that_are_tried_together_are_reported_as_each_is_alone():
-    """Those at fault, those of another template, and those that have been tried already."""
+    """Includes faulty constraints, another template's, and constraints tried already."""
     replica = Replica()
     good, other = template(), template("K8sOther", rego=literals(3))
     mixed = [

@@ -65,17 +65,17 @@ class Replica:
         self.client = Client(targets=[AdmissionTarget()], drivers=drivers)
 
     def messages(self):
-        """What a Pod violates."""
+        """Returns the messages of a Pod's violations."""
         answer = self.client.snapshot.review(AugmentedObject(pod()))
         return [result.msg for result in answer.results]
 
     def count(self, outcome):
-        """How many trials came to this."""
+        """Returns the number of trials with this outcome."""
         return self.registry.counters.get(TRIALS, {}).get((outcome,), 0)
 
 
 def processes(parent):
-    """What a process has begun."""
+    """Returns the children of a process."""
     found = []
     for task in (Path("/proc") / str(parent) / "task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended

@@ -172,7 +172,7 @@ def test_a_kind_may_be_wanted_before_it_is_defined(cluster):
 
 
 def test_a_restart_lists_anew_and_tells_only_what_differs(cluster):
-    """As for a kind whose definition was deleted and made anew under the same name."""
+    """This happens to a kind whose definition was made anew under the same name."""
 
     async def run():
         await put(cluster, "restarted")
@@ -199,11 +199,11 @@ class UnsureDiscovery(Discovery):
         raise self.error
 
     def forget(self, gvk: GroupVersionKind) -> None:
-        """Nothing is remembered."""
+        """Does nothing."""
 
 
 def test_a_kind_that_the_api_server_could_not_be_asked_about_is_not_absent():
-    """Whoever takes it for absent goes on without a Config that there is."""
+    """A caller that takes it for absent goes on without an existing Config."""
 
     async def run():
         discovery = UnsureDiscovery(Unavailable(503, "busy"))

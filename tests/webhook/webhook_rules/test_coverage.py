@@ -1,4 +1,4 @@
-"""How far policies are asked, by configurations as people write them."""
+"""Coverage of policies by webhook configurations as users write them."""
 
 from pathlib import Path
 from typing import Any
@@ -250,7 +250,7 @@ PODS_ELSEWHERE = {
 
 
 def coverage_by(annotation: str, match: dict[str, Any], *webhooks: dict[str, Any]) -> CoverageState:
-    """How far a constraint of a failure policy is asked by a configuration of these webhooks."""
+    """Returns the coverage of a constraint with a failure policy by these webhooks."""
     document = {
         "apiVersion": "constraints.gatekeeper.sh/v1beta1",
         "kind": "Alpha",
@@ -425,7 +425,7 @@ GATEKEEPERS = {
         },
     ],
 }
-"""As Gatekeeper's manifests have it."""
+"""The configuration of Gatekeeper's manifests."""
 
 
 @pytest.mark.parametrize(
@@ -474,7 +474,7 @@ def test_by_gatekeepers_configuration(
 
 
 def test_a_mesh_of_entries_says_what_each_leaves_out() -> None:
-    """One for Pods of some namespaces, one that fails closed for Secrets, one with a condition."""
+    """The entries: Pods of some namespaces, Secrets with failurePolicy Fail, a condition."""
     pods = {**LISTS[0], "apiGroups": [""], "resources": ["pods"]}
     secrets = {**LISTS[0], "apiGroups": [""], "resources": ["secrets"]}
     elsewhere = {

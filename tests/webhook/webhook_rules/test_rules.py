@@ -24,7 +24,7 @@ from webhook.webhook_rules.upkeep import is_kept, lock_outs, needed_parts, repla
 
 
 def need(match: dict[str, Any], operations: tuple[str, ...] = (), annotation: str = "") -> Any:
-    """What a constraint with a match needs."""
+    """Returns the webhook rules that a constraint with this match needs."""
     annotations = {"waddle.dev/failure-policy": annotation} if annotation else {}
     document = {
         "apiVersion": "constraints.gatekeeper.sh/v1beta1",
@@ -230,7 +230,7 @@ def test_nothing_of_a_configuration_changes_but_the_rules_of_our_entries() -> No
 
 
 def kyverno_need(*listed: dict[str, Any], **spec: Any) -> Any:
-    """What a policy of Kyverno needs that has such rules."""
+    """Returns the webhook rules that a policy of Kyverno with these resource rules needs."""
     matched = {"resourceRules": [{"apiVersions": ["v1"], **one} for one in listed]}
     document = {
         "apiVersion": "policies.kyverno.io/v1",

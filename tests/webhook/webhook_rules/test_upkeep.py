@@ -27,7 +27,7 @@ FLIPS_MAX = 2 * 8
 after the last, and as many that bring it back."""
 
 LAG_SECONDS_MAX = 20
-"""How far a healthy replica is behind."""
+"""The longest lag of a healthy replica, in seconds."""
 
 
 def part(name: str) -> RulePart:
@@ -94,7 +94,7 @@ def test_the_delay_is_annotated(annotation: object, seconds: float) -> None:
 
 @dataclass
 class World:
-    """One entry, what policies need over time, and replicas that see both late."""
+    """An entry, the needs of policies over time, and replicas that see both late."""
 
     seed: int
     replicas: int = 3

@@ -69,7 +69,7 @@ Answer = tuple[str, str]
 
 
 def our_answer(case: Case) -> Answer:
-    """What our built-in makes of the case."""
+    """Returns our built-in's answer to the case."""
     name, operands = case
     try:
         answer = call(name, *map(value_of, operands))
@@ -80,7 +80,7 @@ def our_answer(case: Case) -> Answer:
 
 
 def opa_answers(opa: str, cases: list[Case], folder: Any) -> list[Answer]:
-    """What the real OPA makes of the cases, all asked at once.
+    """Returns the real OPA's answers to the cases, all in one query.
 
     Operands pass through ``object.get``, so that their types are known only when evaluated, and
     v0 is used because it still has the built-ins that v1 forbids.

@@ -29,7 +29,7 @@ from webhook.garbage import running
 from webhook.rego.builtins.registry import BUILTINS
 
 BUDGET_SECONDS = 0.1
-"""That of a replica, as it is set by itself."""
+"""The default budget of a replica, in seconds."""
 
 DEPTHS = (12, 13, 14, 15, 16)
 """From a thousandth of a second's work to twice what may be written at once."""
@@ -114,7 +114,7 @@ def compiled(rule, version):
 
 
 def outcome_of(rule, review, version):
-    """What a replica makes of a review by a rule, and the processor time of that."""
+    """Returns a replica's result for a rule and a review, with the processor time."""
     try:
         evaluator = compiled(rule, version)
     except InvalidTemplate as error:

@@ -40,5 +40,5 @@ def table(name: str, *pools: Any, most: int = 150) -> None:
 
 
 def raw(name: str, *operands: str) -> None:
-    """One case, its operands given as JSON."""
+    """Adds a case, its operands given as JSON."""
     CASES.append((name, operands))

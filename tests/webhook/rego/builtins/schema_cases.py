@@ -47,7 +47,7 @@ class Generator:
         return {name: self.value(depth + 1) for name in names}
 
     def document(self):
-        """What a schema is held against: an object mostly."""
+        """Returns a document for a schema: mostly an object."""
         if self.source.random() < 0.3:
             drawn = self.value()
             return drawn if isinstance(drawn, dict | list) else json.dumps(drawn)

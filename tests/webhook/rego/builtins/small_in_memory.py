@@ -25,7 +25,7 @@ CPU_SECONDS = 120
 """For all calls: far more than they need, and an end for one that hangs."""
 
 MEMORY_BYTES = 64 << 20
-"""What may be used besides what the process had before the first call."""
+"""The memory beyond that before the first call, in bytes."""
 
 
 def arrays():
@@ -159,7 +159,7 @@ def cases(builtin, *, few=False):
 
 
 def call(builtin, operands):
-    """What comes of a call."""
+    """Returns the result of a call."""
     context = EvaluationContext(seed=1, now_ns=1, print_=lambda *_: None)
     given = [context, *operands] if builtin.context else operands
     try:

@@ -77,7 +77,7 @@ def test_work_beyond_the_budget_is_cancelled(name, operands):
     ],
 )
 def test_nesting_and_exponents_are_refused(name, operands):
-    """What would recurse or swell is an error of the built-in."""
+    """Operands that would recurse or swell are an error of the built-in."""
     with pytest.raises(BuiltinError):
         call(name, *operands)
 
@@ -101,7 +101,7 @@ def test_patterns_that_ruin_backtracking_cost_nothing(pattern):
     "pattern", ["a?" * 40 + "a" * 40, "^" + "(a|a)" * 45 + "b", "(a)?" * 50 + "b"]
 )
 def test_patterns_of_many_choices_cost_nothing(pattern):
-    """Nor do those that a backtracking search of a short subject would try in 2^40 ways."""
+    """The pattern would take a backtracking search of a short subject 2^40 attempts."""
     assert call("regex.match", pattern, "a" * 39) is False
 
 

@@ -138,7 +138,7 @@ def differences(program, tmp_path):
 
 
 def case(name, *operands):
-    """One case, its operands as JSON."""
+    """Returns a case, its operands as JSON."""
     return name, tuple(json.dumps(operand) for operand in operands)
 
 
@@ -170,7 +170,7 @@ def certificate(key, *, extensions=(), pss=False):
 
 
 def extensions():
-    """One of each kind that Go reads, and one that nobody knows."""
+    """Returns an extension of each kind that Go reads, and an unknown one."""
     names = [
         x509.DNSName("a.b"),
         x509.IPAddress(ipaddress.ip_address("1.2.3.4")),

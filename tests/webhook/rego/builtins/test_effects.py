@@ -16,7 +16,7 @@ def test_time_stands_still_within_a_query():
 
 @pytest.mark.parametrize("name", ["rand.intn", "uuid.rfc4122"])
 def test_chance_repeats_itself_for_the_same_operands_within_a_query(name):
-    """And differs for others, and between queries with other seeds."""
+    """It differs for others, and between queries with other seeds."""
     rest = (1 << 40,) if name == "rand.intn" else ()
     context = EvaluationContext(seed=1)
     first = call(name, "a", *rest, context=context)

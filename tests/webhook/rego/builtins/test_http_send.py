@@ -14,7 +14,7 @@ from webhook.rego.run.limits import EvaluationContext
 
 
 class Server(ThreadingHTTPServer):
-    """What a test lets it answer, and what it was asked."""
+    """A server with a test's answers, and the requests that it got."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

@@ -38,7 +38,7 @@ KEYS = {
 
 
 def test_a_token_is_the_headers_and_the_payload_as_sorted_json():
-    # What OPA 1.22 answers.
+    # OPA 1.22's answer.
     assert call("io.jwt.encode_sign", {"alg": "HS256"}, {"a": 1, "b": "<é>"}, SECRET) == (
         "eyJhbGciOiJIUzI1NiJ9.eyJhIjoxLCJiIjoiXHUwMDNjw6lcdTAwM2UifQ."
         "crtupNXOw-Kx9uraqS9an8zuB4Xf3-T1uGIWoqDwO4o"

@@ -75,7 +75,7 @@ def test_a_number_that_keeps_its_text_is_a_number():
 
 
 def test_a_callers_own_builtin_is_checked_like_the_others():
-    """What is not in the table gets the same wrapper."""
+    """A built-in outside of the table gets the same wrapper."""
     own = make_builtin("own.repeat", [STRING, NUMBER], STRING, lambda text, n: text * n)
     assert own.function("ab", 2) == "abab"
     with pytest.raises(BuiltinError, match="operand 2 must be number but got string"):

@@ -1,4 +1,4 @@
-"""What types make impossible is refused at load; what may work is not."""
+"""Impossible types are refused at load; types that may work are not."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def test_what_no_data_could_make_work_is_refused(source, message):
     ],
 )
 def test_what_may_work_is_accepted(source):
-    """Nothing is known of input and base documents, and rules of one name may differ."""
+    """Types of input and base documents are unknown, and rules of one name may differ."""
     assert load(source) is not None
 
 
@@ -97,7 +97,7 @@ def test_what_is_empty_may_hold_anything_in_a_template(body):
 
 
 def test_an_error_says_what_was_given_and_wanted():
-    """As OPA prints it."""
+    """The message is OPA's."""
     with pytest.raises(RegoErrors) as caught:
         load('p := concat(",", 1)')
     assert str(caught.value) == (
@@ -108,7 +108,7 @@ def test_an_error_says_what_was_given_and_wanted():
 
 
 def test_a_reference_error_points_at_the_place():
-    """And lists the keys there are."""
+    """It lists the existing keys."""
     with pytest.raises(RegoErrors) as caught:
         load('q := {"b": 1, "c": 2}\np := q.d')
     assert caught.value.errors[0].details == (
@@ -138,14 +138,14 @@ def test_a_reference_into_what_a_term_computes_is_shown_as_it_was_written(source
 
 
 def test_a_reference_error_is_where_the_reference_stands():
-    """And not where its literal begins, which may be lines above."""
+    """Its literal may begin lines above."""
     with pytest.raises(RegoErrors) as caught:
         load('q := 1\np := x if {\n\tx := {\n\t\t"a": 1,\n\t\t"b": q.foo,\n\t}\n}')
     assert caught.value.errors[0].location.position() == ("f.rego", 6, 8)
 
 
 def test_a_query_is_checked_against_the_rules():
-    """It sees their types."""
+    """The query has the types of the rules."""
     program = load("q := 1")
     with pytest.raises(RegoErrors, match="match error"):
         program.query(parse_query('data.a.q == "x"'))

@@ -1,4 +1,4 @@
-"""What a template string in the pattern of `some … in` shows is bound by nothing there."""
+"""Variables in a template string of a `some … in` pattern are not bound by it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What strict mode tells of names that nothing uses."""
+"""Errors of strict mode about unused names."""
 
 import pytest
 

@@ -11,7 +11,7 @@ def v1(source: str) -> str:
 
 
 def body(source: str) -> str:
-    """What stands below the package."""
+    """Returns the formatted text below the package."""
     return v1(f"package p\n{source}").partition("\n\n")[2]
 
 

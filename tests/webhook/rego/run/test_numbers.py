@@ -186,7 +186,7 @@ def test_long_integers_are_read_and_written_exactly():
 
 
 def test_text_of_more_digits_than_a_number_may_have_is_not_read():
-    """Whatever it would cost to read: the evaluation ends."""
+    """The evaluation ends before the costly reading."""
     for text in ("7" * 1_000_000, "0." + "7" * 1_000_000, "1" * 1_000_000 + "e1"):
         with pytest.raises(EvaluationError, match="too large or too small"):
             number(text)

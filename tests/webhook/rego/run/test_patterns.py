@@ -41,7 +41,7 @@ PATTERNS = st.builds(
 
 @given(PATTERNS, st.text(alphabet="abc-./1_\né日", max_size=12))
 def test_both_engines_find_the_same(text, subject):
-    """Where `re` may be used at all, its answer is RE2's."""
+    """If `re` may be used at all, its answer is RE2's."""
     compiled = pattern(text)
     if compiled.simple is not None:
         found = compiled.compiled.search(subject.encode()) is not None

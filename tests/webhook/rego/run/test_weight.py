@@ -1,4 +1,4 @@
-"""What a value weighs: shared parts as often as they occur, in time with those that there are."""
+"""The weight of a value: shared parts count as often as they occur, and are computed once."""
 
 from __future__ import annotations
 

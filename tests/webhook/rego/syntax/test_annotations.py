@@ -81,7 +81,7 @@ def test_the_chain_goes_from_the_rule_outwards():
 
 
 def test_a_rule_without_annotations_leads_its_chain_all_the_same():
-    """Its entry has only the path, up to the first variable."""
+    """The entry has only the path, up to the first variable."""
     module = parse_module("package a\np.q[x] := 1 if some x in [1]")
     assert Metadata([module]).chain(module, module.rules[0]) == [{"path": ["a", "p", "q"]}]
     assert Metadata([module]).rule(module.rules[0]) == {}

@@ -72,7 +72,7 @@ def test_terms_are_read_as_opa_reads_them(source, printed):
 
 
 def test_a_parenthesis_on_a_new_line_begins_a_literal():
-    """It is no call of what stands above."""
+    """The parenthesis is no call of the line above."""
     body = parse_query("x\n(y)\n[z][0]")
     assert [unparse(literal.term) for literal in body] == ["x", "y", "[z][0]"]
 
@@ -188,7 +188,7 @@ def test_a_v0_module_that_imports_v1_is_v1():
 
 
 def test_the_package_begins_with_data():
-    """Whatever its names are."""
+    """Names of the package do not matter."""
     module = parse_module('package a.if["b-c"]')
     assert module.package == Ref(Var("data"), (String("a"), String("if"), String("b-c")))
 
@@ -267,7 +267,7 @@ def test_faults_are_reported_with_opas_words_and_place(source, message, row, col
 
 
 def test_an_error_shows_the_line_and_a_caret():
-    """As OPA prints it, leading tabs left out."""
+    """The lines are OPA's, without leading tabs."""
     with pytest.raises(RegoErrors) as caught:
         parse_module("package a\np if {\n\t\tx := := 1\n}", "f.rego")
     assert str(caught.value) == (

@@ -37,6 +37,6 @@ def test_a_keyword_that_begins_a_literal_stays_in_front():
 
 
 def test_names_that_are_no_identifiers_are_quoted():
-    """And so are keywords."""
+    """Keywords are quoted, too."""
     (literal,) = parse_query('x["a-b"]["if"].c[0]["é"]')
     assert unparse(literal.term) == 'x["a-b"]["if"].c[0]["é"]'

@@ -1,4 +1,4 @@
-"""Whatever is joined, Python reads it as it was put together: each form, of operands of each binding."""
+"""Python reads joined expressions as they were built: each form, with operands of each binding."""
 
 import ast
 import itertools
@@ -76,7 +76,7 @@ OPERANDS: dict[str, Expression] = {
     "name": name("a"),
     "object": dict_of([(name("a"), name("b"))]),
 }
-"""One made by each form, of names alone: nothing in it needs parentheses."""
+"""An expression of each form, of names alone: nothing in it needs parentheses."""
 
 
 class _Put(ast.NodeTransformer):
@@ -133,7 +133,7 @@ def test_each_form_of_any_operands_is_read_as_it_was_joined(form: Form):
 
 
 def test_a_form_joined_once_more_is_read_as_it_was_joined():
-    """What a form says of its own binding is so."""
+    """A form describes its own binding correctly."""
     for inner, outer in itertools.product(FORMS.values(), repeat=2):
         one = inner(*map(name, "xyz"[: len(next(operands_of(inner)))]))
         if outer is FORMS["text"] and "'" in one.source:

@@ -1,4 +1,4 @@
-"""What is known of a value while code is written saves asking for it: the fast ways are taken.
+"""Types known while code is written save checks at run time: the fast ways are taken.
 
 Each of these would be as right without, and slower; nothing else would show that one is lost.
 """

@@ -11,7 +11,7 @@ from webhook.rego.syntax.parser import parse_module
 
 
 def without_memory(parts: Sequence[str]) -> tuple[CodeType, ...]:
-    """What CPython's compiler does where memory lacks, or where its parser's stack has no place left."""
+    """Raises as CPython's compiler does without memory, or with its parser's stack exhausted."""
     raise MemoryError
 
 

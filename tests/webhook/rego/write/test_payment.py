@@ -1,4 +1,4 @@
-"""What an evaluation may do without paying: little, however its loops and calls are nested."""
+"""Unpaid work of an evaluation is small, however its loops and calls are nested."""
 
 import pytest
 

@@ -64,7 +64,7 @@ def compiled(source):
 
 
 def text_of(source):
-    """What is written for the rule."""
+    """Returns the code written for the rule."""
     return written(source, "data.p.bad")[1]
 
 

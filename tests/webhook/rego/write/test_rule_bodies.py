@@ -20,7 +20,7 @@ def evaluated(source, given, path="data.p.bad"):
 
 
 def loops_of(source, path="data.p.bad"):
-    """How many loops are written for a rule."""
+    """Returns the number of loops written for a rule."""
     _, text = written(source, path)
     return sum(isinstance(node, ast.For) for node in ast.walk(ast.parse(text)))
 
