@@ -58,7 +58,7 @@ class UnreadableEvidence(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The digests that a signer's statement is about, and its predicate (none in a mere signature)."""
+    """The digests of a signer's statement, and its predicate (none in a mere signature)."""
 
     digests: frozenset[str]
     predicate_type: str = ""
@@ -87,7 +87,7 @@ class Endorsement:
 
 @dataclass(frozen=True, slots=True)
 class ImageEvidence:
-    """All evidence read about an image; ``notes`` name the content that was not read or not usable."""
+    """All evidence read about an image; ``notes`` name content that was not read or not usable."""
 
     digest: str
     endorsements: tuple[Endorsement, ...]

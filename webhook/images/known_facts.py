@@ -156,7 +156,7 @@ class KnownFacts:
         ask: Callable[[], Coroutine[Any, Any, RegistryError | None]],
         deadline: float,
     ) -> tuple[_Value, bool]:
-        """Returns a value and whether it is stale; sends a question unless a fresh value is cached."""
+        """Returns a value and whether it is stale; asks the registry unless a fresh one exists."""
         kept = store.get(key)
         if kept is not None and kept[1]:
             return kept[0], False

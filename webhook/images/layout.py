@@ -68,7 +68,7 @@ class ImageLayout:
         return self._bytes(descriptor.digest, descriptor.size)
 
     async def referrers(self, reference: Reference) -> Sequence[Descriptor]:
-        """Returns the manifests that refer to an image: by their subject, or by the referrers tag."""
+        """Returns the manifests that refer to an image, by their subject or the referrers tag."""
         listed = [entry for entry in self._index().manifests if entry.digest != reference.digest]
         if len(listed) > ENTRIES_MAX:
             raise UntrustedContent(f"{self._directory}: index.json has more than {ENTRIES_MAX}")

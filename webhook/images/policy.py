@@ -91,7 +91,7 @@ class KeyAuthority:
 
 @dataclass(frozen=True, slots=True)
 class KeylessAuthority:
-    """An authority identified by a certificate of a trusted root's certificate authority (keyless)."""
+    """An authority identified by a certificate of the trusted root's CAs (keyless)."""
 
     identities: tuple[IdentityTest, ...]
     needs_sct: bool

@@ -45,7 +45,7 @@ class FollowedPolicies:
         take: Callable[[tuple[VerificationPolicy, ...], int], None],
         log: Logger,
     ) -> None:
-        """``take`` receives the policies, and the number of those with an unusable newest version."""
+        """``take`` receives the policies and the number of unusable newest versions."""
         self._secrets = secrets
         self._take = take
         self._log = log

@@ -276,7 +276,7 @@ def _check(
     root: TrustedRoot,
     now: float,
 ) -> list[float]:
-    """Returns the proven times of a signature; raises unless it is the authority's, for this image."""
+    """Returns the proven times of a signature; raises unless the authority signed this image."""
     if digest not in item.claim.digests:
         raise NotTheirs("it is for another digest than the image's")
     if isinstance(authority.trust, KeyAuthority):
@@ -370,7 +370,7 @@ def _check_keyless(
 def _chain_of_root(
     leaf: x509.Certificate, root: TrustedRoot, time: float
 ) -> list[x509.Certificate]:
-    """Returns the chain to the first authority of the trusted root that the certificate leads to."""
+    """Returns the chain to the first matching authority of the trusted root."""
     fault = UntrustedCertificate("no authority of the trusted root was believed at its time")
     for authority in root.authorities:
         if not authority.validity.holds(time):
