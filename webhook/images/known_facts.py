@@ -2,10 +2,10 @@
 
 =====================  =====================================================================
 digest of a tag        kept for half a minute: a tag may be moved
-facts, all are there   kept for hours: a digest's signatures do not become false
-facts, some missing    kept for a minute: an image may be signed after it was first asked for
-registry fails         what was last known, marked ``stale``, for a day; else an error
-process restarts       the same, where there is a file (``facts_file``)
+facts, complete        kept for hours: a digest's signatures do not become false
+facts, some missing    kept for a minute: an image may be signed after its first request
+registry fails         the last known facts, marked ``stale``, for a day; else an error
+process restarts       the facts of the file (``facts_file``), if there is one
 =====================  =====================================================================
 """
 

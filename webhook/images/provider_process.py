@@ -246,7 +246,7 @@ class _Running:
 
     async def _following(self, stack: contextlib.AsyncExitStack) -> Coroutine[Any, Any, None]:
         """Returns the coroutine that follows the policies of the cluster."""
-        from webhook.cluster.client import ClusterClient  # noqa: PLC0415  # only for who has one
+        from webhook.cluster.client import ClusterClient  # noqa: PLC0415  # only for clusters
         from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
         from webhook.images.policy_cluster import FollowedPolicies  # noqa: PLC0415
 

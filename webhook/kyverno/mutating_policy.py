@@ -1,6 +1,6 @@
 """Kyverno's MutatingPolicy: compiles one, and applies it to objects.
 
-Its mutations are those of a MutatingAdmissionPolicy, and the same code applies them. If a mutation
+Its mutations have the form of a MutatingAdmissionPolicy, and the same code applies them. If a mutation
 fails, the object stays unchanged (pkg/cel/policies/mpol of Kyverno 1.18).
 """
 

@@ -26,7 +26,7 @@ NUMBER: Final = r"^[-+]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][-+]?[0-9]+)?$"
 """The pattern of a number in Go, as CEL text."""
 
 NO_GLOBS: Final = frozenset(("operation", "namespace", "kind", "apiVersion"))
-"""Fields whose values contain neither ``*`` nor ``?``."""
+"""Fields with values without ``*`` and ``?``."""
 
 
 @dataclass(frozen=True, slots=True)

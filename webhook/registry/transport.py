@@ -174,9 +174,7 @@ class RegistryTransport:
                         if attempt == TRIES_MAX or (retry.seconds or 0) > RETRY_AFTER_SECONDS_MAX:
                             break
                         wait = backoff.next_seconds()
-                        if (
-                            retry.seconds is not None
-                        ):  # spreads out clients that were told the same time
+                        if retry.seconds is not None:  # spreads out clients with the same wait
                             wait = retry.seconds + random.uniform(0, 0.5)  # noqa: S311  # no secret
                         await asyncio.sleep(wait)
         except TimeoutError:

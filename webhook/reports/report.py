@@ -1,6 +1,6 @@
 """Reports as documents: made of findings, read back, compared.
 
-The fields are those that viewers need. Policy Reporter 3.9 groups by ``source``. It identifies a
+The fields are chosen for viewers. Policy Reporter 3.9 groups by ``source``. It identifies a
 result by resource, policy, rule, verdict, category and message. It uses ``scope`` for a result
 without ``resources``. Headlamp counts by ``summary``, which therefore counts exactly the stored
 results.
