@@ -33,7 +33,8 @@ BACKOFF_JITTER: Final = 0.2
 """The random part of a back-off: replicas must not retry simultaneously."""
 
 USERS_MAX: Final = 256
-"""The number of users whose faults are remembered; the user with the oldest fault is forgotten
+"""The number of users whose faults are remembered; the user with
+the least recent fault is forgotten
 first."""
 
 

@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 TAG_SECONDS: Final = 30.0
 FACTS_SECONDS: Final = 4 * 3600.0
 OWN_CERTIFICATE_SECONDS: Final = 300.0
-"""The lifetime of facts that depend on the present time, as those of own authorities' certificates
-do."""
+"""The lifetime of facts that depend on the present time: signatures by the policy's own CAs."""
 MISSING_SECONDS: Final = 60.0
 OBJECT_FACTOR: Final = 4
 """The approximate ratio of decoded JSON in memory to its text."""

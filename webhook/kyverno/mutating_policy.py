@@ -1,7 +1,7 @@
 """Kyverno's MutatingPolicy: compiles one, and applies it to objects.
 
-Its mutations have the form of a MutatingAdmissionPolicy, and the same code applies them. If a mutation
-fails, the object stays unchanged (pkg/cel/policies/mpol of Kyverno 1.18).
+Its mutations have the form of a MutatingAdmissionPolicy, and the same code applies them. If a
+mutation fails, the object stays unchanged (pkg/cel/policies/mpol of Kyverno 1.18).
 """
 
 from __future__ import annotations

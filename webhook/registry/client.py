@@ -182,7 +182,7 @@ class RegistryClient:
         )
 
     async def _tagged_referrers(self, host: str, reference: Reference) -> list[Descriptor]:
-        """Returns the referrers in the fallback tag, which is derived from the digest (specification)."""
+        """Returns the referrers in the fallback tag, named by the digest (specification)."""
         tag = reference.digest.replace(":", "-")[:128]
         try:
             index = await self._fetch(
