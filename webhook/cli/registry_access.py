@@ -74,7 +74,7 @@ _NAMES = ("configs", "authorities", "mirrors", "insecure")
 
 
 def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say how; the command gets them as ``registries``, to be called."""
+    """Adds the options of registry access; the command gets a function ``registries``."""
 
     @functools.wraps(command)
     def bound(**options: Any) -> Any:
@@ -161,7 +161,7 @@ def _verifying(
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what is pulled from where: the command gets them as ``source``."""
+    """Adds the options of an artifact to pull; the command gets them as ``source``."""
 
     @functools.wraps(command)
     def bound(

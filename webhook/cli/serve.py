@@ -1,7 +1,7 @@
 """``waddle serve``: the admission server.
 
-Its flags are read in Go's syntax and not by click, because Gatekeeper's
-manifests are written so.
+Its flags have Go's syntax and are not parsed by click, because Gatekeeper's manifests use that
+syntax.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ commas.
 
 
 class ServeCommand(click.Command):
-    """Leaves its arguments to the flags' own reader."""
+    """Passes its arguments to the parser of the flags."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the arguments as they are."""
+        """Keeps the arguments unparsed."""
         ctx.params["arguments"] = tuple(args)
         return []
 
     def get_help(self, ctx: click.Context) -> str:
-        """With the flags, which click does not know."""
+        """Returns the help with the flags, which click does not know."""
         del ctx
         codes = exit_codes.paragraph("serve").strip()
         return f"{_HELP}\n{codes}\n\n{usage(ServeSettings)}".rstrip("\n")
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The flags, which click does not know, and files for their values."""
+        """Returns the flags, which click does not know, and file completion for their values."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415  # for this alone
 
         del ctx
@@ -59,7 +59,7 @@ class ServeCommand(click.Command):
 
 
 def run(arguments: tuple[str, ...]) -> None:
-    """Read the flags and serve."""
+    """Reads the flags and serves."""
     if any(argument in ("-h", "-help", "--help") for argument in arguments):
         click.echo(command.get_help(click.get_current_context()))
         return
@@ -67,8 +67,8 @@ def run(arguments: tuple[str, ...]) -> None:
         settings = read(arguments)
     except InvalidFlag as error:
         raise click.UsageError(f"{error}\nSee 'waddle serve --help'.") from None
-    # Here and not above: --help and a mistyped flag need none of it. Windows has no fcntl, nor what
-    # serving takes besides: signals, processes that are bounded.
+    # Imported here: --help and a mistyped flag do not need it. Windows lacks fcntl and other parts
+    # that serving needs: signals, processes with limits.
     import fcntl  # noqa: F401, PLC0415
 
     from webhook.app import process  # noqa: PLC0415

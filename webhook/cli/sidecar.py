@@ -1,4 +1,4 @@
-"""``waddle sidecar``: the decision log's durable half."""
+"""``waddle sidecar``: stores the decision log durably and sends it to sinks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 LOOK_SECONDS: Final = 2.0
-"""How soon a configuration that was mended is found, with ``--wait``."""
+"""The interval between reads of an unusable configuration with ``--wait``, in seconds."""
 
 
 @click.command(
@@ -45,7 +45,7 @@ LOOK_SECONDS: Final = 2.0
 @click.option("--check", is_flag=True, help="Read the configuration, say what is wrong, and exit.")
 def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
     """Run until SIGTERM."""
-    # Here and not above: --help and a mistyped option need none of it.
+    # Imported here: --help and a mistyped option do not need it.
     import asyncio  # noqa: PLC0415
 
     from webhook import garbage, heap, log  # noqa: PLC0415
@@ -63,8 +63,8 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
     if check:
         click.echo("the configuration is good")
         return
-    # Batches of a few hundred KiB leave holes in each thread's arena: with gRPC that was 73 MiB resident
-    # where 56 are with one arena and batches mapped on their own (60,000 records sent at once).
+    # Batches of a few hundred KiB fragment the arena of each thread. With gRPC, 60,000 records sent
+    # at once left 73 MiB resident, and 56 MiB with one arena and separately mapped batches.
     heap.bound(arenas_max=1, mapped_bytes=64 * 1024)
     lines = log.open_log()
     log.adopt_standard_logging(lines)
@@ -77,10 +77,10 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
 
 
 def _wait_for(read: Callable[[], SidecarSettings], logger: Logger) -> SidecarSettings:
-    """Return the settings once they can be read; a signal to stop ends the process."""
+    """Returns the settings once they can be read; SIGTERM ends the process."""
     from webhook.decisions.configuration import InvalidConfiguration  # noqa: PLC0415  # see command
 
-    # A process that is a container's first ignores what it has no handler for.
+    # The first process of a container ignores signals without a handler.
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_codes.OK))
     logged = ""
     while True:

@@ -94,7 +94,7 @@ def read_sources(
     keep_going: bool = False,
     kept: bool = False,
 ) -> Sources:
-    """Read files, folders and standard input; raises :class:`CannotTest`.
+    """Reads files, folders and standard input; raises :class:`CannotTest`.
 
     Standard input is read where it is no terminal, as gator reads it: what is piped
     into a check must never be left out of it; without ``standard_input`` only where a path is
@@ -158,7 +158,7 @@ def _standard_input(paths: Sequence[Path]) -> list[Path]:
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError):
-        return [STDIN]  # No file of the system's, but something that can be read.
+        return [STDIN]  # not a file of the system, but readable
     # Gator's rule: neither a terminal nor /dev/null, which are devices.
     return [] if stat.S_ISCHR(mode) else [STDIN]
 
@@ -257,7 +257,7 @@ def _add_once(names: list[str], name: str) -> None:
 
 
 def _about_files(sources: Sources) -> list[str]:
-    """Name the parts of files that were read neither as policies nor as resources, a line for each reason."""
+    """Returns a line for each reason why parts of files were not read."""
     lines = []
     if sources.skipped:
         lines.append(f"skipped, because it is not a Kubernetes object: {listed(sources.skipped)}")

@@ -20,7 +20,7 @@ _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 def spelled(arguments: Sequence[str], command: click.Command) -> list[str]:
-    """The arguments of a command as click spells them; what it will refuse is left as it is.
+    """Returns a command's arguments in click's spelling; arguments to be refused stay unchanged.
 
     gator, opa, conftest and kubectl read their flags by pflag, and what calls them is written so:
     ``-o=yaml`` and ``--verbose=true``.
@@ -51,7 +51,7 @@ def spelled(arguments: Sequence[str], command: click.Command) -> list[str]:
 
 
 def _value_of(option: click.Option | None, rest: Iterator[str]) -> list[str]:
-    """Returns the value after an option, whatever it looks like."""
+    """Returns the value after an option, even if it looks like an option."""
     if option is None or option.is_flag:
         return []
     value = next(rest, None)
@@ -65,7 +65,7 @@ def _switch(name: str, value: str) -> list[str]:
 
 
 COMPLETE: Final = "_WADDLE_COMPLETE"
-"""The environment variable by which a shell asks for completions."""
+"""The environment variable that shells set to request completions."""
 
 
 class Subcommands(click.Group):
@@ -79,12 +79,12 @@ class Subcommands(click.Group):
         self.listed = listed
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every name, in the order of the table."""
+        """Returns all names, in the order of the table."""
         del ctx
         return list(self.listed)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, imported now."""
+        """Returns the command of a name, imported now."""
         del ctx
         if cmd_name not in self.listed:
             return None
@@ -95,7 +95,7 @@ class Subcommands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command and its arguments, as click spells them."""
+        """Returns the command and its arguments in click's spelling."""
         if args and args[0] not in self.listed and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], self.listed, n=1)
             if near:
@@ -106,7 +106,7 @@ class Subcommands(click.Group):
         return name, command, rest
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The names; click's way would import every subcommand, for its line of help."""
+        """Returns the completions; click itself would import every subcommand for its help line."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415  # for this alone
 
         names = [
@@ -117,7 +117,7 @@ class Subcommands(click.Group):
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table itself is the help."""
+        """Writes the table as help."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self.listed.items()])

@@ -1,4 +1,4 @@
-"""``waddle sync test``: whether what is synced covers the data that templates need."""
+"""``waddle sync test``: whether the synced data covers the requirements of templates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ among the files only kinds that it lists count.
 
 
 class CannotCompare(Exception):
-    """The reason why what is synced cannot be compared, and what to do."""
+    """The reason why requirements and synced data cannot be compared, with advice."""
 
 
 @click.group("sync")
@@ -56,7 +56,7 @@ def command() -> None:
 @output_option(*words.SHORT)
 def test(filenames: tuple[str, ...], *, omit: bool, output: str) -> int:
     """Read, compare and print."""
-    # Here and not above: --help and a mistyped option need none of it.
+    # Imported here: --help and a mistyped option do not need it.
     from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
 
     try:
@@ -83,7 +83,10 @@ def test(filenames: tuple[str, ...], *, omit: bool, output: str) -> int:
 def compare(
     manifests: Sequence[Manifest], *, omit: bool
 ) -> tuple[dict[str, Requirements], dict[str, Requirements]]:
-    """Return what each template needs, and what of that is not synced; raises :class:`CannotCompare`."""
+    """Returns the requirements of each template, and those not synced.
+
+    Raises :class:`CannotCompare`.
+    """
     from webhook.api.config import CONFIG, SYNC_SET, synced_kinds  # noqa: PLC0415  # as above
     from webhook.api.gvk import name_of  # noqa: PLC0415
     from webhook.constraint import template  # noqa: PLC0415
@@ -139,7 +142,7 @@ def _document(missing: Mapping[str, Requirements]) -> dict[str, list[list[dict[s
 
 
 def _table(needs: Mapping[str, Requirements], missing: Mapping[str, Requirements]) -> str:
-    """Each requirement that is not met in gator's form, and how many templates have what they need."""
+    """Returns unmet requirements in gator's form, and the counts of templates."""
     from webhook.printable import printable, quantity  # noqa: PLC0415  # as above
 
     lines = []

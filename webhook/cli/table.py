@@ -1,4 +1,4 @@
-"""Tables of the command line: columns as wide as their widest cell, two spaces apart, or framed."""
+"""Tables of the command line: columns two spaces apart, or in a frame."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def table(rows: TableRows, right: Container[int] = ()) -> list[str]:
-    """A line for each row, the first of which may be a heading; cells are written on one line.
+    """Returns a line for each row; the first row may be a heading.
 
-    Columns of these numbers stand to the ``right``.
+    Line breaks in cells are escaped. The columns whose numbers are in ``right`` are right-aligned.
     """
     cells = _printable(rows)
     widths = _widths(cells)
@@ -31,7 +31,7 @@ def table(rows: TableRows, right: Container[int] = ()) -> list[str]:
 
 
 def framed(heading: Sequence[str], rows: TableRows) -> list[str]:
-    """Return a table in a frame, as OPA draws it, with centred headings."""
+    """Returns a table in a frame, as OPA draws it, with centred headings."""
     cells = [[[cell] for cell in row] for row in _printable(rows)]
     return frame.framed([printable_name(title) for title in heading], cells)
 

@@ -1,4 +1,4 @@
-"""Chooses the target that ``waddle test`` reviews by, and reads what files bring for it."""
+"""Chooses the target of ``waddle test``, and reads declared targets and libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADMISSION_TARGET: Final = "admission"
 
 
 def declared_targets(sources: Sources) -> dict[str, DeclaredTarget]:
-    """The targets that files declare, by their names; raises :class:`CannotTest`."""
+    """Returns the targets that files declare, by their names; raises :class:`CannotTest`."""
     taken = {target.name for target in DOCUMENT_TARGETS.values()}
     targets: dict[str, DeclaredTarget] = {}
     for manifest in sources.targets:
@@ -45,7 +45,10 @@ def declared_targets(sources: Sources) -> dict[str, DeclaredTarget]:
 
 
 def chosen_target(name: str, declared: Mapping[str, DocumentTarget]) -> DocumentTarget | None:
-    """The target of this name, short or whole; None for admission. Raises :class:`CannotTest`."""
+    """Returns the target of a short or full name.
+
+    None for admission. Raises :class:`CannotTest`.
+    """
     if name == ADMISSION_TARGET:
         return None
     known: dict[str, DocumentTarget] = {**DOCUMENT_TARGETS, **declared}
@@ -57,7 +60,7 @@ def chosen_target(name: str, declared: Mapping[str, DocumentTarget]) -> Document
 
 
 def read_libraries(paths: Sequence[Path]) -> list[str]:
-    """The modules below some folders, tests left out; raises :class:`CannotTest`."""
+    """Reads the modules below some folders, without tests; raises :class:`CannotTest`."""
     texts: list[str] = []
     for path in paths:
         try:
@@ -77,7 +80,7 @@ def read_libraries(paths: Sequence[Path]) -> list[str]:
 
 
 def modernise(manifests: list[Manifest], libraries: Sequence[str]) -> list[Manifest]:
-    """The policies, those that config-validator would read in the form they have today."""
+    """Returns the policies; those in config-validator's old form are converted."""
     old = {
         template.kind_of(item.document)
         for item in manifests

@@ -97,7 +97,7 @@ def command(
     if condition != "enforced":
         complain(f"--for={condition}: only enforced can be waited for")
         return exit_codes.UNKNOWN
-    # Here and not above: they bring aiohttp and the event loop.
+    # Imported here: they load aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
@@ -171,7 +171,7 @@ class _Wait:
     """One object, watched until it is enforced."""
 
     def __init__(self, client: ClusterClient, named: _Named, namespace: str) -> None:
-        """``namespace`` is Waddle's."""
+        """``namespace`` is the namespace of Waddle."""
         self._client = client
         self._named = named
         self._namespace = namespace
@@ -182,16 +182,16 @@ class _Wait:
         self._result: int | None = None
 
     def change(self, changes: Iterable[Change]) -> None:
-        """A store changed."""
+        """Notes a change of a store."""
         del changes
         self._news.set()
 
     def synced(self) -> None:
-        """A store is whole."""
+        """Notes that a store is complete."""
         self._news.set()
 
     def tell_timeout(self, seconds: float) -> int:
-        """Reports what was missing at the end; returns the exit code."""
+        """Reports the missing replicas at the end; returns the exit code."""
         if self._result is not None:
             return self._result
         complain(f"{self._shown}: not enforced within {seconds:g} s: {self._why()}")
@@ -238,7 +238,7 @@ class _Wait:
                 return None
 
     async def _find_version(self) -> None:
-        """Of a kind of Kyverno's take the version that is served; raises what requests raise."""
+        """Chooses the served version of a Kyverno kind; raises the errors of requests."""
         from webhook.cluster.discovery import Discovery, UnknownKind  # noqa: PLC0415  # see command
 
         resource = self._named.resource
@@ -328,7 +328,7 @@ class _Wait:
         return (await self._coverage())(document)
 
     async def _coverage(self) -> RequestCoverage:
-        """Reads the cluster's webhook configurations; nothing is known where it does not answer."""
+        """Reads the cluster's webhook configurations; without an answer they stay unknown."""
         from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
         from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # see command
         from webhook.policies.request_coverage import read_coverage  # noqa: PLC0415  # see command
@@ -376,7 +376,7 @@ def _of_exception(document: Object) -> tuple[str, str]:
 
 
 def _faults(state: Convergence) -> str:
-    """Return what each replica lacks that does not enforce the object."""
+    """Returns the reasons of each replica that does not enforce the object."""
     if state.is_deleted:
         return "it is being deleted"
     lacking = [standing for standing in state.counted if standing.state != "enforced"]

@@ -1,4 +1,4 @@
-"""Reads a cluster's webhook configurations, and what else says which policies the API server asks about."""
+"""Reads a cluster's webhook configurations, and the objects that decide about their coverage."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _KINDS: Final = (
 async def read_webhook_configurations(
     client: ClusterClient, namespace: str
 ) -> tuple[list[dict[str, Any]], frozenset[str]]:
-    """Read these objects of a cluster; returns them, and the kinds that could be read.
+    """Reads these objects of a cluster; returns them, and the kinds that could be read.
 
-    A kind that the user may not read is left out; that is no error.
+    A kind that the user may not read is left out without an error.
     """
     documents: list[dict[str, Any]] = []
     read = []
@@ -42,7 +42,7 @@ async def read_webhook_configurations(
 async def _listed(
     client: ClusterClient, resource: Resource, namespace: str = ""
 ) -> list[dict[str, Any]] | None:
-    """Read all objects of a kind; None where it is not served, or may not be listed."""
+    """Reads all objects of a kind; None if the kind is not served, or may not be listed."""
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # brings aiohttp
 
     try:

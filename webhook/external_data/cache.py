@@ -24,8 +24,8 @@ BYTES_MAX: Final = 32 * 1024 * 1024
 """The size limit in bytes of Python's memory: 60,000 verdicts about images."""
 
 ENTRY_BYTES: Final = 450
-"""The memory of an entry beside its key, value and error, in bytes: measured over 10,000 short
-ones."""
+"""The memory of an entry besides its key, value and error, in bytes: measured over 10,000 short
+entries."""
 
 DECODED_FACTOR: Final = 8
 """The memory of a decoded value at most, in bytes for each byte of its JSON, texts and lists in the
@@ -52,7 +52,7 @@ class _Entry(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """The keys with known values, in their order, and those without."""
+    """The keys with known values, in their order, and the missing keys."""
 
     items: tuple[AnsweredKey, ...]
     missing: tuple[str, ...]
@@ -132,7 +132,7 @@ class ResponseCache:
         if not self._value_seconds:
             return
         now = self._clock()
-        # Of an answer with a fault for all its keys no mutator may use a part, not even later.
+        # A fault of the whole answer makes all its values unusable for mutators, also later.
         is_idempotent = answer.is_idempotent and not answer.system_error.strip()
         for item in answer.items:
             if refreshes and item.error:
@@ -159,7 +159,7 @@ class ResponseCache:
                 self._drop(name)
 
     def sweep(self) -> None:
-        """Drops expired entries, so that unused ones take no room."""
+        """Drops expired entries, which would take up memory."""
         now = self._clock()
         with self._lock:
             entries = tuple(self._entries.items())

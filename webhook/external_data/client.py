@@ -1,7 +1,8 @@
-"""One provider asked over HTTPS: TLS 1.3, its own authorities alone, our serving pair where it asks.
+"""The HTTPS client of one provider: TLS 1.3, and only the Provider's own authorities.
 
-Requests and answers have Gatekeeper's shapes. Connections are kept alive. Nothing of the environment
-counts, no proxy either, and a redirection is not followed: what a Provider names is what is asked.
+The serving pair is the client certificate if the provider requests one. Requests and answers have
+Gatekeeper's shapes. Connections are kept alive. Environment variables such as proxies are ignored,
+and redirects are not followed: only the Provider's URL is called.
 """
 
 from __future__ import annotations
@@ -45,13 +46,12 @@ if TYPE_CHECKING:
     from webhook.golang.url import Url
 
 IDLE_SECONDS: Final = 90.0
-"""How long a connection is kept, as Gatekeeper keeps it."""
+"""The time that an idle connection is kept, in seconds; the same as in Gatekeeper."""
 
 CONNECTIONS_PER_PROVIDER: Final = 64
-"""To one provider; requests beyond wait for one within their own time.
-
-All of them are kept for the next requests, where Gatekeeper keeps ten: a few admissions at once ask
-as much beside each other, and a handshake takes as long as twenty requests.
+"""The number of connections to one provider; further requests wait within their own timeouts. All
+of them are kept for later requests, while Gatekeeper keeps ten. A few simultaneous admissions need
+as many, and a handshake takes as long as twenty requests.
 """
 
 
@@ -79,7 +79,7 @@ class ProviderCall:
         """Whether the answer has begun: later faults are faults of reading."""
         self.connection: ProviderConnection | None = None
         self.task: asyncio.Task[ProviderConnection] | None = None
-        """Opens a connection for it."""
+        """The task that opens a connection for the call."""
         self._client = client
         self._tell = tell
         self._is_over = False
@@ -88,11 +88,11 @@ class ProviderCall:
 
     @property
     def is_over(self) -> bool:
-        """Returns whether no caller waits any more."""
+        """Whether the call has ended."""
         return self._is_over
 
     def begin(self) -> None:
-        """The answer begins."""
+        """Notes that the answer has begun."""
         self.is_answered = True
 
     def end(self, answer: ProviderAnswer | Exception, status: int = 0) -> None:
@@ -111,7 +111,7 @@ class ProviderCall:
     def _finish(self) -> None:
         self._is_over = True
         self._timer.cancel()
-        self._tell = _nobody  # What it refers to refers to this.
+        self._tell = _nobody  # Its target refers back to this object.
 
 
 class ProviderClient:
@@ -135,7 +135,7 @@ class ProviderClient:
         self._buffer = read_buffer()
 
     def ask(self, keys: Sequence[str], tell: OnAnswer) -> ProviderCall:
-        """Sends keys at once, over an open connection if there is one.
+        """Sends keys at once, over an open connection if one is free.
 
         ``tell`` receives the answer and its HTTP status, or the fault.
         """
@@ -147,7 +147,7 @@ class ProviderClient:
         return call
 
     def retire(self) -> None:
-        """Closes idle connections; those in use end with their answers."""
+        """Closes idle connections; connections in use are closed after their answers."""
         self._is_retired = True
         while self._idle:
             self._idle.pop().close()
@@ -161,7 +161,7 @@ class ProviderClient:
             one.close()
 
     def overdue(self, call: ProviderCall) -> None:
-        """The time of a call is over."""
+        """Ends a call whose time is over."""
         why = f"context deadline exceeded: no answer within {self.provider.timeout_seconds:g} s"
         fault = self._unsent("timeout", why)
         if call.is_answered:
@@ -221,10 +221,10 @@ class ProviderClient:
         connection.post(call.data, call.begin, partial(self._answered, call, is_kept))
 
     def _answered(self, call: ProviderCall, is_kept: bool, answer: WholeAnswer | Exception) -> None:
-        """A connection has brought an answer, or an end."""
+        """Handles the answer or the fault of a connection."""
         if isinstance(answer, Exception):
             if is_kept and not call.is_answered and isinstance(answer, EOFError | ConnectionError):
-                # The peer may have closed it before the request: Go retries, too.
+                # The peer may have closed it before the request; Go retries, too.
                 call.connection = None
                 self._open_for(call)
                 return
@@ -256,7 +256,7 @@ class ProviderClient:
         reading.add_done_callback(read)
 
     def _release(self, call: ProviderCall) -> None:
-        """Take the connection from a call that needs it no longer."""
+        """Takes the connection from a call that has ended."""
         call.connection = None
         self._freed()
 
@@ -271,7 +271,7 @@ class ProviderClient:
             self._begin(self._waiting.popleft())
 
     def _kept(self) -> ProviderConnection | None:
-        """A connection that was used before, the latest first."""
+        """Returns the most recently used open connection, or None."""
         now = time.monotonic()
         while self._idle:
             connection = self._idle.pop()
@@ -291,7 +291,8 @@ class ProviderClient:
             raise self._unsent("certificate", f"tls: {error}", connected=False) from None
         self._shown = pair.version
 
-    # --- faults, in the words of Go's net packages where they are common ones ----------------------
+    # --- faults, in the wording of Go's net packages if common
+    # -------------------------------------
 
     def _unsent(self, outcome: str, why: str, *, connected: bool = True) -> ProviderFault:
         message = f'{SENT}: Post "{self._shown_url}": {why}'
@@ -305,7 +306,7 @@ class ProviderClient:
         if isinstance(error, socket.gaierror):
             return f"dial tcp: lookup {self._url.hostname}: no such host"
         if isinstance(error, ConnectionResetError | ConnectionAbortedError):
-            return "EOF"  # while TLS was agreed upon
+            return "EOF"  # during the TLS handshake
         where = f"{self._url.hostname}:{self._url.port or 443}"
         return f"dial tcp {where}: connect: {_reason(error)}"
 
@@ -363,7 +364,7 @@ def _context(provider: DataProvider) -> ssl.SSLContext:
 
 
 def _head(url: Url) -> bytes:
-    """Returns the bytes of each request that stand before the length."""
+    """Returns the bytes of each request before the length."""
     target = (url.escaped_path or "/") + (f"?{url.raw_query}" if url.raw_query else "")
     lines = [
         f"POST {target} HTTP/1.1",
@@ -380,11 +381,11 @@ def _head(url: Url) -> bytes:
 
 
 def _reason(error: BaseException) -> str:
-    """One line about a fault, without addresses of memory and file names of OpenSSL."""
+    """Returns one line about a fault, without memory addresses and OpenSSL's file names."""
     if isinstance(error, ssl.SSLError) and error.reason:
         return str(error.reason).lower().replace("_", " ")
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
-        # The event loop's own words list each address that it tried.
+        # The event loop's message lists each address that it tried.
         return os.strerror(error.errno).lower()
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
@@ -392,7 +393,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _without_password(address: str) -> str:
-    """A URL as Go's errors show it."""
+    """Returns a URL in the form of Go's errors, with a masked password."""
     parsed = go_url.parse(address)
     if parsed.user is None or parsed.user[1] is None:
         return address

@@ -1,9 +1,9 @@
-"""A connection to a provider: one POST after another, each answered whole.
+"""A connection to a provider: one POST after another, each answer read as a whole.
 
-A general client takes several times as long for a request as TLS and the system do, on the one
-interpreter that admissions need, too. What a provider is asked is always the same: a body of known
-length, on a connection that is kept. So the bytes are written and read here, at once: a transport
-would write them when all else of its turn is done.
+A general HTTP client takes several times as long for a request as TLS and the system do. It would
+take that time from the interpreter that admissions need, too. Requests to providers are always
+alike: a body of known length on a kept connection. So this module reads and writes the bytes
+itself, at once: a transport would write them at the end of its turn.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ANSWER_BYTES_MAX: Final = 8 << 20
-"""Of an answer, as of http.send: a thousand keys have 8 KiB each."""
+"""The size of an answer at most, as for http.send: a thousand keys have 8 KiB each."""
 
 READ_AT_ONCE_BYTES: Final = 64 * 1024
-"""Read at once: four records of TLS."""
+"""The size of one read: four TLS records."""
 
 RECORD_BYTES: Final = 16 * 1024
-"""The most that one record of TLS holds."""
+"""The size of a TLS record at most."""
 
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class MalformedAnswer(Exception):
-    """The bytes are no answer of HTTP."""
+    """Bytes that are no HTTP response."""
 
 
 class AnswerTooLong(Exception):
-    """An answer is larger than any may be."""
+    """An answer above ``ANSWER_BYTES_MAX``."""
 
 
 class WholeAnswer(NamedTuple):
-    """A whole answer; ``location`` says that it names another place."""
+    """A whole answer; ``location`` is whether it has a Location header."""
 
     status: int
     body: bytes
@@ -49,17 +49,17 @@ class WholeAnswer(NamedTuple):
 
 
 Answered: TypeAlias = "Callable[[WholeAnswer | Exception], None]"
-"""Takes the answer to a request, or why there is none: an OSError, EOFError, :class:`MalformedAnswer`
-or :class:`AnswerTooLong`."""
+"""Receives the answer to a request or the reason for none: an OSError, EOFError,
+:class:`MalformedAnswer` or :class:`AnswerTooLong`."""
 
 
 def read_buffer() -> memoryview:
-    """Where a loop's connections read to, one after another: what arrived is decrypted at once."""
+    """Returns the read buffer that all connections of a loop share: data is decrypted at once."""
     return memoryview(bytearray(READ_AT_ONCE_BYTES))
 
 
 class ProviderConnection:
-    """One connection, for one event loop; :meth:`post` once at a time."""
+    """One connection, for one event loop; one :meth:`post` at a time."""
 
     def __init__(self, plain: socket.socket, tls: TlsEnds, buffer: memoryview) -> None:
         """``buffer`` is shared by all connections of a loop."""
@@ -84,7 +84,7 @@ class ProviderConnection:
     async def open(
         cls, host: str, port: int, context: ssl.SSLContext, buffer: memoryview
     ) -> ProviderConnection:
-        """Connect; raises OSError, and ssl.SSLError among it."""
+        """Connects; raises OSError, including ssl.SSLError."""
         plain = await _connected(host, port)
         try:
             tls = await _agreed(plain, host, context, buffer)
@@ -94,7 +94,10 @@ class ProviderConnection:
             raise
 
     def post(self, request: bytes, begun: Callable[[], None], answered: Answered) -> None:
-        """Send a request; ``begun`` is called when its answer begins, ``answered`` with all of it."""
+        """Sends a request.
+
+        Calls ``begun`` when its answer begins, ``answered`` with the whole answer.
+        """
         self._answered = answered
         self._begun = begun
         self._parser = httptools.HttpResponseParser(self)
@@ -106,7 +109,7 @@ class ProviderConnection:
             self._end(error)
 
     def close(self) -> None:
-        """Leave at once: nothing is said on the way out."""
+        """Closes the socket at once, without a TLS closing message."""
         if not self.is_open:
             return
         self.is_open = False
@@ -115,7 +118,7 @@ class ProviderConnection:
             self._loop.remove_writer(self._socket)
             self._unsent = b""
         self._socket.close()
-        # It refers back to this object: with it this would stay until a full collection of garbage.
+        # The parser refers back to this object and would keep it until a full garbage collection.
         self._parser = None
 
     def _reset(self) -> None:
@@ -127,7 +130,7 @@ class ProviderConnection:
     # --- the socket ----------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Send what is encrypted, as far as the system takes it; raises OSError."""
+        """Sends encrypted data as far as the system takes it; raises OSError."""
         data = self._outgoing.read()
         if self._unsent:
             self._unsent += data
@@ -145,7 +148,7 @@ class ProviderConnection:
             self._loop.remove_writer(self._socket)
 
     def _readable(self) -> None:
-        """Some bytes have arrived, or the end."""
+        """Reads arrived bytes, or the end of the stream."""
         try:
             count = self._socket.recv_into(self._buffer)
         except (BlockingIOError, InterruptedError):
@@ -160,7 +163,7 @@ class ProviderConnection:
         try:
             while self.is_open:
                 data = self._tls.read(RECORD_BYTES)
-                if not data:  # The peer says that it says no more.
+                if not data:  # The peer has closed its side.
                     self._ended()
                     return
                 self._received(data)
@@ -174,7 +177,7 @@ class ProviderConnection:
             self._end(error)
 
     def _reply(self) -> None:
-        """Send what TLS itself has to say: new keys are acknowledged."""
+        """Sends TLS's own messages, such as acknowledgements of new keys."""
         if self._outgoing.pending:
             try:
                 self._flush()
@@ -182,7 +185,7 @@ class ProviderConnection:
                 self._end(error)
 
     def _ended(self) -> None:
-        """The peer says no more: so an answer is over that gives no length."""
+        """Handles the peer's end of stream, which completes an answer without a length."""
         if self._in_body and not self._has_length:
             self.close()
             self._tell(self._made())
@@ -190,9 +193,9 @@ class ProviderConnection:
             self._end(EOFError())
 
     def _received(self, data: bytes) -> None:
-        """Some of an answer."""
+        """Passes a part of an answer to the parser."""
         if self._answered is None:
-            self.close()  # There is no request.
+            self.close()  # No request is pending.
             return
         if self._begun is not None:
             self._begun()
@@ -206,26 +209,26 @@ class ProviderConnection:
         if self._whole is not None:
             self._tell(self._whole)
 
-    # --- what the parser tells -----------------------------------------------------------------
+    # --- callbacks of the parser -----------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """An answer begins: a second one to the same request is nobody's."""
+        """Closes the connection at a second answer to the same request."""
         if self._whole is not None:
             self.close()
 
     def on_header(self, name: bytes, _value: bytes) -> None:
-        """A header: a few of them matter."""
+        """Notes the headers that matter: of length and location."""
         lowered = name.lower()
         self._has_length = self._has_length or lowered in _LENGTHS
         self._location = self._location or lowered == b"location"
 
     def on_headers_complete(self) -> None:
-        """The head is over."""
+        """Notes the status."""
         self._status = self._parser.get_status_code()
         self._in_body = True
 
     def on_body(self, part: bytes) -> None:
-        """A part of the body."""
+        """Keeps a part of the body."""
         self._size += len(part)
         if self._size > ANSWER_BYTES_MAX:
             self._end(AnswerTooLong())
@@ -233,7 +236,7 @@ class ProviderConnection:
             self._parts.append(part)
 
     def on_message_complete(self) -> None:
-        """The answer is whole; one that only says to wait is none."""
+        """Completes the answer; skips informational ones (1xx)."""
         if self._parser is None:
             return  # It was too long.
         if self._status < 200:
@@ -262,11 +265,11 @@ class ProviderConnection:
             answered(error)
 
 
-# --- until it is open -----------------------------------------------------------------------------
+# --- connecting -----------------------------------------------------------------------------------
 
 
 class TlsEnds(NamedTuple):
-    """TLS that was agreed upon, what it reads, and what it writes."""
+    """A TLS object after the handshake, with its input and output buffers."""
 
     tls: ssl.SSLObject
     incoming: ssl.MemoryBIO
@@ -274,14 +277,14 @@ class TlsEnds(NamedTuple):
 
 
 async def _connected(host: str, port: int) -> socket.socket:
-    """A connection to the first address of a host that takes one; raises OSError."""
+    """Connects to the first address of a host that accepts; raises OSError."""
     loop = asyncio.get_running_loop()
     addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     fault: OSError = socket.gaierror(socket.EAI_NONAME, "no address")
     for family, kind, protocol, _, where in addresses:
         plain = socket.socket(family, kind, protocol)
         try:
-            plain.setblocking(False)  # the standard library's own
+            plain.setblocking(False)  # as in the standard library
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await loop.sock_connect(plain, where)
         except OSError as error:
@@ -298,7 +301,10 @@ async def _connected(host: str, port: int) -> socket.socket:
 async def _agreed(
     plain: socket.socket, host: str, context: ssl.SSLContext, buffer: memoryview
 ) -> TlsEnds:
-    """Agree upon TLS; raises OSError, a ConnectionResetError where the peer leaves meanwhile."""
+    """Makes the TLS handshake.
+
+    Raises OSError, and ConnectionResetError if the peer closes meanwhile.
+    """
     loop = asyncio.get_running_loop()
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = context.wrap_bio(incoming, outgoing, server_hostname=host)
@@ -307,13 +313,13 @@ async def _agreed(
             tls.do_handshake()
         except ssl.SSLWantReadError:
             await loop.sock_sendall(plain, outgoing.read())
-            # A buffer of its own: others read to theirs while this waits.
+            # A buffer of its own: other connections use the shared buffer while this waits.
             data = await loop.sock_recv(plain, len(buffer))
             if not data:
                 raise ConnectionResetError from None
             incoming.write(data)
         except ssl.SSLError:
-            with contextlib.suppress(OSError):  # so that the peer learns why
+            with contextlib.suppress(OSError):  # tells the peer the reason
                 await loop.sock_sendall(plain, outgoing.read())
             raise
         else:
@@ -322,7 +328,7 @@ async def _agreed(
 
 
 def _sent(plain: socket.socket, data: bytes) -> int:
-    """Send what the system takes at once; raises OSError."""
+    """Sends as much as the system takes at once; returns the number of bytes. Raises OSError."""
     try:
         return plain.send(data)
     except (BlockingIOError, InterruptedError):

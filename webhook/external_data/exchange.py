@@ -1,4 +1,4 @@
-"""A question to a provider, and its answer, as evaluations and whoever asks share them."""
+"""Requests to providers and their answers, as shared by evaluations and callers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ ASKED_KEYS_MAX: Final = 1_000
 """The most keys of one request: a larger one fails without a call."""
 
 REQUESTS_MAX: Final = 64
-"""Requests that one evaluation notes before it ends: those go out at once, and it is tried again. A
-quarter of what goes to one provider at once, so that no object takes it from all others."""
+"""The number of requests that one evaluation notes before it ends. They are sent at once, and then
+the evaluation is repeated. It is a quarter of FLIGHTS_MAX, so that one object cannot use up a
+provider's limit."""
 
 ROUNDS_MAX: Final = 4
-"""How often one review may ask, where what it asks hangs on answers before: a round takes as long
-as its slowest provider, and an API server waits ten seconds."""
+"""The number of rounds of one review whose requests depend on earlier answers. A round takes as
+long as its slowest provider, and an API server waits ten seconds."""
 
 UNKNOWN_PROVIDER: Final = 400
 """The status for an unknown or unusable provider, as in Gatekeeper."""
@@ -37,11 +38,11 @@ class ProviderRequest(NamedTuple):
 
 
 class ProviderResponse(NamedTuple):
-    """The answer to a call, as Gatekeeper's ``external_data`` has it.
+    """The answer to a call, in the form of Gatekeeper's ``external_data``.
 
-    ``responses`` and ``errors`` are pairs of a key and what was said of it. They are None where the
-    request was not sent, or its answer cannot be read. ``status_code`` is the provider's, and 0 where
-    every key came from the cache.
+    ``responses`` and ``errors`` are pairs of a key and its value or error. They are None if the
+    request was not sent, or its answer cannot be read. ``status_code`` is the provider's HTTP
+    status, and 0 if every key came from the cache.
     """
 
     responses: tuple[tuple[str, Any], ...] | None
@@ -67,7 +68,7 @@ AskAsync: TypeAlias = "Callable[[tuple[ProviderRequest, ...]], Awaitable[Provide
 
 
 class Unanswered(Exception):
-    """A review cannot go on before these requests are answered."""
+    """A review needs the answers to these requests to go on."""
 
     def __init__(self, requests: Sequence[ProviderRequest]) -> None:
         super().__init__(", ".join(request.provider for request in requests))
@@ -75,7 +76,7 @@ class Unanswered(Exception):
 
 
 def failure(message: str, status_code: int = NOT_SENT) -> ProviderResponse:
-    """Returns the answer to a call that was not sent, or whose answer cannot be read."""
+    """Returns the answer to a call that was not sent, or that has no readable answer."""
     return ProviderResponse(None, None, status_code, message)
 
 
@@ -135,7 +136,7 @@ class ReviewMoment:
 
 
 class AnswersSoFar(NamedTuple):
-    """Providers' answers of all rounds so far, for things that are reviewed at one moment."""
+    """Providers' answers of all rounds so far, for objects that are reviewed at one moment."""
 
     answers: ProviderAnswers
     rounds: int
@@ -152,5 +153,5 @@ class AnswersSoFar(NamedTuple):
 
 
 def no_answers() -> AnswersSoFar:
-    """Where asking begins."""
+    """Returns the state before the first round."""
     return AnswersSoFar({}, 0, ReviewMoment())

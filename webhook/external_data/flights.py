@@ -1,7 +1,8 @@
-"""Requests to providers on their way, and everybody who waits for them.
+"""The running requests to providers (flights), and the callers that wait for them.
 
-Any thread asks; requests are made on one event loop. Equal requests share a flight. It ends by the
-provider's time, not by that of whoever began it, and what it brings is kept: who asks again finds it.
+Any thread may ask; one event loop sends the requests. Equal requests share a flight. A flight ends
+by the provider's timeout, not by the deadline of its first caller. Its answer is cached for later
+callers.
 """
 
 from __future__ import annotations
@@ -48,19 +49,21 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
 
 FLIGHTS_MAX: Final = 256
-"""Requests under way to one provider: at 20 ms each 12,000 a second."""
+"""The number of running requests to one provider at most: 12,000 a second at 20 ms each."""
 
 UNAWAITED_MAX: Final = 64
-"""Of all requests those under way for nobody any more: a page of an audit has as many."""
+"""The number of running requests that no caller waits for at most; a page of an audit has as many.
+"""
 
 SWEEP_SECONDS: Final = 30.0
-"""How often answers that are too old are let go, and clients of Providers that are no more."""
+"""The interval at which expired answers, and clients of deleted Providers, are removed."""
 
 TAKEN_AT_ONCE: Final = 8
-"""An audit's questions that one turn of the loop takes: half a millisecond of work."""
+"""The number of an audit's questions that one turn of the loop takes: half a millisecond of work.
+"""
 
 UNKNOWN: Final = "key is not found in provider cache"
-"""Gatekeeper's word for a provider that is not known."""
+"""Gatekeeper's message for an unknown provider."""
 
 
 class _Question(NamedTuple):
@@ -71,11 +74,11 @@ class _Question(NamedTuple):
     known: Lookup
     requester: str
     round: ProviderRound | None
-    """The round that waits for the answer; None where it is fetched ahead for the cache."""
+    """The round that waits for the answer; None for a prefetch into the cache."""
 
 
 class _Flight:
-    """One request under way."""
+    """One running request."""
 
     __slots__ = ("began", "call", "keys", "provider", "requester", "station", "waiters")
 
@@ -90,12 +93,12 @@ class _Flight:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody still waits for it."""
+        """Whether a caller still waits for it."""
         return any(item.round is not None and not item.round.is_given_up for item in self.waiters)
 
 
 class ProviderRound:
-    """The requests of one caller that are asked beside each other; any thread may begin them."""
+    """The concurrent requests of one caller; any thread may begin them."""
 
     __slots__ = (
         "_begin",
@@ -125,19 +128,19 @@ class ProviderRound:
         self._missing: set[ProviderRequest] = set()
         self._future: Future[ProviderAnswers] | None = None
         self.is_given_up = False
-        """Whether nobody waits for it any more."""
+        """Whether the caller has stopped waiting."""
 
     def begin(self, request: ProviderRequest) -> None:
-        """Have a request answered, once."""
+        """Begins a request, once."""
         if request not in self.answers and request not in self._missing:
             self._missing.add(request)
             self._begin(request, self)
 
     def end(self) -> Future[ProviderAnswers]:
-        """All answers, when they are there: at the latest when the providers' time is over.
+        """Returns the future of all answers; it is done at the latest at the providers' timeout.
 
-        Nothing is begun after this. Whoever waits no longer cancels the future, and has what is in
-        ``answers`` by then; what was asked goes on.
+        No request may begin after this call. A caller that stops waiting cancels the future and
+        uses the answers so far; its requests go on.
         """
         future: Future[ProviderAnswers] = Future()
         with self._lock:
@@ -150,7 +153,7 @@ class ProviderRound:
         return future
 
     def tell(self, request: ProviderRequest, response: ProviderResponse) -> None:
-        """Have the answer to a request; called by any thread."""
+        """Receives the answer to a request; called by any thread."""
         with self._lock:
             self.answers[request] = response
             self._missing.discard(request)
@@ -162,12 +165,12 @@ class ProviderRound:
         if future.cancelled():
             self.is_given_up = True
             self._on_given_up(self)
-        # They refer back to this: with them it would stay until a full collection of garbage.
+        # They refer back to this object and would keep it until a full garbage collection.
         self.flights, self._future = [], None
 
 
 class _Station:
-    """All that belongs to one Provider as it is now."""
+    """The client, suspension and flights of one version of a Provider."""
 
     def __init__(self, client: ProviderClient) -> None:
         self.client = client
@@ -176,9 +179,9 @@ class _Station:
 
 
 class Flights:
-    """Asks providers for whoever needs it; :meth:`run` on an event loop, the rest from any thread.
+    """Sends requests to providers; :meth:`run` on an event loop, the rest from any thread.
 
-    A request that is begun on the thread of that loop is sent before :meth:`ProviderRound.begin` returns.
+    On the thread of that loop, :meth:`ProviderRound.begin` sends a request before it returns.
     """
 
     def __init__(
@@ -191,7 +194,7 @@ class Flights:
         pair: ClientPair | None = None,
         series_max: int = 1000,
     ) -> None:
-        """``providers`` gives those in force, ``pair`` is shown to those that ask for one.
+        """``providers`` returns those in force; ``pair`` is the client certificate.
 
         ``series_max`` bounds the providers that are counted by name.
         """
@@ -204,13 +207,13 @@ class Flights:
         self._counted: set[str] = set()
         self._lock = threading.Lock()
         self._known: dict[str, DataProvider] = {}
-        """Each Provider as it was when its answers were kept."""
+        """Each Provider as it was when its answers were cached."""
         self._due: deque[_Question] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_thread = 0
         self._is_over = False
         self._is_waking = False
-        """Whether the loop has been told that something is due, and has not looked yet."""
+        """Whether a wake-up of the loop is pending."""
         self._stations: dict[str, _Station] = {}
         self._unawaited: dict[_Flight, None] = {}
         self._evicted = 0
@@ -218,7 +221,7 @@ class Flights:
     # --- any thread ----------------------------------------------------------------------------
 
     def known(self, request: ProviderRequest) -> ProviderResponse | None:
-        """The answer to a request, where all of it is kept."""
+        """Returns the answer to a request if all of its keys are cached."""
         self._note_changes(request.provider)
         lookup = self._cache.look(request.provider, request.keys)
         if lookup.missing:
@@ -226,9 +229,9 @@ class Flights:
         return self._from_cache(request, lookup)
 
     def round(self, *, fresh: bool = False, requester: str = "") -> ProviderRound:
-        """Begin a round of requests on behalf of somebody.
+        """Begins a round of requests on behalf of a requester.
 
-        With ``fresh`` they are asked anew unless they have just been answered.
+        With ``fresh``, keys are requested anew unless they have just been answered.
         """
         return ProviderRound(self._ask_fresh if fresh else self._ask_kept, self._abandon, requester)
 
@@ -271,7 +274,10 @@ class Flights:
                     self._registry.count(PROVIDER_KEYS, answered, by=count)
 
     def _note_changes(self, name: str) -> DataProvider | None:
-        """The Provider of a name as it is now; what another said is forgotten."""
+        """Returns the current Provider of a name.
+
+        Drops the cached answers of an earlier version.
+        """
         provider = self._providers().get(name)
         if provider is not None and (before := self._known.get(name)) is not provider:
             with self._lock:
@@ -281,7 +287,7 @@ class Flights:
         return provider
 
     def _begin(self, question: _Question) -> None:
-        """Take a question here, on the loop's own thread, else there."""
+        """Takes a question at once on the loop's thread, else queues it for the loop."""
         if self._loop is not None and threading.get_ident() == self._loop_thread:
             self._take(question)
             return
@@ -298,7 +304,7 @@ class Flights:
     # --- the event loop ------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Make the requests until cancelled; then those who wait get an error."""
+        """Sends the requests until cancelled; then all waiting callers get an error."""
         self._loop_thread = threading.get_ident()
         self._loop = asyncio.get_running_loop()
         try:
@@ -321,7 +327,7 @@ class Flights:
             _tell(self._due.popleft(), failure(f"{SENT}: the process is stopping"))
 
     def _take_due(self) -> None:
-        """Take some questions of other threads, and the rest a turn later: admissions go on meanwhile."""
+        """Takes some queued questions, and the rest a turn later: admissions go on meanwhile."""
         self._is_waking = False
         for _ in range(TAKEN_AT_ONCE):
             if not self._due:
@@ -332,7 +338,10 @@ class Flights:
             loop.call_soon(self._take_due)
 
     def _take(self, question: _Question) -> None:
-        """Join the flight of an equal request, or begin one; or say why there is none."""
+        """Joins the flight of an equal request, or begins one.
+
+        Answers with a failure if refused.
+        """
         station = self._station(question.provider)
         keys = question.known.missing
         flight = station.flights.get(keys)
@@ -357,7 +366,7 @@ class Flights:
         if known is not provider and known != provider:
             if station is not None:
                 station.client.retire()
-            # Here and not above: until a provider is asked nothing of it is needed.
+            # Imported here: it is not needed until the first request.
             from webhook.external_data.client import ProviderClient  # noqa: PLC0415
 
             station = _Station(ProviderClient(provider, self._pair))
@@ -366,7 +375,7 @@ class Flights:
         return station
 
     def _refusal(self, station: _Station, question: _Question) -> str:
-        """Why a request is not sent; empty where it is."""
+        """Returns the reason why a request is not sent; empty if it may be."""
         name = question.provider.name
         if len(station.flights) >= FLIGHTS_MAX:
             self._count(name, "crowded")
@@ -377,7 +386,7 @@ class Flights:
         return refusal
 
     def _abandon(self, asker: ProviderRound) -> None:
-        """Somebody waits no longer; called by any thread."""
+        """Notes that a caller has stopped waiting; called by any thread."""
         flights = asker.flights
         with self._lock:
             self._registry.count(PROVIDER_WAITS_ENDED, by=len(flights))
@@ -389,7 +398,7 @@ class Flights:
                     return
 
     def _note_unawaited(self, flight: _Flight) -> None:
-        """Nobody waits for a flight; of too many the oldest ends."""
+        """Notes that no caller waits for a flight; ends the oldest if there are too many."""
         if flight.call is None or flight.call.is_over or flight.is_awaited:
             return
         self._unawaited[flight] = None
@@ -398,13 +407,13 @@ class Flights:
             self._registry.count(PROVIDER_ABANDONED)
 
     def _end(self, flight: _Flight) -> None:
-        """End a flight before it has an answer."""
+        """Ends a flight before its answer."""
         if flight.call is not None:
             flight.call.cancel()
         self._tell_all(flight, failure(f"{SENT}: the request was ended"))
 
     def _landed(self, flight: _Flight, answer: ProviderAnswer | Exception, status: int) -> None:
-        """A flight has come to its end: keep what it brought, and tell whoever waits."""
+        """Ends a flight with its answer: caches the answer, and informs all callers."""
         seconds = time.monotonic() - flight.began
         milliseconds = round(seconds * 1000, 3)
         station, name = flight.station, flight.provider.name
@@ -437,7 +446,7 @@ class Flights:
         if flights.get(flight.keys) is flight:
             del flights[flight.keys]
         self._unawaited.pop(flight, None)
-        # Futures refer back to the flight: with them it would stay until a full collection of garbage.
+        # Futures refer back to the flight and would keep it until a full garbage collection.
         waiters, flight.waiters = flight.waiters, []
         for question in waiters:
             _tell(question, response, items)
@@ -458,7 +467,7 @@ class Flights:
             self._log.info("provider answers again", provider=station.client.provider.name)
 
     def _keep(self, flight: _Flight, answer: ProviderAnswer) -> None:
-        """Keep what a Provider said that is still the same, or is gone."""
+        """Caches an answer, unless the Provider was changed or deleted meanwhile."""
         provider = flight.provider
         refreshes = all(item.round is None for item in flight.waiters)
         with self._lock:
@@ -467,7 +476,7 @@ class Flights:
                 self._cache.keep(provider.name, answer, refreshes=refreshes)
 
     def _count(self, provider: str, outcome: str) -> None:
-        """Count a request; empty is a provider that is none, whose name may be any text."""
+        """Counts a request; ``provider`` is empty if unknown, since its name may be any text."""
         with self._lock:  # several threads count
             if provider and provider not in self._counted:
                 if len(self._counted) < self._series_max:
@@ -477,7 +486,7 @@ class Flights:
             self._registry.count(PROVIDER_REQUESTS, provider or OTHER, outcome)
 
     async def _tidy(self) -> None:
-        """Let go of what is too old, and of clients whose Providers are no more, again and again."""
+        """Removes expired answers and clients of deleted Providers, every ``SWEEP_SECONDS``."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self._cache.sweep()
@@ -494,7 +503,7 @@ class Flights:
                     station.client.prune()
 
     def refresh(self) -> None:
-        """Bring the gauges up to date for a scrape; called by any thread."""
+        """Updates the gauges for a scrape; called by any thread."""
         registry, stations = self._registry, dict(self._stations)
         registry.set(PROVIDER_CACHE_BYTES, self._cache.bytes)
         evicted, self._evicted = self._cache.evicted - self._evicted, self._cache.evicted
@@ -510,7 +519,7 @@ class Flights:
 def _tell(
     question: _Question, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
 ) -> None:
-    """Answer somebody: cached keys first, then those that were asked, as the provider ordered them."""
+    """Answers a caller: cached keys first, then requested keys in the provider's order."""
     if question.round is None:
         return
     if response.responses is not None:

@@ -1,7 +1,7 @@
 """A Provider: its URL and its certificate authorities.
 
 Validation and error messages are those of Gatekeeper's cache of providers (frameworks,
-pkg/externaldata/cache.go). Only HTTPS, and no authority except those of ``caBundle``.
+pkg/externaldata/cache.go). Only HTTPS is accepted, and only authorities in ``caBundle``.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ KIND: Final = "Provider"
 
 USE: Final = "waddle.dev/use"
 REQUIRED: Final = "required"
-"""The annotation, with its value, of a Provider whose use is restricted."""
+"""The value of the annotation that restricts the use of a Provider."""
 
 TIMEOUT_SECONDS: Final = 5.0
-"""Of a Provider without ``spec.timeout``, or with 0: Gatekeeper's own default in mutation. In
-validation it gives such a request no time at all."""
+"""The timeout of a Provider without ``spec.timeout``, or with 0: Gatekeeper's default in mutation.
+In validation, Gatekeeper gives such a request no time at all."""
 
 TIMEOUT_SECONDS_MAX: Final = 30.0
 """The longest timeout, in seconds: an admission waits no longer, and later answers are dropped."""
 
 BUNDLE_CERTIFICATES_MAX: Final = 1024
-"""More than any store of roots has."""
+"""The number of certificates at most; no store of roots has as many."""
 
 T = TypeVar("T")
 
@@ -57,14 +57,14 @@ class ClientPair(Protocol):
 
     @property
     def version(self) -> object:
-        """Another for another pair."""
+        """A value that differs for each pair."""
 
     def lend(self, context: SSLContext) -> None:
-        """Have this context show the pair from now on; raises ValueError where it cannot."""
+        """Loads the pair into a context; raises ValueError if it is unusable."""
 
 
 def read_provider(document: Mapping[str, Any]) -> DataProvider:
-    """Read a Provider; raises :class:`InvalidProvider`."""
+    """Reads a Provider; raises :class:`InvalidProvider`."""
     spec = _typed(document.get("spec"), dict, "spec", {})
     address = _typed(spec.get("url"), str, "spec.url", "")
     timeout = _typed(spec.get("timeout"), int, "spec.timeout", 0)
@@ -86,7 +86,7 @@ def read_provider(document: Mapping[str, Any]) -> DataProvider:
         raise InvalidProvider("caBundle should be set for HTTPS scheme")
     authorities = _authorities(bundle)
     if not parsed.hostname:
-        # Gatekeeper takes it, and fails at each request.
+        # Gatekeeper accepts it, and fails at each request.
         raise InvalidProvider(f"invalid provider url: no host. value: {address}")
     seconds = min(float(timeout), TIMEOUT_SECONDS_MAX) or TIMEOUT_SECONDS
     return DataProvider(name, address, seconds, authorities, _is_guarded(document))
@@ -96,7 +96,7 @@ def _is_guarded(document: Mapping[str, Any]) -> bool:
     annotations = (document.get("metadata") or {}).get("annotations") or {}
     value = annotations.get(USE)
     if value not in (None, REQUIRED):
-        # Neither one nor the other: nobody may find out later which of them was meant.
+        # Any other value is a mistake: the author's intent would be unknown later.
         raise InvalidProvider(f"annotation {USE}: want {REQUIRED}, got {value!r}")
     return value is not None
 
@@ -107,7 +107,7 @@ def providers_by_name(providers: Iterable[DataProvider]) -> dict[str, DataProvid
 
 
 def _typed(value: Any, kind: type[T], field: str, absent: T) -> T:
-    """A field's value; what the CRD refuses in a cluster may stand in a file."""
+    """Returns the value of a field; files are not validated by the CRD, so its type is checked."""
     if value is None:
         return absent
     if type(value) is not kind:
@@ -123,7 +123,7 @@ def _authorities(bundle: str) -> tuple[bytes, ...]:
 
     The first block must be a certificate; other blocks that are none are ignored.
     """
-    # Here and not above: who needs the names of kinds alone needs no certificates.
+    # Imported here: importers of the names of kinds need no certificates.
     from webhook.rego.builtins.keys import pem  # noqa: PLC0415
 
     try:
@@ -141,7 +141,7 @@ def _authorities(bundle: str) -> tuple[bytes, ...]:
         if block.label == "CERTIFICATE" and not _fault_of(block.data)
     )
     if not authorities:
-        # Gatekeeper takes it, and fails at each request.
+        # Gatekeeper accepts it, and fails at each request.
         raise InvalidProvider("bad caBundle: it holds no block of type CERTIFICATE")
     if len(authorities) > BUNDLE_CERTIFICATES_MAX:
         raise InvalidProvider(f"caBundle holds more than {BUNDLE_CERTIFICATES_MAX} certificates")
@@ -149,7 +149,7 @@ def _authorities(bundle: str) -> tuple[bytes, ...]:
 
 
 def _fault_of(data: bytes) -> str:
-    """Returns what is wrong with a certificate in DER; empty for nothing."""
+    """Returns the fault of a certificate in DER; empty without one."""
     from webhook.rego.builtins.x509 import certificate  # noqa: PLC0415  # see above
     from webhook.rego.errors import BuiltinError  # noqa: PLC0415
 

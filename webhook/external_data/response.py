@@ -1,8 +1,8 @@
-"""A provider's answer, read as Go's ``encoding/json`` reads it into Gatekeeper's types.
+"""Reads a provider's answer as Go's ``encoding/json`` reads it into Gatekeeper's types.
 
-Names of fields are matched without regard to case, null is as if nothing were there, unknown fields
-are passed over, and neither ``apiVersion`` nor ``kind`` is looked at but for its type. Numbers of
-values are 64-bit floats there: a whole number beyond 2^53 loses its last digits here, too.
+Names of fields are case-insensitive, null equals an absent field, and unknown fields are ignored.
+Of ``apiVersion`` and ``kind`` only the type is checked. Numbers of values are 64-bit floats: a
+whole number beyond 2^53 loses its last digits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 IN_ONE_GO_BYTES: Final = 64 * 1024
-"""More is decoded a piece at a time, so that admissions go on meanwhile."""
+"""A larger answer is decoded in pieces, so that admissions go on meanwhile."""
 
 _EXACT_NAMES: Final = frozenset(
     {
@@ -26,7 +26,7 @@ _EXACT_NAMES: Final = frozenset(
         *("key", "value", "error"),
     }
 )
-"""As nearly every provider writes them."""
+"""The spelling of nearly every provider."""
 
 _OUTER: Final = frozenset({"apiVersion", "kind", "response"})
 _INNER: Final = frozenset({"idempotent", "items", "systemError"})
@@ -49,7 +49,7 @@ class AnsweredKey(NamedTuple):
 
 
 class ProviderAnswer(NamedTuple):
-    """A provider's answer: for keys that were requested, or for others."""
+    """A provider's answer, which may have other keys than the requested ones."""
 
     items: tuple[AnsweredKey, ...]
     system_error: str
@@ -62,9 +62,10 @@ UNMARSHALLED: Final = "failed to unmarshal external data response"
 
 
 class ProviderFault(Exception):
-    """A provider gave no answer that can be read; the message begins as Gatekeeper's.
+    """A provider without a readable answer; the message begins like Gatekeeper's.
 
-    ``outcome`` is what is counted; ``connected`` says that it may have had the request.
+    ``outcome`` is the metric's label; ``connected`` is whether the provider may have received the
+    request.
     """
 
     def __init__(self, outcome: str, message: str, *, connected: bool = True) -> None:
@@ -74,11 +75,11 @@ class ProviderFault(Exception):
 
 
 class UnreadableAnswer(ValueError):
-    """An answer that is not in the shape of one; the message says what and where."""
+    """An answer of a wrong shape; the message names the place."""
 
 
 def read_answer(body: bytes) -> ProviderAnswer:
-    """Read an answer; raises :class:`UnreadableAnswer`."""
+    """Reads an answer; raises :class:`UnreadableAnswer`."""
     decoded = _decoded(body)
     if (usual := _usual(decoded)) is not None:
         return usual
@@ -99,7 +100,7 @@ def _decoded(body: bytes) -> Any:
         return decode(body) if len(body) <= IN_ONE_GO_BYTES else decode_in_pieces(body)
     except DecodeError as error:
         fault = str(error)
-    # Bytes that are no UTF-8, and halves of characters, are U+FFFD to Go.
+    # Go reads invalid UTF-8 and halves of surrogate pairs as U+FFFD.
     text = body.decode("utf-8", "replace")
     if not (message := go_json.fault(text)):
         try:
@@ -110,7 +111,7 @@ def _decoded(body: bytes) -> Any:
 
 
 def _field(document: Mapping[str, Any], name: str) -> Any:
-    """A field by its name; of several that differ by case the last that is there."""
+    """Returns a field by its name; of several spellings the last in the document."""
     if not document.keys() <= _EXACT_NAMES:
         folded_name = name.casefold()
         names = [key for key in document if key.casefold() == folded_name]
@@ -130,7 +131,7 @@ def _typed(value: Any, kind: type[T], where: str, absent: T) -> T:
 
 
 def _usual(document: Any) -> ProviderAnswer | None:
-    """An answer as nearly all are, in one pass: None for any other."""
+    """Reads an answer of the common form in one pass; None for any other."""
     if type(document) is not dict or not document.keys() <= _OUTER:
         return None
     response = document.get("response")
@@ -153,7 +154,7 @@ def _usual(document: Any) -> ProviderAnswer | None:
 
 
 def _usual_item(item: Any) -> AnsweredKey | None:
-    """A text, or an error, about a key; None for any other item."""
+    """Reads a text or an error about a key; None for any other item."""
     if type(item) is not dict or not item.keys() <= _OF_ITEM:
         return None
     key, value, error = item.get("key"), item.get("value"), item.get("error", "")
@@ -180,7 +181,7 @@ def _item(value: Any, where: str) -> AnsweredKey:
 
 
 def _as_go_reads(value: Any) -> Any:
-    """A value with the numbers that Go's ``interface{}`` has of it; raises OverflowError."""
+    """Returns a value with numbers as in Go's ``interface{}``; raises OverflowError."""
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return value

@@ -1,9 +1,10 @@
-"""A provider that does not answer is not asked for a while: calls for it fail at once.
+"""Suspends a provider that does not answer: calls for it fail at once for a while.
 
-It is suspended after faults in a row of the connection itself, or of requests for several users: of
-requests that end without an answer the keys may be to blame, and whoever may name an image must not
-be able to take a provider away from everybody. Faults in a row of one user's suspend it for that
-one. After a jittered back-off one request is tried, which ends it or doubles the back-off.
+The provider is suspended for all users after consecutive faults of the connection itself, or of
+requests for several users. A request without an answer may fail because of its keys, and a user who
+chooses an image's name must not suspend a provider for all others. Consecutive faults of one user
+suspend it for that user only. After a jittered back-off one trial request is sent. Its answer ends
+the suspension, its fault doubles the back-off.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FAULTS_MAX: Final = 5
-"""Faults in a row: one admission may call four times at once, and be the only one during a restart.
+"""The number of consecutive faults before a suspension. One admission may call four times at once,
+and be the only one during a restart.
 """
 
 BACKOFF_SECONDS: Final = 1.0
@@ -31,7 +33,9 @@ BACKOFF_JITTER: Final = 0.2
 """The random part of a back-off: replicas must not retry simultaneously."""
 
 USERS_MAX: Final = 256
-"""Users whose faults are remembered; of more those that were longest without one are forgotten."""
+"""The number of users whose faults are remembered; the user with
+the least recent fault is forgotten
+first."""
 
 
 @dataclass(slots=True)
@@ -84,7 +88,7 @@ class Suspension:
         for row in (self._all, self._own.get(requester)):
             if row is not None and row.is_open:
                 row.is_tried = True
-                self._wait(row)  # Nobody else until it has ended.
+                self._wait(row)  # No other call passes until the trial has ended.
         return ""
 
     def answered(self, requester: str) -> None:

@@ -1,8 +1,8 @@
-"""Whether images are signed: policies, signatures, certificates, transparency logs, attestations.
+"""Verification of image signatures: policies, certificates, transparency logs, attestations.
 
-What stands beside an image is read from a registry or a folder (``collection``), and decided by pure
-functions of those bytes, a policy, its root of trust and a time (``verification``). What cannot be
-read, or understood, never counts for a signature: it becomes a reason or an error.
+Signatures and attestations are read from a registry or a folder (``collection``). Pure functions
+judge them by a policy, its root of trust and a time (``verification``). Content that cannot be read
+or understood never counts as a signature: it becomes a reason or an error.
 
 >>> from webhook.images.policy import InvalidVerificationPolicy, read_policy
 >>> document = {"apiVersion": "waddle.dev/v1alpha1", "kind": "VerificationPolicy",

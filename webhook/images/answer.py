@@ -1,4 +1,4 @@
-"""The whole answer about an image: resolve, read, examine, judge; and its form as JSON."""
+"""The answer about an image: resolve, read, examine, judge; and its form as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageAnswer:
-    """The known facts about an image, and the verdict of each policy about it."""
+    """The facts about an image, and the judgement of each policy that applies to it."""
 
     reference: Reference
     digest: str
@@ -31,18 +31,18 @@ class ImageAnswer:
 
     @property
     def is_verified(self) -> bool:
-        """Whether there are policies about it, and all of them are satisfied."""
+        """Whether policies apply to the image, and all of them are satisfied."""
         return bool(self.judgements) and all(one.is_met for one in self.judgements)
 
     @property
     def why(self) -> tuple[str, ...]:
-        """Why it is not verified."""
+        """Returns the reasons why the image is not verified."""
         if not self.judgements:
             return ("no VerificationPolicy is about it",)
         return tuple(text for one in self.judgements for text in one.why)
 
     def value(self) -> dict[str, Any]:
-        """Return a provider's answer about the image."""
+        """Returns the provider's answer about the image."""
         return {
             "image": f"{self.reference.name}@{self.digest}",
             "digest": self.digest,
@@ -80,7 +80,7 @@ class ImageAnswer:
         }
 
     def document(self) -> dict[str, Any]:
-        """Return the answer as JSON, with the verdict of each policy about each authority."""
+        """Returns the answer as JSON, with the judgement of each policy by authority."""
         return {
             **self.value(),
             "policies": [_judgement(one) for one in self.judgements],
@@ -89,7 +89,7 @@ class ImageAnswer:
 
 
 def _written(time: float | None) -> str:
-    """A time of RFC 3339, or nothing."""
+    """Returns a time as RFC 3339 has it; an empty text for None."""
     return "" if time is None else timestamp.text_of(time)
 
 
@@ -114,7 +114,7 @@ def verify(
     policies: Sequence[VerificationPolicy],
     now: float,
 ) -> ImageAnswer:
-    """Judge an image by the policies about it, from the evidence that was read."""
+    """Judges an image by the policies that apply to it, from evidence already read."""
     judgements = []
     for policy in policies_about(reference, policies):
         facts = [
@@ -128,12 +128,12 @@ def verify(
 def policies_about(
     reference: Reference, policies: Sequence[VerificationPolicy]
 ) -> list[VerificationPolicy]:
-    """The policies whose patterns an image matches."""
+    """Returns the policies whose patterns match an image."""
     return [policy for policy in policies if policy.matches(reference)]
 
 
 async def resolve(registry: ImageRegistry, reference: Reference) -> tuple[str, bytes]:
-    """The digest that a reference names now, and the manifest.
+    """Returns the current digest of a reference, and the manifest.
 
     Raises :class:`~webhook.registry.errors.RegistryError`.
     """
@@ -150,7 +150,7 @@ async def answer_about(
     policies: Sequence[VerificationPolicy],
     now: float,
 ) -> ImageAnswer:
-    """Ask the registry, then decide; an image that no policy is about is resolved alone.
+    """Reads from the registry, then judges; only resolves an image that no policy applies to.
 
     Raises :class:`~webhook.registry.errors.RegistryError`.
     """
@@ -167,9 +167,9 @@ async def require_verified(
     policies: Sequence[VerificationPolicy],
     now: float,
 ) -> Reference:
-    """The reference by its digest, where every policy about it is satisfied.
+    """Returns the reference with its digest if every policy for the image is satisfied.
 
-    Raises :class:`~webhook.registry.errors.RegistryError`, with all reasons where it is not.
+    Otherwise raises :class:`~webhook.registry.errors.RegistryError` with all reasons.
     """
     answer = await answer_about(registry, reference, policies, now)
     if not answer.is_verified:

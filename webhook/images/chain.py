@@ -1,4 +1,4 @@
-"""Certificates of signers: the way to an authority that is believed, and who they name."""
+"""Certificates of signers: the chain to a trusted authority, and their identities."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEPTH_MAX: Final = 8
-"""Certificates between a signer's and the root; Fulcio has one."""
+"""The number of certificates between a signer's and the root at most; Fulcio has one."""
 
 _ISSUER: Final = ObjectIdentifier("1.3.6.1.4.1.57264.1.8")
 _ISSUER_AS_BYTES: Final = ObjectIdentifier("1.3.6.1.4.1.57264.1.1")
 _OTHER_NAME: Final = ObjectIdentifier("1.3.6.1.4.1.57264.1.7")
-"""Fulcio's extensions (its list of object identifiers)."""
+"""Extensions of Fulcio's certificates (from its list of object identifiers)."""
 
 _UTF8_STRING: Final = 0x0C
 
@@ -35,12 +35,12 @@ UNREADABLE: Final = (
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
-"""The exceptions that ``cryptography`` raises for certificates that are wrong: not all are of
-values."""
+"""The exceptions of ``cryptography`` for invalid certificates; not all are subclasses of
+ValueError."""
 
 
 class UntrustedCertificate(ValueError):
-    """A certificate that is not believed; the message says why."""
+    """A certificate that is not trusted; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SignerIdentity:
 
 
 def read_certificates(data: bytes, limit: int = DEPTH_MAX) -> tuple[x509.Certificate, ...]:
-    """Certificates in PEM, or one in DER; raises :class:`UntrustedCertificate`."""
+    """Reads certificates in PEM, or one in DER; raises :class:`UntrustedCertificate`."""
     if data.count(b"-----BEGIN") > limit:
         raise UntrustedCertificate(f"it has more than {limit} certificates")
     try:
@@ -71,7 +71,7 @@ def build_chain(
     *,
     usage: ObjectIdentifier = ExtendedKeyUsageOID.CODE_SIGNING,
 ) -> list[x509.Certificate]:
-    """The way from a signer's certificate to a root, at a moment.
+    """Returns the chain from a signer's certificate to a root, at a moment.
 
     Raises :class:`UntrustedCertificate`.
     """
@@ -95,7 +95,10 @@ def build_chain(
 
 
 def _check_times(leaf: x509.Certificate, time: dt.datetime) -> None:
-    """Said apart from what else may be wrong: these two are what happens every day."""
+    """Raises if the certificate is not valid at a time.
+
+    These two common faults have messages of their own.
+    """
     if time > leaf.not_valid_after_utc:
         raise UntrustedCertificate(
             f"it ended at {_text(leaf.not_valid_after_utc)}, before the signature of {_text(time)}"
@@ -121,13 +124,13 @@ def _check_leaf(leaf: x509.Certificate, usage: ObjectIdentifier) -> None:
 
 
 def is_authority(certificate: x509.Certificate) -> bool:
-    """Whether other certificates may be signed with its key."""
+    """Whether the certificate is a CA certificate."""
     constraints = extension_of(certificate, x509.BasicConstraints)
     return constraints is not None and constraints.ca
 
 
 def extension_of(certificate: x509.Certificate, kind: type[Any]) -> Any:
-    """An extension's value, None where there is none; raises :class:`UntrustedCertificate`."""
+    """Returns the value of an extension, or None; raises :class:`UntrustedCertificate`."""
     try:
         return certificate.extensions.get_extension_for_class(kind).value
     except x509.ExtensionNotFound:
@@ -161,7 +164,7 @@ _SIGNERS: Final = verification.ExtensionPolicy.permit_all()
 
 
 def identity_of(certificate: x509.Certificate) -> SignerIdentity:
-    """Reads the subject and issuer; raises :class:`UntrustedCertificate`."""
+    """Returns subjects and issuer; raises :class:`UntrustedCertificate`."""
     names = extension_of(certificate, x509.SubjectAlternativeName) or ()
     subjects = []
     for name in names:
@@ -187,7 +190,7 @@ def _issuer(certificate: x509.Certificate) -> str:
 
 
 def _utf8(value: bytes) -> str:
-    """A UTF8String in DER; of a long form nobody makes names."""
+    """Reads a UTF8String in DER of at most 255 bytes; longer names do not occur."""
     if len(value) >= 2 and value[0] == _UTF8_STRING:
         if value[1] < 0x80 and value[1] == len(value) - 2:
             return value[2:].decode("utf-8", "replace")
@@ -197,5 +200,5 @@ def _utf8(value: bytes) -> str:
 
 
 def der_of(certificate: x509.Certificate) -> bytes:
-    """The certificate's bytes, by which two are compared."""
+    """Returns the certificate as DER, by which certificates are compared."""
     return certificate.public_bytes(Encoding.DER)

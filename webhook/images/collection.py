@@ -1,7 +1,7 @@
-"""Reads what stands beside an image: from a registry, or whatever answers as one does.
+"""Reads the signatures and attestations of an image from a registry or an OCI image layout.
 
-Nothing here decides. What cannot be understood becomes a note, and what a registry does not give for
-now is an error: from that nobody may conclude that an image is not signed.
+This module decides nothing. Content that cannot be understood becomes a note. An unavailable
+registry raises an error: its silence must not count as an unsigned image.
 """
 
 from __future__ import annotations
@@ -22,34 +22,38 @@ if TYPE_CHECKING:
     from webhook.registry.manifest import Descriptor, OciIndex
 
 ENDORSEMENTS_MAX: Final = 100
-"""Of each form of one image: an image that ten pipelines sign and scan has forty."""
+"""The number of endorsements read in each format; an image that ten pipelines sign and scan has
+forty."""
 
 BLOB_BYTES_MAX: Final = 16 << 20
-"""One attestation: an SBOM of a large image in SPDX has 10 MiB."""
+"""The size of one attestation at most; an SBOM of a large image in SPDX has 10 MiB."""
 
 TOTAL_BYTES_MAX: Final = 64 << 20
-"""All that is read beside one image."""
+"""The size of all content read for one image at most."""
 
 CONCURRENCY: Final = 4
-"""Blobs of one image that are asked for at once."""
+"""The number of blobs of one image that are fetched at the same time."""
 
 
 class ImageRegistry(Protocol):
-    """Asks a registry. Each method raises :class:`~webhook.registry.errors.RegistryError`."""
+    """The interface of a registry.
+
+    Each method raises :class:`~webhook.registry.errors.RegistryError`.
+    """
 
     async def fetch(self, reference: Reference) -> OciManifest | OciIndex:
-        """Fetch the content of a tag or a digest."""
+        """Fetches the content of a tag or a digest."""
 
     async def blob(self, reference: Reference, descriptor: Descriptor) -> bytes:
-        """The bytes of a blob, which have its digest and size."""
+        """Fetches a blob and checks its digest and size."""
 
     async def referrers(self, reference: Reference) -> Sequence[Descriptor]:
-        """The manifests whose subject is the one of this digest."""
+        """Fetches the descriptors of the manifests whose subject has this digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A blob to be read, and who makes an endorsement of it."""
+    """A blob to be read, and the function that makes an endorsement of it."""
 
     where: str
     descriptor: Descriptor
@@ -57,7 +61,7 @@ class _Layer:
 
 
 async def collect(registry: ImageRegistry, reference: Reference, manifest: bytes) -> ImageEvidence:
-    """All that stands beside the image of a digest, which ``manifest`` has."""
+    """Reads the evidence about the image of a digest; ``manifest`` is its content."""
     notes: list[str] = []
     layers: list[_Layer] = []
     base = reference.digest.replace(":", "-")
@@ -100,7 +104,7 @@ def _bounded(notes: list[str]) -> tuple[str, ...]:
 async def _absent_or(
     registry: ImageRegistry, reference: Reference
 ) -> OciManifest | OciIndex | str | None:
-    """Return the content of a name; None where there is none, a text where it cannot be used."""
+    """Returns the content of a name; None if absent, a text if it cannot be used."""
     try:
         return await registry.fetch(reference)
     except RegistryRefused as error:
@@ -114,7 +118,7 @@ async def _absent_or(
 def _take_layers(
     where: str, beside: OciManifest | OciIndex | str, layers: list[_Layer], notes: list[str]
 ) -> None:
-    """The layers of cosign's first format."""
+    """Adds the layers of cosign's first format."""
     if isinstance(beside, str):
         notes.append(f"{where}: {beside}")
         return
@@ -136,7 +140,7 @@ async def _take_referrers(
     layers: list[_Layer],
     notes: list[str],
 ) -> None:
-    """The layers of manifests that refer to the image: bundles, and cosign's first format."""
+    """Adds the layers of referrers of the image: bundles, and cosign's first format."""
     try:
         listed = await registry.referrers(reference)
     except UntrustedContent as error:
@@ -173,7 +177,7 @@ def _bundle_reader(manifest: bytes) -> Callable[[str, bytes, Mapping[str, str]],
 async def _blobs(
     registry: ImageRegistry, reference: Reference, layers: Sequence[_Layer], notes: list[str]
 ) -> dict[str, bytes]:
-    """The bytes of blobs by their digests, each asked for once; absent ones are noted."""
+    """Returns blobs by their digests, each fetched once; absent ones become notes."""
     blobs: dict[str, bytes] = {}
     slots = asyncio.Semaphore(CONCURRENCY)
 

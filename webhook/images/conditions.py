@@ -1,4 +1,4 @@
-"""Conditions of attestations, in CEL or Rego, over a statement that is proven already.
+"""Conditions of attestations, in CEL or Rego, over a verified statement.
 
 ===========  ==============================================================================
 CEL          ``statement``, ``predicate``, ``image`` and ``now`` (a text of RFC 3339); true is met
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from webhook.images.policy import Condition
 
 SECONDS_MAX: Final = 1.0
-"""Of one condition: an SBOM of some MiB is read within a tenth of it."""
+"""The time of one condition at most; an SBOM of some MiB takes less than a tenth of it."""
 
 _CONDITIONS_KEPT: Final = 256
-"""Compiled conditions: as many as ten policies may have."""
+"""The number of compiled conditions in the cache; ten policies may have as many."""
 
 _Ask: TypeAlias = "Callable[[dict[str, Any]], str | None]"
 
@@ -37,7 +37,7 @@ class InvalidCondition(ValueError):
 def fault_of(
     condition: Condition, statement: Mapping[str, Any], image: Mapping[str, str], now: float
 ) -> str | None:
-    """Why a statement does not satisfy a condition; None where it does."""
+    """Returns why a statement does not satisfy a condition; None if it does."""
     given = {
         "statement": statement,
         "predicate": statement.get("predicate"),
@@ -52,7 +52,7 @@ def fault_of(
 
 @functools.lru_cache(_CONDITIONS_KEPT)
 def compiled(condition: Condition) -> _Ask:
-    """Compile a condition; raises :class:`InvalidCondition`."""
+    """Compiles a condition; raises :class:`InvalidCondition`."""
     return _cel(condition) if condition.language == "cel" else _rego(condition)
 
 

@@ -1,4 +1,4 @@
-"""Reads the evidence beside an image without trusting it: signatures and attestations of both formats.
+"""Reads signatures and attestations of an image, in both formats, without verifying them.
 
 ===================================  ==================================================
 tag ``sha256-….sig``, or a referrer  cosign's first format: each layer is a payload
@@ -33,11 +33,11 @@ SIMPLE_SIGNING: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
 ENVELOPE: Final = "application/vnd.dsse.envelope.v1+json"
 _SIGNATURE_ARTIFACT: Final = "application/vnd.dev.cosign.artifact.sig.v1+json"
 SIGN_PREDICATE: Final = "https://sigstore.dev/cosign/sign/v1"
-"""The predicate of a statement that only says: this image is signed."""
+"""The predicate type of a statement that is a mere signature."""
 
 STATEMENT: Final = "application/vnd.in-toto+json"
 FIRST_FORMAT: Final = (_SIGNATURE_ARTIFACT, STATEMENT)
-"""Artifact types of referrers whose layers are of cosign's first format."""
+"""The artifact types of referrers whose layers have cosign's first format."""
 
 _STATEMENT_TYPES: Final = ("https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1")
 
@@ -45,19 +45,20 @@ _ANNOTATIONS: Final = "dev.sigstore.cosign/"
 _SIGNATURE: Final = "dev.cosignproject.cosign/signature"
 
 ENTRIES_MAX: Final = 8
-"""Log entries, and timestamps, of one signature: signers write one of each."""
+"""The number of log entries or timestamps of one signature at most; signers write one of each."""
 
 _SUBJECTS_MAX: Final = 1_000
-"""A build may attest several hundred images at once."""
+"""The number of subjects of a statement at most; a build may attest several hundred images at once.
+"""
 
 
 class UnreadableEvidence(ValueError):
-    """The content beside an image is no signature that is understood; the message says why."""
+    """Content that is no supported signature or attestation; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A signer's statement: the digests it is about, and its predicate (none in a mere signature)."""
+    """The digests of a signer's statement, and its predicate (none in a mere signature)."""
 
     digests: frozenset[str]
     predicate_type: str = ""
@@ -66,27 +67,27 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Endorsement:
-    """A signature with all that came with it."""
+    """A signature with the certificates, log entries and timestamps that came with it."""
 
     where: str
     claim: Claim
     payload: bytes
-    """The bytes that a log's entry has the hash of."""
+    """The bytes whose hash a log entry names."""
     signed: bytes
-    """The bytes that the signature is over."""
+    """The bytes that are signed."""
     signatures: tuple[bytes, ...]
     certificate: bytes = b""
     chain: bytes = b""
     entries: tuple[LogEntry, ...] = ()
     timestamps: tuple[bytes, ...] = ()
     stamped: bytes = b""
-    """The bytes that timestamps are over, where it is not the signature."""
+    """The bytes that timestamps cover, if it is not the signature."""
     envelope: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageEvidence:
-    """All that was read beside an image; ``notes`` say what was not, or could not be used."""
+    """All evidence read about an image; ``notes`` name content that was not read or not usable."""
 
     digest: str
     endorsements: tuple[Endorsement, ...]
@@ -94,10 +95,10 @@ class ImageEvidence:
 
 
 def read_simple(where: str, payload: bytes, annotations: Mapping[str, str]) -> Endorsement:
-    """One layer of cosign's first format; raises :class:`UnreadableEvidence`."""
+    """Reads one layer of cosign's first format; raises :class:`UnreadableEvidence`."""
     signature = _base64(annotations.get(_SIGNATURE), "its annotation with the signature")
     try:
-        # As cosign has it, the payload's type is nobody's concern: what is signed is the digest.
+        # The payload's type is ignored, as cosign ignores it: the signed content is the digest.
         digest = decode(payload)["critical"]["image"]["docker-manifest-digest"]
     except (DecodeError, KeyError, TypeError):
         raise UnreadableEvidence("its payload is no simple signing payload") from None
@@ -114,7 +115,7 @@ def read_simple(where: str, payload: bytes, annotations: Mapping[str, str]) -> E
 
 
 def read_attestation(where: str, envelope: bytes, annotations: Mapping[str, str]) -> Endorsement:
-    """One layer of an attestation of cosign's first format; raises :class:`UnreadableEvidence`."""
+    """Reads an attestation layer of cosign's first format; raises :class:`UnreadableEvidence`."""
     claim, payload, signed, signatures = _read_envelope(_json(envelope))
     return Endorsement(
         where,
@@ -131,7 +132,7 @@ def read_attestation(where: str, envelope: bytes, annotations: Mapping[str, str]
 
 
 def read_bundle(where: str, data: bytes, manifest: bytes) -> Endorsement:
-    """A Sigstore bundle about a manifest; raises :class:`UnreadableEvidence`."""
+    """Reads a Sigstore bundle about a manifest; raises :class:`UnreadableEvidence`."""
     bundle = _json(data)
     kind = bundle.get("mediaType")
     if kind not in _BUNDLE_VERSIONS:
@@ -165,7 +166,7 @@ def read_bundle(where: str, data: bytes, manifest: bytes) -> Endorsement:
 
 
 def _bundled_certificates(material: Any) -> tuple[bytes, bytes]:
-    """The signer's certificate, and those above it; none where a key has signed."""
+    """Returns the signer's certificate and its chain; both empty if a key has signed."""
     if "certificate" in material:
         return _base64(material["certificate"]["rawBytes"], "its certificate"), b""
     if "x509CertificateChain" in material:
@@ -192,7 +193,7 @@ def _message_claim(message: Any, manifest: bytes) -> Claim:
 
 
 def _read_envelope(envelope: Any) -> tuple[Claim, bytes, bytes, tuple[bytes, ...]]:
-    """The claim of a DSSE envelope, its payload, what is signed, and the signatures."""
+    """Returns the claim of a DSSE envelope, its payload, the signed bytes, and the signatures."""
     try:
         payload_type = envelope["payloadType"]
         payload = _base64(envelope["payload"], "its payload")
@@ -294,7 +295,7 @@ def _proof(proof: Any) -> InclusionProof:
 
 
 def _integer(value: Any) -> int:
-    """A number of 64 bits, which Protobuf's JSON writes as a text."""
+    """Returns a number below 2^63, which Protobuf's JSON may write as a text."""
     if type(value) is str and len(value) <= 20 and value.isascii() and value.isdigit():
         value = int(value)
     if type(value) is not int or not 0 <= value < 1 << 63:

@@ -1,7 +1,7 @@
-"""Keeps facts about images in a file of SQLite's, so that a restart asks registries for nothing.
+"""Keeps facts about images in an SQLite file, so that a restart sends no requests to registries.
 
-A file that is damaged, of another release or somebody else's is begun anew: it holds nothing that
-cannot be asked for again. Whoever may write it may have any image verified, so it is its owner's alone.
+A file that is damaged, of another release or of another program is replaced: its facts can be
+fetched again. Only its owner may write it, since its content can make any image verified.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DIGEST: Final = "digest"
 FACTS: Final = "facts"
 
 WAITING_MAX: Final = ENTRIES_MAX
-"""Changes that are not written yet; what comes on top is known in memory alone."""
+"""The number of unwritten changes at most; changes beyond it are kept in memory alone."""
 
 _BUSY_SECONDS: Final = 5.0
 _SCHEMA: Final = """
@@ -37,11 +37,11 @@ _SCHEMA: Final = """
 
 
 WaitingChanges: TypeAlias = "dict[tuple[str, str], Kept[Any] | None]"
-"""Values to be written by their kind and key, None for what is dropped."""
+"""The values to be written, by kind and key; None deletes."""
 
 
 class UnusableFactsFile(Exception):
-    """A file that can be neither read nor begun anew; the message says why."""
+    """A file that can be neither read nor created anew; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,13 @@ class KnownRow:
 
 
 class FactsFile:
-    """The file. ``put`` and ``forget`` only note; ``write`` waits for the disk, and wants a thread."""
+    """The file. ``put`` and ``forget`` only queue.
+
+    ``write`` waits for the disk, so it needs a thread.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Open it or begin it anew; raises :class:`UnusableFactsFile`."""
+        """Opens or replaces the file; raises :class:`UnusableFactsFile`."""
         self._path = path
         self._waiting: WaitingChanges = {}
         try:
@@ -72,7 +75,7 @@ class FactsFile:
             raise UnusableFactsFile(f"{path}: {error.strerror or error}") from None
 
     def rows(self, now: float) -> Iterator[KnownRow]:
-        """Return the rows that are still of use, the oldest first. One that cannot be read is passed over."""
+        """Returns the rows that are young enough, oldest first; unreadable rows are skipped."""
         query = "SELECT kind, key, made, until, size, value FROM known WHERE made BETWEEN ? AND ? ORDER BY made"
         try:
             for kind, key, created_at, until, size, value in self._connection.execute(
@@ -87,11 +90,11 @@ class FactsFile:
             return
 
     def put(self, kind: str, key: str, kept: Kept[Any]) -> None:
-        """Keep a value with the next ``write``."""
+        """Queues a value for the next ``write``."""
         self._note(kind, key, kept)
 
     def forget(self, kind: str, key: str) -> None:
-        """Drop one with the next ``write``."""
+        """Queues a deletion for the next ``write``."""
         self._note(kind, key, None)
 
     def _note(self, kind: str, key: str, kept: Kept[Any] | None) -> None:
@@ -99,12 +102,12 @@ class FactsFile:
             self._waiting[kind, key] = kept
 
     def take(self) -> WaitingChanges:
-        """The changes that wait, on the thread that notes them."""
+        """Returns the queued changes and clears the queue; called on the thread that queues."""
         waiting, self._waiting = self._waiting, {}
         return waiting
 
     def write(self, changes: WaitingChanges, now: float) -> None:
-        """Write changes, and drop what is too old; raises :class:`UnusableFactsFile`."""
+        """Writes changes and deletes old rows; raises :class:`UnusableFactsFile`."""
         try:
             with self._connection:
                 self._connection.execute("DELETE FROM known WHERE made < ?", (now - STALE_SECONDS,))
@@ -122,24 +125,24 @@ class FactsFile:
             raise UnusableFactsFile(f"{self._path}: {error}") from None
 
     def close(self) -> None:
-        """Let go of it."""
+        """Closes the file."""
         self._connection.close()
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """The file with its tables, of this release."""
+    """Opens the file with its tables; raises sqlite3.Error if it is of another release."""
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
-        # What a crash takes away is asked for again.
+        # Values that a crash loses are fetched again.
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.executescript(_SCHEMA)
         with connection:
             connection.execute("INSERT OR IGNORE INTO release VALUES (?)", (__version__,))
         releases = [version for (version,) in connection.execute("SELECT version FROM release")]
         if releases != [__version__]:
-            # What another release has found out may have been its mistake.
+            # Facts of another release may be a mistake of that release.
             raise sqlite3.DatabaseError("it is another release's")
         connection.execute("SELECT kind, key, made, until, size, value FROM known LIMIT 1")
     except sqlite3.Error:

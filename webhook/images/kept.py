@@ -1,4 +1,4 @@
-"""Values that are kept for a while: bounded by number and size, and in a file where there is one."""
+"""A cache of values, bounded by number and size, and optionally written to a file."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STALE_SECONDS: Final = 24 * 3600.0
-"""How long a value is of use where nobody can be asked for a newer one."""
+"""The age at which a value is dropped; until then it serves if the registry is unavailable."""
 
 ENTRIES_MAX: Final = 10_000
-"""Images and tags: a cluster of 1,000 nodes runs some thousand."""
+"""The number of images and tags at most; a cluster of 1,000 nodes runs some thousand."""
 KEPT_BYTES_MAX: Final = 64 << 20
-"""Of statements, as Python holds them."""
+"""The size of all statements in memory at most."""
 
 _V = TypeVar("_V")
 
 
 @dataclass(frozen=True, slots=True)
 class Kept(Generic[_V]):
-    """A value, and until when it holds."""
+    """A value, and the time until which it is fresh."""
 
     value: _V
     made: float
@@ -32,17 +32,17 @@ class Kept(Generic[_V]):
 
 
 class KeptFile(Protocol):
-    """The facts that outlive the process. Nothing here waits for it."""
+    """The facts that survive the process. Its methods do not wait for the disk."""
 
     def put(self, kind: str, key: str, kept: Kept[Any]) -> None:
-        """Keep a value soon."""
+        """Queues a value."""
 
     def forget(self, kind: str, key: str) -> None:
-        """Drop one soon."""
+        """Queues a deletion."""
 
 
 class KeptValues(Generic[_V]):
-    """The latest values of a kind; the least recently used goes first."""
+    """The latest values of a kind; the least recently used is dropped first."""
 
     def __init__(self, kind: str, clock: Callable[[], float], file: KeptFile | None = None) -> None:
         self._kind = kind
@@ -56,11 +56,11 @@ class KeptValues(Generic[_V]):
 
     @property
     def size(self) -> int:
-        """The bytes of all, about."""
+        """Returns the approximate size of all values, in bytes."""
         return self._size
 
     def get(self, key: str) -> tuple[_V, bool] | None:
-        """A value, and whether it still holds; None where there is none, or it is too old."""
+        """Returns a value and whether it is fresh; None if there is none, or it is too old."""
         kept = self._kept.get(key)
         now = self._clock()
         if kept is None or now > kept.made + STALE_SECONDS:
@@ -69,14 +69,14 @@ class KeptValues(Generic[_V]):
         return kept.value, now < kept.until
 
     def put(self, key: str, value: _V, seconds: float, size: int) -> None:
-        """Keep a value for so long; one that is larger than all may be is not kept."""
+        """Keeps a value for some seconds; a value above ``KEPT_BYTES_MAX`` is not kept."""
         now = self._clock()
         kept = Kept(value, now, now + seconds, size)
         if self.restore(key, kept) and self._file is not None:
             self._file.put(self._kind, key, kept)
 
     def restore(self, key: str, kept: Kept[_V]) -> bool:
-        """Take in what was kept before, as it was; whether there was room for it."""
+        """Adds a value with its old times; returns whether there was room for it."""
         before = self._kept.pop(key, None)
         if before is not None:
             self._size -= before.size

@@ -1,11 +1,11 @@
-"""Keeps facts about images while they hold: one question at a time for each, bounded, and judged anew.
+"""A cache of facts about images: one question at a time for each, bounded, judged anew each time.
 
 =====================  =====================================================================
 digest of a tag        kept for half a minute: a tag may be moved
-facts, all are there   kept for hours: a digest's signatures do not become false
-facts, some missing    kept for a minute: an image may be signed after it was first asked for
-registry fails         what was last known, marked ``stale``, for a day; else an error
-process restarts       the same, where there is a file (``facts_file``)
+facts, complete        kept for hours: a digest's signatures do not become false
+facts, some missing    kept for a minute: an image may be signed after its first request
+registry fails         the last known facts, marked ``stale``, for a day; else an error
+process restarts       the facts of the file (``facts_file``), if there is one
 =====================  =====================================================================
 """
 
@@ -48,15 +48,16 @@ if TYPE_CHECKING:
 TAG_SECONDS: Final = 30.0
 FACTS_SECONDS: Final = 4 * 3600.0
 OWN_CERTIFICATE_SECONDS: Final = 300.0
-"""Of facts that hang on the present time, as those of an own authority's certificates do."""
+"""The lifetime of facts that depend on the present time: signatures by the policy's own CAs."""
 MISSING_SECONDS: Final = 60.0
 OBJECT_FACTOR: Final = 4
-"""Decoded JSON takes about so many times the bytes of its text."""
+"""The approximate ratio of decoded JSON in memory to its text."""
 _ENTRY_BYTES: Final = 2_048
-"""Of facts without statements."""
+"""The approximate size of facts without statements, in bytes."""
 
 FLIGHTS_MAX: Final = 1_000
-"""Questions under way or waiting: as many keys as one request of external data may have."""
+"""The number of running or waiting questions at most; one external-data request may have as many
+keys."""
 AT_ONCE_MAX: Final = 16
 
 _OUTCOMES: Final = {RegistryUnavailable: "unavailable", UntrustedContent: "untrusted"}
@@ -65,11 +66,11 @@ _Value = TypeVar("_Value")
 
 
 class UnansweredImage(Exception):
-    """Why nothing is said of an image; the message is for whoever asked."""
+    """An image without an answer; the message gives the reason to the client."""
 
 
 class KnownFacts:
-    """Answers about images. Only one event loop's thread may use it; ``tasks`` outlive requests."""
+    """Answers about images, for one event loop; ``tasks`` outlive requests."""
 
     def __init__(
         self,
@@ -96,19 +97,19 @@ class KnownFacts:
         self._slots = asyncio.Semaphore(AT_ONCE_MAX)
 
     def restore(self, rows: Iterable[KnownRow]) -> None:
-        """Take in what was known before, by an earlier process."""
+        """Adds the facts of an earlier process."""
         for row in rows:
             (self._digests if row.kind == DIGEST else self._facts).restore(row.key, row.kept)
 
     def refresh(self) -> None:
-        """Bring gauges up to date, as a scrape wants them."""
+        """Updates the gauges before a scrape."""
         self._metrics.set(IMAGE_FLIGHTS, len(self._flights))
         self._metrics.set(IMAGES_KEPT, len(self._digests), DIGEST)
         self._metrics.set(IMAGES_KEPT, len(self._facts), FACTS)
         self._metrics.set(IMAGES_KEPT_BYTES, self._digests.size + self._facts.size)
 
     async def value(self, key: str) -> dict[str, Any]:
-        """Return a provider's answer for a reference; raises :class:`UnansweredImage`."""
+        """Returns the provider's answer for a reference; raises :class:`UnansweredImage`."""
         try:
             value = await self._value(key)
         except UnansweredImage:
@@ -154,7 +155,7 @@ class KnownFacts:
         ask: Callable[[], Coroutine[Any, Any, RegistryError | None]],
         deadline: float,
     ) -> tuple[_Value, bool]:
-        """A value that holds, asked for if there is none; or the last one, and that it is old."""
+        """Returns a value and whether it is stale; asks the registry unless a fresh one exists."""
         kept = store.get(key)
         if kept is not None and kept[1]:
             return kept[0], False
@@ -177,7 +178,7 @@ class KnownFacts:
     def _flight(
         self, question: str, key: str, ask: Callable[[], Coroutine[Any, Any, RegistryError | None]]
     ) -> asyncio.Task[RegistryError | None]:
-        """The one question about a key that is under way."""
+        """Returns the running question about a key; starts one if there is none."""
         flight = self._flights.get(key)
         if flight is None:
             if len(self._flights) >= FLIGHTS_MAX:
@@ -210,7 +211,7 @@ class KnownFacts:
             return fault
 
     def cancel(self) -> None:
-        """End all questions under way."""
+        """Cancels all running questions."""
         for flight in tuple(self._flights.values()):
             flight.cancel()
 
@@ -223,7 +224,7 @@ class KnownFacts:
     ) -> None:
         _, manifest = await resolve(self._registry, reference)
         evidence = await collect(self._registry, reference, manifest)
-        # Up to some hundred milliseconds, if somebody has signed a hundred times.
+        # Up to some hundred milliseconds if an image has a hundred signatures.
         facts = await asyncio.to_thread(_facts_of, evidence, about, self._clock())
         size = _ENTRY_BYTES + OBJECT_FACTOR * sum(
             len(item.payload) for item in evidence.endorsements if item.claim.predicate_type
@@ -245,7 +246,7 @@ def _facts_of(evidence: ImageEvidence, about: list[VerificationPolicy], now: flo
 
 
 def _seconds_of(facts: ImageFacts, about: list[VerificationPolicy]) -> float:
-    """How long facts hold."""
+    """Returns the lifetime of facts, in seconds."""
     for policy, known in zip(about, facts.of_policies, strict=True):
         for fact in known:
             stated = {one.predicate_type for one in fact.statements}
@@ -260,7 +261,7 @@ def _seconds_of(facts: ImageFacts, about: list[VerificationPolicy]) -> float:
 
 
 def _trust_of(about: list[VerificationPolicy]) -> str:
-    """All that facts hang on besides the image: authorities, roots, and the predicates asked for."""
+    """Returns a digest of the inputs of facts besides the image: authorities, roots, predicates."""
     parts = [
         ([one.digest for one in policy.authorities], sorted(policy.predicates)) for policy in about
     ]

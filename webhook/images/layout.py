@@ -1,7 +1,7 @@
-"""A folder of images (OCI image layout) that answers as a registry does: nothing is fetched.
+"""An OCI image layout (a folder of images) with the interface of a registry; nothing is fetched.
 
-Whatever copies images with what refers to them writes one (``oras copy --recursive``,
-``skopeo copy``, ``cosign save``). Its names are tags, or whole references.
+``oras copy --recursive``, ``skopeo copy`` and ``cosign save`` write such folders. The names in its
+index are tags, or whole references.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ _SAVED: Final = {
     "dev.cosignproject.cosign/sigs": ".sig",
     "dev.cosignproject.cosign/atts": ".att",
 }
-"""How ``cosign save`` says that a manifest is the signatures of the one image of a folder."""
+"""The annotation values by which ``cosign save`` marks signatures and attestations, and the
+suffixes of their tags."""
 
 _NO_SUFFIX: Final = "/"
-"""With which no tag ends."""
+"""A suffix that no tag ends with."""
 
 _ABSENT: Final = 404
 
@@ -48,7 +49,10 @@ class ImageLayout:
         self._directory = directory
 
     async def fetch(self, reference: Reference) -> OciManifest | OciIndex:
-        """Fetch the content of a tag or a digest; raises :class:`~webhook.registry.errors.RegistryError`."""
+        """Reads the content of a tag or a digest.
+
+        Raises :class:`~webhook.registry.errors.RegistryError`.
+        """
         if reference.digest:
             return self._read(reference.digest, "")
         for entry in self._index().manifests:
@@ -59,12 +63,12 @@ class ImageLayout:
         raise RegistryRefused(f"{self._directory} has no {reference}", _ABSENT)
 
     async def blob(self, reference: Reference, descriptor: Descriptor) -> bytes:
-        """The bytes of a blob; raises :class:`~webhook.registry.errors.RegistryError`."""
+        """Reads a blob; raises :class:`~webhook.registry.errors.RegistryError`."""
         del reference
         return self._bytes(descriptor.digest, descriptor.size)
 
     async def referrers(self, reference: Reference) -> Sequence[Descriptor]:
-        """The manifests of the folder whose subject is this one, and those of its referrers' tag."""
+        """Returns the manifests that refer to an image, by their subject or the referrers tag."""
         listed = [entry for entry in self._index().manifests if entry.digest != reference.digest]
         if len(listed) > ENTRIES_MAX:
             raise UntrustedContent(f"{self._directory}: index.json has more than {ENTRIES_MAX}")
@@ -115,7 +119,7 @@ def _as_referrer(manifest: OciManifest | OciIndex) -> Descriptor:
 
 
 def _content(path: Path, size: int) -> bytes:
-    """The bytes of a file, which has at most so many."""
+    """Reads a file of at most ``size`` bytes; raises ``RegistryError`` otherwise."""
     try:
         with path.open("rb") as file:
             content = file.read(size + 1)

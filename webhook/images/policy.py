@@ -1,4 +1,4 @@
-"""A VerificationPolicy: which images it is about, who has to have signed them, and what they attest.
+"""VerificationPolicy: image patterns, authorities that must have signed, required attestations.
 
 ::
 
@@ -42,21 +42,22 @@ AUTHORITIES_MAX: Final = 20
 ATTESTATIONS_MAX: Final = 20
 IDENTITIES_MAX: Final = 50
 _AUTHORITY_CERTIFICATES_MAX: Final = 50
-"""Each signature may be compared with each of them; nobody's policy has a tenth of it."""
+"""The number of CA certificates at most. Each signature may be compared with each of them; policies
+in use have less than a tenth."""
 
 
 _SECRET_PART: Final = re.compile(r"[A-Za-z0-9._-]{1,253}")
 
 
 class InvalidVerificationPolicy(ValueError):
-    """A policy that cannot be used; the message names it and the field."""
+    """A policy that cannot be used; the message names the policy and the field."""
 
 
 ReadFile: TypeAlias = "Callable[[str], bytes]"
-"""Gives a file's bytes by the name that stands in a policy; raises OSError."""
+"""Reads the file that a policy names; raises OSError."""
 
 ReadSecret: TypeAlias = "Callable[[str, str], bytes]"
-"""Gives what a Secret has under a key; raises OSError."""
+"""Reads the value of a key of a Secret; raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,13 @@ class NamedBytes:
 
 
 def no_secrets(name: str, key: str) -> bytes:
-    """Where there are none."""
+    """Raises OSError: the reader of Secrets if no folder of Secrets is given."""
     raise OSError(f"{name}/{key}: no folder of Secrets is given")
 
 
 @dataclass(frozen=True, slots=True)
 class IdentityTest:
-    """The accepted identities of certificates: issuer and subject, both whole, as they are or by a pattern."""
+    """The accepted identities of a certificate: tests of its whole issuer and its whole subject."""
 
     text: str
     issuer: Callable[[str], bool]
@@ -83,14 +84,14 @@ class IdentityTest:
 
 @dataclass(frozen=True, slots=True)
 class KeyAuthority:
-    """An authority by its public key."""
+    """An authority identified by its public key."""
 
     key: PublicKey
 
 
 @dataclass(frozen=True, slots=True)
 class KeylessAuthority:
-    """An authority by an identity that a certificate authority of the trusted root confirmed."""
+    """An authority identified by a certificate of the trusted root's CAs (keyless)."""
 
     identities: tuple[IdentityTest, ...]
     needs_sct: bool
@@ -98,7 +99,7 @@ class KeylessAuthority:
 
 @dataclass(frozen=True, slots=True)
 class CertificateAuthority:
-    """An authority by a certificate from one of these certificate authorities."""
+    """An authority identified by a certificate of the policy's own certificate authorities."""
 
     roots: tuple[x509.Certificate, ...]
     subject: Callable[[str], bool] | None
@@ -106,18 +107,18 @@ class CertificateAuthority:
 
 @dataclass(frozen=True, slots=True)
 class SigningAuthority:
-    """An authority that may have signed; ``needs_log`` says that a transparency log has to have it."""
+    """An authority whose signature counts; ``needs_log`` requires a transparency log entry."""
 
     name: str
     trust: KeyAuthority | KeylessAuthority | CertificateAuthority
     needs_log: bool
     digest: str
-    """Of all that cryptography depends on: facts are kept by it."""
+    """The digest of all fields that cryptography depends on; a part of the key of cached facts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression in CEL, or a module in Rego, that a statement has to satisfy."""
+    """A CEL expression or Rego module that a statement must satisfy."""
 
     language: str
     source: str
@@ -126,7 +127,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class RequiredAttestation:
-    """An attestation that has to be there, signed by as many authorities as the image."""
+    """An attestation that the image must have, signed by ``count`` authorities of the policy."""
 
     name: str
     predicate_type: str
@@ -135,40 +136,40 @@ class RequiredAttestation:
 
 @dataclass(frozen=True, slots=True)
 class VerificationPolicy:
-    """The demands of a policy on images."""
+    """The requirements of a policy for images."""
 
     name: str
     patterns: tuple[str, ...]
     is_about: Callable[[str], bool]
     authorities: tuple[SigningAuthority, ...]
     count: int
-    """So many of the authorities have to have signed."""
+    """The number of authorities that must have signed."""
     needs_signature: bool
     attestations: tuple[RequiredAttestation, ...]
     root: TrustedRoot
     fault: str = ""
-    """Why it cannot be used: none of its images is verified then."""
+    """The reason why the policy cannot be used; no image of its patterns is verified then."""
 
     @property
     def predicates(self) -> frozenset[str]:
-        """The types of the attestations that are asked for."""
+        """Returns the predicate types of the required attestations."""
         return frozenset(one.predicate_type for one in self.attestations)
 
     def matches(self, image: Reference) -> bool:
-        """Whether the policy is about an image."""
+        """Whether the policy applies to an image."""
         return self.is_about(image.name) or self.is_about(str(image))
 
 
 def is_verification_policy(document: Mapping[str, Any]) -> bool:
-    """Whether a document is of this kind, of whatever version."""
+    """Whether a document is a VerificationPolicy of any version."""
     gvk = gvk_of(document)
     return gvk.kind == KIND and gvk.group == GROUP_VERSION[0]
 
 
 def unusable_policy(document: Mapping[str, Any], fault: str) -> VerificationPolicy:
-    """Return the stand-in for a policy that cannot be used: it verifies no image of its patterns.
+    """Returns the stand-in for a policy that cannot be used: it verifies no image of its patterns.
 
-    Where it has no patterns that can be read, no image at all is.
+    If its patterns cannot be read, it verifies no image at all.
     """
     spec = document.get("spec")
     images = spec.get("images") if type(spec) is dict else None
@@ -182,7 +183,7 @@ def unusable_policy(document: Mapping[str, Any], fault: str) -> VerificationPoli
 def read_policy(
     document: Mapping[str, Any], read: ReadFile, read_secret: ReadSecret = no_secrets
 ) -> VerificationPolicy:
-    """Read a policy and what it names; raises :class:`InvalidVerificationPolicy`."""
+    """Reads a policy with its keys and roots; raises :class:`InvalidVerificationPolicy`."""
     name = name_of(document)
     if not name:
         raise InvalidVerificationPolicy(f"a {KIND} has no metadata.name")
@@ -200,7 +201,7 @@ def read_policy(
 
 
 class _Fields:
-    """An object of a policy; what nobody asked for is refused by ``finish``."""
+    """The fields of one object of a policy; ``finish`` refuses unknown fields."""
 
     def __init__(self, value: Any, where: str) -> None:
         if type(value) is not dict:
@@ -232,7 +233,7 @@ class _Fields:
         return value
 
     def choice(self, name: str, words: tuple[str, str]) -> bool:
-        """Whether the first of two words stands there; it is what is meant without any."""
+        """Whether a field has the first of two values, which is the default."""
         word = self.text(name, words[0])
         if word not in words:
             raise InvalidVerificationPolicy(
@@ -259,7 +260,7 @@ class _Fields:
         return values
 
     def finish(self) -> None:
-        """Refuse unknown fields: one that is written wrong would ask for less than somebody meant."""
+        """Raises if a field is unknown: a misspelt field would weaken the policy silently."""
         if unknown := sorted(self._value.keys() - self._known):
             raise InvalidVerificationPolicy(f"unknown field {self.where}.{unknown[0]}")
 
@@ -309,7 +310,7 @@ class _Reader:
         )
 
     def _bytes(self, holder: _Fields) -> bytes:
-        """Read the bytes of ``{data: TEXT}``, ``{file: NAME}`` or ``{secret: {name, key}}``."""
+        """Reads the bytes of ``{data: TEXT}``, ``{file: NAME}`` or ``{secret: {name, key}}``."""
         if sum(name in holder for name in ("data", "file", "secret")) != 1:
             raise InvalidVerificationPolicy(f"{holder.where} has one of data, file and secret")
         data, file = holder.text("data"), holder.text("file")
@@ -411,7 +412,10 @@ class _Reader:
 
 
 def _secret_of(fields: _Fields) -> tuple[str, str]:
-    """Name and key of a Secret: they become a path, and lead nowhere else."""
+    """Returns name and key of a Secret.
+
+    Both become parts of a path, so ``.`` and ``..`` are refused.
+    """
     name, key = fields.text("name"), fields.text("key")
     fields.finish()
     for field, text in (("name", name), ("key", key)):
@@ -423,7 +427,7 @@ def _secret_of(fields: _Fields) -> tuple[str, str]:
 
 
 def identity_texts(identities: tuple[IdentityTest, ...]) -> str:
-    """Several identities in one text."""
+    """Returns the identities as one text."""
     return " or ".join(one.text for one in identities)
 
 
@@ -466,7 +470,7 @@ def _identity(item: _Fields) -> IdentityTest:
 def _name_test(
     item: _Fields, name: str, *, is_required: bool = True
 ) -> tuple[Callable[[str], bool] | None, str]:
-    """The test of a field or of its pattern, and what it says: a pattern has to match all of it."""
+    """Returns the test of a field or its pattern, and its text; patterns match the whole value."""
     exact, pattern = item.text(name), item.text(f"{name}Pattern")
     if not exact and not pattern:
         if is_required:

@@ -1,4 +1,4 @@
-"""VerificationPolicies of a cluster, followed by a watch: each by its newest version that can be used."""
+"""Watches the VerificationPolicies of a cluster; keeps the newest usable version of each."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ VERIFICATION_POLICIES: Final = Resource(
 )
 
 SECRETS_SECONDS: Final = 10.0
-"""Between two looks at mounted Secrets: kubelets bring a change within a minute."""
+"""The interval between two reads of mounted Secrets. Kubelets update them within a minute."""
 
 
 class FollowedPolicies:
-    """Follows them and hands over what is in force, on the loop that calls it."""
+    """Follows the policies and passes those in force to ``take``, on the loop of the caller."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class FollowedPolicies:
         take: Callable[[tuple[VerificationPolicy, ...], int], None],
         log: Logger,
     ) -> None:
-        """``take`` gets the policies, and how many of them cannot be used as they are now."""
+        """``take`` receives the policies and the number of unusable newest versions."""
         self._secrets = secrets
         self._take = take
         self._log = log
@@ -54,19 +54,19 @@ class FollowedPolicies:
         self._changed = asyncio.Event()
         self._reflector = Reflector(client, VERIFICATION_POLICIES, self)
         self.is_known = False
-        """Whether all that there are have been handed over once."""
+        """Whether the policies have been passed to ``take`` once."""
 
     def change(self, changes: Iterable[Change]) -> None:
-        """They are in the store."""
+        """Notes that the store has changed."""
         del changes
         self._changed.set()
 
     def synced(self) -> None:
-        """All are there."""
+        """Notes that the first list is complete."""
         self._changed.set()
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """Follows the policies until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reflector.run(), name="policies")
             await self._reflector.wait_synced()
@@ -81,7 +81,10 @@ class FollowedPolicies:
                         await self._changed.wait()
 
     def _read(self, documents: list[dict[str, Any]]) -> tuple[tuple[VerificationPolicy, ...], int]:
-        """Return the policies in force: for one that cannot be used its last good version, or a refusal."""
+        """Returns the policies in force, and the number of unusable ones.
+
+        An unusable policy is replaced by its last usable version, or by a refusal of its images.
+        """
         policies, good, faults = [], {}, {}
         for document in documents:
             name = name_of(document)

@@ -1,4 +1,4 @@
-"""VerificationPolicies in files and folders, with the keys and roots that they name."""
+"""Reads VerificationPolicies from files and folders, with the keys and roots that they name."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from webhook.images.policy import ReadSecret, VerificationPolicy
 
 _FILE_BYTES_MAX: Final = 1024 * 1024
-"""Of a key, certificates or a trusted root: as much as a Secret holds."""
+"""The size of a file of keys, certificates or a trusted root at most; a Secret holds as much."""
 
 
 def load_policies(paths: Sequence[Path], secrets: Path | None = None) -> list[VerificationPolicy]:
-    """Every policy of some files and folders; other kinds are passed over.
+    """Returns the policies of files and folders; other kinds are ignored.
 
-    ``secrets`` is a folder in which Secrets are mounted, each in one of its name.
+    ``secrets`` is a folder with a subfolder for each mounted Secret.
 
-    Raises :class:`~webhook.images.policy.InvalidVerificationPolicy`, which names the file: one policy
-    that cannot be used would leave its images to weaker ones.
+    Raises :class:`~webhook.images.policy.InvalidVerificationPolicy` with the name of the file. An
+    unusable policy is not skipped: its images would be left to weaker policies.
     """
     policies: list[VerificationPolicy] = []
     for path in paths:
@@ -71,7 +71,7 @@ def _read(file: Path, secrets: Path | None) -> list[VerificationPolicy]:
 
 
 def secrets_in(folder: Path | None) -> ReadSecret:
-    """Reads Secrets that are mounted in a folder."""
+    """Returns the reader of Secrets that are mounted in a folder."""
     if folder is None:
         return no_secrets
     return lambda name, key: _bytes(folder / name / key)
@@ -86,7 +86,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def check_conditions(policy: VerificationPolicy) -> None:
-    """Compile them; raises :class:`~webhook.images.policy.InvalidVerificationPolicy`."""
+    """Compiles the conditions; raises :class:`~webhook.images.policy.InvalidVerificationPolicy`."""
     for required in policy.attestations:
         for condition in required.conditions:
             try:

@@ -1,7 +1,7 @@
 """The process of ``waddle provider images``: Gatekeeper's external-data protocol over TLS 1.3.
 
-``POST /`` answers each reference with what is known of the image, ``POST /digest`` with the reference
-by its digest alone, as a mutation needs it.
+``POST /`` returns the facts about each image. ``POST /digest`` returns each reference with its
+digest alone, for mutations.
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ if TYPE_CHECKING:
 
 API_VERSION: Final = "externaldata.gatekeeper.sh/v1beta1"
 BODY_BYTES_MAX: Final = 2 << 20
-"""A thousand references of the longest kind."""
+"""The size of a request body at most: a thousand references of the greatest length."""
 CONNECTIONS_MAX: Final = 256
 _DRAINED_SECONDS: Final = 5.0
 WRITE_SECONDS: Final = 1.0
-"""The longest time of the cache that a crash may lose, in seconds."""
+"""The interval between writes of the cache, in seconds; a crash loses at most as much."""
 STUCK_SECONDS: Final = 30.0
 RELOAD_SECONDS: Final = 10.0
-"""Kubernetes takes a minute to bring a changed ConfigMap to a Pod."""
+"""The interval between reads of policies and certificates. Kubernetes takes a minute to update a
+mounted ConfigMap."""
 
 _LIMITS: Final = ConnectionLimits(
     connections_max=CONNECTIONS_MAX,
@@ -71,29 +72,29 @@ _LIMITS: Final = ConnectionLimits(
 
 @dataclass(frozen=True, slots=True)
 class ImageProviderOptions:
-    """The options of the process."""
+    """The options of the provider process."""
 
     policies: tuple[Path, ...]
     certificates: Path
     client_ca_name: str
     deadline_seconds: float
     secrets: Path | None = None
-    """Where Secrets are mounted."""
+    """The folder of mounted Secrets."""
     cache: Path | None = None
-    """Where what is known outlives a restart."""
+    """The file of the cache, which survives restarts."""
     follows_cluster: bool = False
     kubeconfig: str | None = None
 
 
 class ImageProvider:
-    """The application: requests in, answers out."""
+    """The ASGI application of the provider."""
 
     def __init__(self, known: KnownFacts, why_unready: Callable[[], str]) -> None:
         self._known = known
         self._why_unready = why_unready
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request, as ASGI has it."""
+        """Answers one ASGI request."""
         body = b""
         while True:
             message = await receive()
@@ -136,7 +137,7 @@ class ImageProvider:
 
 
 def _keys(body: bytes) -> list[str]:
-    """The keys of a ProviderRequest; raises ValueError."""
+    """Returns the keys of a ProviderRequest; raises ValueError."""
     try:
         keys = decode(body, max_bytes=BODY_BYTES_MAX)["request"]["keys"]
     except (DecodeError, KeyError, TypeError):
@@ -157,7 +158,7 @@ def _response(items: Sequence[dict[str, Any]] = (), fault: str = "") -> dict[str
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; raises OSError."""
+    """Returns a listening socket; raises OSError."""
     listening = bind(host, port, backlog=CONNECTIONS_MAX)
     listening.listen(CONNECTIONS_MAX)
     return listening
@@ -170,12 +171,12 @@ async def serve(
     log: Logger,
     probed: socket.socket | None = None,
 ) -> None:
-    """Answer until a signal says to stop; ``probed`` is where probes and scrapes ask.
+    """Answers requests until a signal stops it; ``probed`` is the socket of probes and metrics.
 
-    Raises :class:`~webhook.images.policy.InvalidVerificationPolicy`,
+    If it cannot start, it raises :class:`~webhook.images.policy.InvalidVerificationPolicy`,
     :class:`~webhook.images.facts_file.UnusableFactsFile`,
-    :class:`~webhook.cluster.credentials.CredentialsError` and
-    :class:`~webhook.certificates.pairs.InvalidCertificate` where it cannot begin.
+    :class:`~webhook.cluster.credentials.CredentialsError` or
+    :class:`~webhook.certificates.pairs.InvalidCertificate`.
     """
     running = _Running(registry, options, log)
     try:
@@ -185,7 +186,7 @@ async def serve(
 
 
 class _Running:
-    """The process put together."""
+    """The parts of the running process."""
 
     def __init__(self, registry: ImageRegistry, options: ImageProviderOptions, log: Logger) -> None:
         self._registry = registry
@@ -202,7 +203,7 @@ class _Running:
         self._server: Listener
 
     async def serve(self, listening: socket.socket, probed: socket.socket | None) -> None:
-        """Answer until a signal says to stop."""
+        """Answers requests until a signal stops it."""
         async with asyncio.TaskGroup() as tasks, contextlib.AsyncExitStack() as stack:
             self._known = known = KnownFacts(
                 self._registry,
@@ -244,8 +245,8 @@ class _Running:
             self._file.close()
 
     async def _following(self, stack: contextlib.AsyncExitStack) -> Coroutine[Any, Any, None]:
-        """Return the coroutine that follows the cluster's policies."""
-        from webhook.cluster.client import ClusterClient  # noqa: PLC0415  # only for who has one
+        """Returns the coroutine that follows the policies of the cluster."""
+        from webhook.cluster.client import ClusterClient  # noqa: PLC0415  # only for clusters
         from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
         from webhook.images.policy_cluster import FollowedPolicies  # noqa: PLC0415
 
@@ -296,7 +297,7 @@ class _Running:
         return "" if seconds < STUCK_SECONDS else f"nothing was answered for {seconds:.0f} s"
 
     async def _write(self, file: FactsFile) -> None:
-        """Bring what is new into the file, a little later."""
+        """Writes changes into the cache file every ``WRITE_SECONDS``."""
         while True:
             await asyncio.sleep(WRITE_SECONDS)
             if changes := file.take():
@@ -309,7 +310,10 @@ class _Running:
             self._log.error("what is known is not kept for a restart", error=str(error))
 
     async def _reload(self) -> None:
-        """Read policies and certificates again; where they cannot be used, the last good ones stay."""
+        """Reads policies and certificates again every ``RELOAD_SECONDS``.
+
+        Unusable ones replace nothing: the last usable ones stay in force.
+        """
         message = ""
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
@@ -339,7 +343,7 @@ def _addresses(listening: socket.socket, probed: socket.socket | None) -> dict[s
 
 
 def _policies(options: ImageProviderOptions) -> tuple[VerificationPolicy, ...]:
-    """Returns the policies of files, where there are any."""
+    """Returns the policies of files, if any are given."""
     if not options.policies:
         return ()
     return tuple(load_policies(options.policies, options.secrets))

@@ -1,4 +1,4 @@
-"""Public keys, and whether a signature is theirs: ECDSA, RSA and Ed25519."""
+"""Public keys (ECDSA, RSA and Ed25519) and the verification of their signatures."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 PublicKey: TypeAlias = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
 RSA_BITS_MIN: Final = 2_048
-"""The size of an RSA key at least, in bits, as NIST SP 800-131A requires since 2014."""
+"""The minimal size of an RSA key, in bits, as NIST SP 800-131A requires since 2014."""
 
 RSA_BITS_MAX: Final = 8_192
-"""A key of 16,384 bits takes 4 ms for each signature that somebody pushed beside an image."""
+"""The maximal size of an RSA key, in bits. A key of 16,384 bits takes 4 ms for each signature, and
+anybody may push signatures beside an image."""
 
 _HASHES: Final = {256: hashes.SHA256(), 384: hashes.SHA384(), 521: hashes.SHA512()}
-"""The hash that Sigstore's registry of algorithms has for a curve; older signers take SHA-256."""
+"""The hash of each curve size in Sigstore's registry of algorithms; older signers use SHA-256."""
 
 
 class InvalidPublicKey(ValueError):
@@ -31,7 +32,7 @@ class InvalidPublicKey(ValueError):
 
 
 def read_public_key(data: bytes) -> PublicKey:
-    """A key in PEM or DER; raises :class:`InvalidPublicKey`."""
+    """Reads a key in PEM or DER; raises :class:`InvalidPublicKey`."""
     try:
         if data.lstrip().startswith(b"-----"):
             key = serialization.load_pem_public_key(data)
@@ -44,7 +45,7 @@ def read_public_key(data: bytes) -> PublicKey:
 
 
 def usable(key: object) -> PublicKey:
-    """The key itself, where signatures are taken from its kind; raises :class:`InvalidPublicKey`."""
+    """Returns the key if its kind and size are supported; raises :class:`InvalidPublicKey`."""
     if isinstance(key, rsa.RSAPublicKey):
         if not RSA_BITS_MIN <= key.key_size <= RSA_BITS_MAX:
             raise InvalidPublicKey(
@@ -61,7 +62,7 @@ def usable(key: object) -> PublicKey:
 
 
 def key_of(certificate: x509.Certificate) -> PublicKey:
-    """The key of a certificate; raises :class:`InvalidPublicKey`."""
+    """Returns the key of a certificate; raises :class:`InvalidPublicKey`."""
     try:
         key = certificate.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -70,19 +71,19 @@ def key_of(certificate: x509.Certificate) -> PublicKey:
 
 
 def key_bytes(key: PublicKey) -> bytes:
-    """The key as DER, by which keys are compared and logs named."""
+    """Returns the key as DER: keys are compared by it, and logs identified."""
     return key.public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
 
 
 def key_id(key: PublicKey) -> bytes:
-    """The name of a log by its key (RFC 6962, section 3.2)."""
+    """Returns the identifier of a log, made of its key (RFC 6962, section 3.2)."""
     return hashlib.sha256(key_bytes(key)).digest()
 
 
 def is_signed(key: PublicKey, signature: bytes, message: bytes) -> bool:
-    """Whether the signature of a message is by this key."""
+    """Whether the signature of a message was made with this key."""
     return any(_verified(check) for check in _checks(key, signature, message))
 
 
@@ -95,7 +96,7 @@ def _verified(check: object) -> bool:
 
 
 def _checks(key: PublicKey, signature: bytes, message: bytes) -> Iterator[object]:
-    """Each way in which the signers of this kind of key sign."""
+    """Yields the verification of each signature scheme that signers use with this kind of key."""
     if isinstance(key, ed25519.Ed25519PublicKey):
         yield lambda: key.verify(signature, message)
     elif isinstance(key, ec.EllipticCurvePublicKey):

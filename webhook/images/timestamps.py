@@ -1,4 +1,4 @@
-"""Signed timestamps (RFC 3161): when something was there at the latest, by a clock that is believed."""
+"""Signed timestamps (RFC 3161): proof by a trusted clock that bytes existed at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.images.trusted_root import TrustedAuthority
 
 TIMESTAMP_BYTES_MAX: Final = 64 * 1024
-"""With the authority's certificates they have 2 to 6 KiB."""
+"""The size of a timestamp at most; with the authority's certificates it has 2 to 6 KiB."""
 
 _CERTIFICATES_MAX: Final = 8
 
@@ -58,7 +58,7 @@ class UntrustedTimestamp(ValueError):
 def check_timestamp(
     token: bytes, signed: bytes, authorities: tuple[TrustedAuthority, ...]
 ) -> float:
-    """The time of a timestamp over some bytes; raises :class:`UntrustedTimestamp`.
+    """Returns the time of a timestamp over some bytes; raises :class:`UntrustedTimestamp`.
 
     ``token`` is a response (TimeStampResp) or its token alone.
     """
@@ -71,7 +71,7 @@ def check_timestamp(
 
 
 def _checked(token: bytes, signed: bytes, authorities: tuple[TrustedAuthority, ...]) -> float:
-    """SignedData of CMS (RFC 5652, section 5.1) with a TSTInfo (RFC 3161, section 2.4.2) within."""
+    """Checks SignedData of CMS (RFC 5652, section 5.1) with a TSTInfo (RFC 3161, section 2.4.2)."""
     data = _signed_data(token)
     data.integer(_UNREADABLE)
     data.read(der.SET, _UNREADABLE)
@@ -99,7 +99,7 @@ def _signed_data(token: bytes) -> der.Reader:
 
 
 def _time_of(info: bytes, signed: bytes) -> float:
-    """The time that a TSTInfo names, if it is about these bytes."""
+    """Returns the time of a TSTInfo; raises if its imprint is of other bytes."""
     reader = der.Reader(info).enter(der.SEQUENCE, _UNREADABLE)
     if reader.integer(_UNREADABLE) != 1:
         raise UntrustedTimestamp("a signed timestamp is of a version that is not known")
@@ -119,7 +119,7 @@ def _time_of(info: bytes, signed: bytes) -> float:
 
 
 def _algorithm(reader: der.Reader) -> str:
-    """The hash that stands next."""
+    """Reads the next algorithm identifier; returns the name of the hash."""
     oid = reader.enter(der.SEQUENCE, _UNREADABLE).read(der.OBJECT_IDENTIFIER, _UNREADABLE)
     if oid not in _HASHES:
         raise UntrustedTimestamp("a signed timestamp has a hash that is not of SHA-2")
@@ -147,7 +147,7 @@ def _check_signer(
     authorities: tuple[TrustedAuthority, ...],
     moment: float,
 ) -> None:
-    """Raise unless an authority that is believed has signed (RFC 5652, section 5.4)."""
+    """Raises unless a trusted authority has signed (RFC 5652, section 5.4)."""
     signer.integer(_UNREADABLE)
     _, _, identifier = signer.any(_UNREADABLE)
     algorithm = _algorithm(signer)
@@ -175,7 +175,7 @@ def _check_signer(
 
 
 def _check_attributes(attributes: bytes, algorithm: str, info: bytes) -> None:
-    """Raise unless what is signed is this time."""
+    """Raises unless the signed attributes are of this TSTInfo."""
     reader = der.Reader(attributes).enter(_EXPLICIT, _UNREADABLE)
     named = {}
     while reader:
@@ -190,7 +190,7 @@ def _check_attributes(attributes: bytes, algorithm: str, info: bytes) -> None:
 
 
 def _is_sealed(key: PublicKey, signature: bytes, message: bytes, name: str) -> bool:
-    """Whether a signature is the key's, with the hash that the signer names."""
+    """Whether a signature was made with the key and the hash that the signer names."""
     try:
         if isinstance(key, rsa.RSAPublicKey):
             key.verify(signature, message, padding.PKCS1v15(), _ALGORITHMS[name])
@@ -206,13 +206,14 @@ def _is_sealed(key: PublicKey, signature: bytes, message: bytes, name: str) -> b
 def _signing_certificate(
     authority: TrustedAuthority, certificates: list[x509.Certificate], identifier: bytes
 ) -> x509.Certificate | None:
-    """The certificate that a signer names by its issuer and number.
+    """Returns the certificate that a signer names by issuer and serial number.
 
-    It is the first of the authority's chain; where that is another authority's, one in the timestamp.
+    It is the first of the authority's chain. If that is a CA certificate, the signer's certificate
+    is in the timestamp.
     """
     reader = der.Reader(identifier)
     if not reader.peek(der.SEQUENCE) or not authority.chain:
-        return None  # by its key's identifier: no authority of Sigstore's names itself so
+        return None  # identified by its key identifier: no authority of Sigstore does so
     reader = reader.enter(der.SEQUENCE, _UNREADABLE)
     name, serial = reader.element(der.SEQUENCE, _UNREADABLE), reader.integer(_UNREADABLE)
     first = authority.chain[0]

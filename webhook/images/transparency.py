@@ -1,16 +1,16 @@
-"""Transparency logs: whether one that is believed has a signature, or a certificate, and since when.
+"""Transparency logs: whether a trusted log includes a signature or certificate, and since when.
 
-What is checked of an entry:
+Checks of an entry:
 
-1. Its log is one of the trusted root's, by the log's key.
-2. A signed entry timestamp (SET) is the log's, over the entry's body, place and time.
-3. An inclusion proof leads from the body to a root hash (RFC 9162, section 2.1.3), and that hash
-   stands in a checkpoint that the log has signed.
+1. Its log is in the trusted root, by the log's key.
+2. A signed entry timestamp (SET) is the log's, over the entry's body, index and time.
+3. An inclusion proof leads from the body to a root hash (RFC 9162, section 2.1.3), and the log has
+   signed a checkpoint with that hash.
 4. The body names the payload, the signature and the key that were found beside the image.
 
-Whatever of 2 and 3 is there has to hold, and one of them has to be there. A time comes from a SET
-alone: nothing else that a log signs covers it. Whether checkpoints of two days agree (consistency)
-is not checked: that is for monitors of the log.
+An entry has a SET, an inclusion proof or both, and each of them must be valid. Only a SET proves a
+time: no other signature of a log covers it. The consistency of checkpoints of two days is not
+checked; monitors of the log do that.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
     from webhook.images.trusted_root import TrustedLog
 
 PROOF_HASHES_MAX: Final = 64
-"""A tree of 2^64 leaves is as high."""
+"""The number of hashes of an inclusion proof at most: the height of a tree of 2^64 leaves."""
 
 _CHECKPOINT_BYTES_MAX: Final = 64 * 1024
 _CHECKPOINT_SIGNATURES_MAX: Final = 16
-"""A log's own, and those of its witnesses."""
+"""The number of signatures of a checkpoint at most: of the log and of its witnesses."""
 
 
 class UntrustedEntry(ValueError):
@@ -62,7 +62,7 @@ class UntrustedEntry(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class InclusionProof:
-    """The way from a leaf to the root of a log's tree, and the log's word for that root."""
+    """The hashes from a leaf to the root of a log's tree, and the log's checkpoint of that root."""
 
     index: int
     size: int
@@ -73,7 +73,7 @@ class InclusionProof:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An entry as it stands beside a signature; nothing of it is believed yet."""
+    """A log entry that comes with a signature; not verified yet."""
 
     body: bytes
     log_id: bytes
@@ -83,28 +83,28 @@ class LogEntry:
     """The signed entry timestamp."""
     proof: InclusionProof | None = None
     kind: tuple[str, str] | None = None
-    """The entry's kind and version, where they stand beside the body; older signatures have
-    neither."""
+    """The entry's kind and version, if they are stated beside the body; older signatures lack both.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class SignedThing:
-    """The signed content that an entry has to be about."""
+    """The signed content that a log entry must name."""
 
     payload: bytes
-    """The bytes that hashes are made of: a simple signing payload, or the content of an
-    envelope."""
+    """The bytes whose hash an entry names: a simple signing payload, or the content of an envelope.
+    """
     signature: bytes
     verifier: bytes
-    """The key, or the certificate, as DER."""
+    """The key or the certificate, as DER."""
     envelope: bytes = b""
-    """The whole of a DSSE envelope, as it was read."""
+    """The bytes of the whole DSSE envelope, as read."""
 
 
 def check_entry(
     entry: LogEntry, thing: SignedThing, logs: Mapping[bytes, TrustedLog] | None
 ) -> float | None:
-    """When a log took the entry in, where it says so; raises :class:`UntrustedEntry`."""
+    """Returns the time of the entry, None without a proven one; raises :class:`UntrustedEntry`."""
     log = (logs or {}).get(entry.log_id)
     if log is None:
         raise UntrustedEntry(
@@ -149,7 +149,7 @@ def _check_proof(body: bytes, proof: InclusionProof, log: TrustedLog) -> None:
 
 
 def _root_hash(body: bytes, proof: InclusionProof) -> bytes:
-    """The root that a proof leads to (RFC 9162, section 2.1.3.2)."""
+    """Returns the root hash of an inclusion proof (RFC 9162, section 2.1.3.2)."""
     if not 0 <= proof.index < proof.size or len(proof.hashes) > PROOF_HASHES_MAX:
         raise UntrustedEntry("its inclusion proof names a leaf outside of the tree")
     node, last = proof.index, proof.size - 1
@@ -170,7 +170,7 @@ def _root_hash(body: bytes, proof: InclusionProof) -> bytes:
 
 
 def _read_checkpoint(text: str, log: TrustedLog) -> tuple[int, bytes]:
-    """Size and root hash of a checkpoint that the log has signed (C2SP, tlog-checkpoint)."""
+    """Returns size and root hash of a checkpoint that the log signed (C2SP, tlog-checkpoint)."""
     if len(text) > _CHECKPOINT_BYTES_MAX:
         raise UntrustedEntry("the log's checkpoint is too long")
     note, separator, signatures = text.partition("\n\n")
@@ -194,13 +194,13 @@ def _note_signatures(text: str) -> Iterator[bytes]:
             try:
                 yield base64.b64decode(encoded, validate=True)[
                     4:
-                ]  # after four bytes of the key's name
+                ]  # after four bytes of the key's identifier
             except (ValueError, binascii.Error):
                 continue
 
 
 def _check_body(entry: LogEntry, thing: SignedThing) -> None:
-    """Raise unless an entry is about this payload, signature and key."""
+    """Raises unless an entry names this payload, signature and key."""
     try:
         document = decode(entry.body)
         kind = (document["kind"], document["apiVersion"])
@@ -224,11 +224,11 @@ def _check_body(entry: LogEntry, thing: SignedThing) -> None:
 
 
 class UnknownBody(ValueError):
-    """A body whose hash or verifier is of a kind that is not read."""
+    """An entry body whose kind of hash or verifier is not supported."""
 
 
 _Named = tuple[bytes, bytes | None, bytes, bytes | None]
-"""A payload's hash, the signature, the verifier, and an envelope's hash: what of it a body names."""
+"""The values that an entry body names: payload hash, signature, verifier, envelope hash."""
 
 
 def _hashed(spec: Any) -> _Named:
@@ -325,7 +325,7 @@ def _raw_verifier(named: Any) -> bytes:
 
 
 def _verifier(pem: bytes) -> bytes:
-    """A key or certificate in PEM as DER."""
+    """Returns a key or certificate in PEM as DER."""
     try:
         if b"BEGIN CERTIFICATE" in pem:
             return der_of(read_certificates(pem)[0])
@@ -337,10 +337,10 @@ def _verifier(pem: bytes) -> bytes:
 def check_logged(
     chain: Sequence[x509.Certificate], logs: Mapping[bytes, TrustedLog] | None
 ) -> None:
-    """Raise unless one log of certificates that is believed has promised to hold this one.
+    """Raises unless a trusted certificate log has promised to include the certificate.
 
-    A promise is a signed certificate timestamp (RFC 6962, section 3.2) over the certificate as it
-    was before the promise stood in it.
+    The promise is a signed certificate timestamp (SCT; RFC 6962, section 3.2) over the certificate
+    without its SCTs.
     """
     leaf, issuer = chain[0], chain[1]
     promises = extension_of(leaf, x509.PrecertificateSignedCertificateTimestamps)

@@ -1,6 +1,6 @@
-"""A trusted root of Sigstore's (``trusted_root.json``): authorities, logs and clocks that are believed.
+"""The trusted root of Sigstore (``trusted_root.json``): trusted authorities, logs and clocks.
 
-It is the operator's own file. Nothing is fetched, so a root that ends is renewed by whoever keeps it.
+The operator provides the file. Nothing is fetched: the operator must renew a root that ends.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 ROOT_BYTES_MAX: Final = 1024 * 1024
-"""The size of a trusted root at most, in bytes: the root of Sigstore's public instance has 7
-KiB."""
+"""The maximal size of a trusted root, in bytes; the root of Sigstore's public instance has 7 KiB.
+"""
 
 _ENTRIES_MAX: Final = 100
 _CHAIN_MAX: Final = 10
@@ -36,7 +36,7 @@ class InvalidTrustedRoot(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """From when to when something is believed, both included, in seconds since 1970."""
+    """The first and last moment of trust, both included, in seconds since 1970."""
 
     start: float = -math.inf
     end: float = math.inf
@@ -48,7 +48,7 @@ class Validity:
 
 @dataclass(frozen=True, slots=True)
 class TrustedLog:
-    """A log by its key: of signatures (Rekor), or of certificates."""
+    """A trusted log, by its key: of signatures (Rekor), or of certificates."""
 
     key: PublicKey
     validity: Validity
@@ -56,7 +56,7 @@ class TrustedLog:
 
 @dataclass(frozen=True, slots=True)
 class TrustedAuthority:
-    """A chain of certificates, from the one that signs to the root."""
+    """A chain of certificates, from the signing certificate to the root."""
 
     chain: tuple[x509.Certificate, ...]
     validity: Validity
@@ -64,7 +64,7 @@ class TrustedAuthority:
 
 @dataclass(frozen=True, slots=True)
 class TrustedRoot:
-    """The trusted authorities and logs; logs by the identifier that entries name them with."""
+    """The trusted authorities and logs; logs are keyed by the identifier in log entries."""
 
     digest: str = ""
     logs: Mapping[bytes, TrustedLog] | None = None
@@ -74,7 +74,7 @@ class TrustedRoot:
 
 
 def read_trusted_root(data: bytes) -> TrustedRoot:
-    """Read a trusted root; raises :class:`InvalidTrustedRoot`."""
+    """Reads a trusted root; raises :class:`InvalidTrustedRoot`."""
     try:
         document = decode(data, max_bytes=ROOT_BYTES_MAX)
     except DecodeError as error:

@@ -1,9 +1,9 @@
-"""Whether an image is signed as a policy asks: a pure function of what was read, policy and time.
+"""Verification of an image against a policy: a pure function of evidence, policy and time.
 
-There are two steps. *Facts* are cryptography alone: which authorities have signed, and what
-they have stated. They never change for one digest, one authority and one root of
-trust. The *judgement* counts authorities and asks conditions, anew each time: a condition may ask
-for the time.
+There are two steps. *Facts* are cryptography alone: the authorities that have signed, and their
+statements. Facts never change for one digest, one authority and one root of trust. The *judgement*
+counts authorities and evaluates conditions. It is made anew each time, because a condition may
+depend on the time.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ if TYPE_CHECKING:
     from webhook.registry.reference import Reference
 
 REASONS_MAX: Final = 8
-"""Different reasons of one authority; equal ones share a line, with their number."""
+"""The number of different reasons shown for an authority; equal reasons share a line, with their
+count."""
 
 _ATTESTATION: Final = "the attestation"
 
 
 class NotTheirs(ValueError):
-    """Why a signature is not taken for an authority's."""
+    """The reason why a signature does not count for an authority."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +60,23 @@ class ProvenStatement:
     statement: Mapping[str, Any]
     where: str
     signed_at: float | None = None
-    """When, where a log or a timestamp proves it."""
+    """The time that a log or a timestamp proves, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityFacts:
-    """The signatures of one authority on an image, and why others are not its."""
+    """The signatures of one authority on an image, and the reasons why others do not count."""
 
     has_signed: bool
     statements: tuple[ProvenStatement, ...]
     reasons: tuple[str, ...]
     signed_at: float | None = None
-    """The newest time of its signatures that is proven."""
+    """The newest proven time of its signatures."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """The facts of each policy about an image, by its authorities, and what was noted."""
+    """The facts about an image by policy and authority, and the notes of reading."""
 
     of_policies: tuple[tuple[AuthorityFacts, ...], ...]
     notes: tuple[str, ...]
@@ -83,7 +84,7 @@ class ImageFacts:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAttestation:
-    """The signer of an attestation that satisfies its conditions, or why it is missing."""
+    """The signers of an attestation that meets its conditions, or the reasons why it is missing."""
 
     name: str
     predicate_type: str
@@ -95,7 +96,7 @@ class JudgedAttestation:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAuthority:
-    """Whether an authority has signed, and when; else why not."""
+    """Whether and when an authority has signed; else the reasons why not."""
 
     name: str
     has_signed: bool
@@ -121,9 +122,10 @@ def examine(
     predicates: frozenset[str],
     now: float,
 ) -> AuthorityFacts:
-    """The facts of one authority; ``predicates`` are those of the statements that are asked for.
+    """Returns the facts of one authority; ``predicates`` are the required predicate types.
 
-    ``now`` is the time of certificates of one's own authorities whose signature has no time.
+    ``now`` serves as the time of a signature without a proven time, for certificates of the
+    policy's own certificate authorities.
     """
     has_signed, statements, reasons = False, [], Counter[str]()
     signed_at: float | None = None
@@ -147,7 +149,7 @@ def examine(
 
 
 def latest(*times: float | None) -> float | None:
-    """The last of the times that there are."""
+    """Returns the latest of the known times; None if there is none."""
     return max((time for time in times if time is not None), default=None)
 
 
@@ -167,7 +169,10 @@ def judge(
     facts: Sequence[AuthorityFacts],
     now: float,
 ) -> PolicyJudgement:
-    """Count and ask; ``facts`` are those of the policy's authorities, in their order."""
+    """Counts signers and evaluates conditions.
+
+    ``facts`` are in the order of the policy's authorities.
+    """
     if policy.fault:
         return PolicyJudgement(policy.name, False, (), (), (policy.fault,))
     named = list(zip(policy.authorities, facts, strict=True))
@@ -200,7 +205,7 @@ def judge(
 
 
 def _why_unsigned(facts: AuthorityFacts, evidence: ImageEvidence) -> tuple[str, ...]:
-    """Why an authority has not signed: what is wrong with signatures, or that there are none."""
+    """Returns the faults of the signatures, or that the image has none."""
     reasons = tuple(text for text in facts.reasons if not text.startswith(_ATTESTATION))
     return (*(reasons or ("there is no signature beside the image",)), *evidence.notes)
 
@@ -271,7 +276,7 @@ def _check(
     root: TrustedRoot,
     now: float,
 ) -> list[float]:
-    """The times that are proven of a signature; raises unless it is the authority's, for this image."""
+    """Returns the proven times of a signature; raises unless the authority signed this image."""
     if digest not in item.claim.digests:
         raise NotTheirs("it is for another digest than the image's")
     if isinstance(authority.trust, KeyAuthority):
@@ -310,10 +315,10 @@ def _certificates(item: Endorsement) -> tuple[x509.Certificate, tuple[x509.Certi
 def _times(
     item: Endorsement, signature: bytes, verifier: bytes, root: TrustedRoot, *, needs_log: bool
 ) -> tuple[list[float], str]:
-    """The times that are proven for a signature, and why there is none.
+    """Returns the proven times of a signature, and the reason if there is none.
 
-    Raises :class:`~webhook.images.transparency.UntrustedEntry` where a log has to have it and has
-    not.
+    Raises :class:`~webhook.images.transparency.UntrustedEntry` if a log entry is required and none
+    is valid.
     """
     thing = SignedThing(item.payload, signature, verifier, item.envelope)
     times, is_logged, why = [], False, ""
@@ -365,7 +370,7 @@ def _check_keyless(
 def _chain_of_root(
     leaf: x509.Certificate, root: TrustedRoot, time: float
 ) -> list[x509.Certificate]:
-    """The way to the first authority of the trusted root that it leads to."""
+    """Returns the chain to the first matching authority of the trusted root."""
     fault = UntrustedCertificate("no authority of the trusted root was believed at its time")
     for authority in root.authorities:
         if not authority.validity.holds(time):

@@ -1,4 +1,4 @@
-"""Expressions of Kyverno's policies: what they may name, and how they are compiled."""
+"""Compiles expressions of Kyverno's policies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def objects_in(spec: Mapping[str, Any], field: str) -> list[Json]:
-    """The objects of a list, none where it is absent; raises :class:`InvalidPolicy`."""
+    """Returns the objects of a list, empty if absent; raises :class:`InvalidPolicy`."""
     value = spec.get(field) or []
     if type(value) is not list or any(type(one) is not dict for one in value):
         raise InvalidPolicy(f"spec.{field} is no list of objects")
@@ -32,7 +32,7 @@ def objects_in(spec: Mapping[str, Any], field: str) -> list[Json]:
 
 
 def object_in(spec: Mapping[str, Any], field: str) -> Json:
-    """The object in a field, empty where it is absent; raises :class:`InvalidPolicy`."""
+    """Returns the object in a field, empty if absent; raises :class:`InvalidPolicy`."""
     value = spec.get(field) or {}
     if type(value) is not dict:
         raise InvalidPolicy(f"{field} is no object")
@@ -40,7 +40,10 @@ def object_in(spec: Mapping[str, Any], field: str) -> Json:
 
 
 def environment(types: Mapping[str, Type], *, namespaced: bool = False) -> Environment:
-    """As Kubernetes' environment, with what Kyverno adds; match conditions have no variables."""
+    """Returns Kubernetes' environment with Kyverno's additions.
+
+    ``types`` are those of the policy's variables; match conditions have none.
+    """
     base = admission(types, params=False)
     return replace(
         base,
@@ -67,7 +70,7 @@ _NOT_BUILT: Final = re.compile(
 def compiled(
     one: Mapping[str, Any], field: str, given: Environment, expected: Type | None, noun: str
 ) -> tuple[Expression, Checked]:
-    """The expression of a field, and what the checker knows of it.
+    """Returns the expression of a field, and the result of the type checker.
 
     Raises :class:`InvalidPolicy`, which names the field below ``noun``.
     """

@@ -1,6 +1,6 @@
-"""Libraries of CEL that Kyverno has beyond Kubernetes: numbers and Base64 (cel-go, ext/math.go).
+"""CEL libraries that Kyverno has beyond Kubernetes: numbers and Base64 (cel-go, ext/math.go).
 
-Kyverno has ``math.greatest`` and ``math.least`` of any count of numbers; here of 32 at most.
+Kyverno's ``math.greatest`` and ``math.least`` take any number of arguments; here at most 32.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OVERLOADS: Final = _declared()
 
 @form("base64.encode", bytes, charges=True)
 def encode(meter: Meter, raw: bytes) -> str:
-    """Encodes bytes, padded."""
+    """Encodes bytes, with padding."""
     meter.charge(len(raw) // 10)
     text = base64.b64encode(raw).decode()
     meter.made(text)
@@ -58,7 +58,7 @@ def encode(meter: Meter, raw: bytes) -> str:
 
 @form("base64.decode", str, charges=True)
 def decode(meter: Meter, text: str) -> bytes:
-    """Decodes what is padded, or not at all, as cel-go does."""
+    """Decodes Base64 with or without padding, as cel-go does."""
     meter.charge(len(text) // 10)
     plain = text.replace("\r", "").replace("\n", "")
     padded = plain if "=" in plain else plain + "=" * (-len(plain) % 4)
@@ -72,7 +72,7 @@ def decode(meter: Meter, text: str) -> bytes:
 
 
 def _of_double(compute: Callable[[float], float]) -> Callable[[float], float]:
-    """Returns a function that leaves infinite numbers and what is no number as they are."""
+    """Returns a function that leaves infinities and NaN unchanged."""
     return lambda number: compute(number) if math.isfinite(number) else number
 
 
@@ -92,7 +92,7 @@ form("math.isFinite", float)(math.isfinite)
 
 @form("math.abs", int)
 def absolute(number: int) -> int:
-    """Returns the absolute value; the smallest integer has none."""
+    """Returns the absolute value; the smallest integer overflows."""
     return _within(abs(number))
 
 
@@ -109,7 +109,7 @@ form("math.sign", float)(
 @form("math.sqrt", int)
 @form("math.sqrt", Uint)
 def root(number: float) -> float:
-    """Returns the square root; of a negative number there is none."""
+    """Returns the square root; NaN for a negative number."""
     return math.sqrt(number) if number >= 0 else math.nan
 
 
@@ -120,7 +120,7 @@ def _within(number: int) -> int:
 
 
 def _signed(number: int) -> int:
-    """Returns the integer whose lowest 64 bits these are."""
+    """Returns the signed integer of the lowest 64 bits."""
     bits = number & ((1 << _BITS) - 1)
     return bits - (1 << _BITS) if bits >> (_BITS - 1) else bits
 
@@ -139,7 +139,7 @@ def _shifted(number: int, offset: int, name: str) -> int:
 
 
 def _bits(of: type, made: Callable[[int], int]) -> None:
-    """Registers the functions on the bits of one type of integer."""
+    """Registers the bit functions of one integer type."""
     form("math.bitAnd", of, of)(lambda one, other: made(int(one) & int(other)))
     form("math.bitOr", of, of)(lambda one, other: made(int(one) | int(other)))
     form("math.bitXor", of, of)(lambda one, other: made(int(one) ^ int(other)))

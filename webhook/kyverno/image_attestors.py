@@ -1,7 +1,7 @@
-"""Kyverno's attestors as authorities of VerificationPolicies: keys, identities and certificates.
+"""Converts Kyverno's attestors to authorities of VerificationPolicies.
 
-Read in Kyverno 1.18: pkg/engine/internal/imageverifier.go and pkg/image/verifiers, which hand them to
-cosign and to sigstore-go.
+Sources in Kyverno 1.18: pkg/engine/internal/imageverifier.go and pkg/image/verifiers, which use
+cosign and sigstore-go.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 TakeNote: TypeAlias = "Callable[[str], None]"
-"""Takes what is to be done, or to be known, beside what is written."""
+"""Takes a note: a manual step, or a difference to Kyverno."""
 
 _REKOR: Final = "https://rekor.sigstore.dev"
 _IMAGES_PAGE: Final = "(docs/images.md, The policy)"
@@ -56,7 +56,7 @@ BY_HAND: Final = {
     "validationFailureActionOverrides": "write a constraint for each action",
     "validate": f"write conditions in CEL or Rego {_IMAGES_PAGE}",
 } | dict.fromkeys(("ctLogPubKey", "rekorPubKey"), _OWN_ROOT)
-"""The advice for each field that cannot be expressed."""
+"""The advice for each field without an equivalent."""
 
 _TRUSTED_ROOT: Final = (
     "put trusted_root.json beside the policy: cosign trusted-root create --with-default-services "
@@ -67,7 +67,7 @@ _ANY_TEXT: Final = "(?s:.*)"
 
 
 def refuse(fields: Json, where: str, *names: str) -> None:
-    """Raise where one of these fields, which cannot be expressed, is there."""
+    """Raises :class:`Unwritable` if one of these fields is set: they have no equivalent."""
     for name in names:
         if fields.get(name):
             hint = f": {BY_HAND[name]}" if name in BY_HAND else ""
@@ -75,7 +75,7 @@ def refuse(fields: Json, where: str, *names: str) -> None:
 
 
 def texts_in(given: Any, where: str) -> list[str]:
-    """A list of texts, empty where there is none; raises :class:`Unwritable`."""
+    """Returns a list of texts, empty if absent; raises :class:`Unwritable`."""
     if given is None:
         return []
     if type(given) is not list or not all(type(one) is str for one in given):
@@ -84,7 +84,7 @@ def texts_in(given: Any, where: str) -> list[str]:
 
 
 def objects_in(given: Any, where: str) -> list[Json]:
-    """A list of objects, empty where there is none; raises :class:`Unwritable`."""
+    """Returns a list of objects, empty if absent; raises :class:`Unwritable`."""
     if given is None:
         return []
     if type(given) is not list or not all(type(one) is dict for one in given):
@@ -96,7 +96,7 @@ def objects_in(given: Any, where: str) -> list[Json]:
 
 
 def flat_sets(given: Json, where: str) -> Iterator[Json]:
-    """The sets that have to hold: nested ones are sets of their own where all entries count."""
+    """Yields the required sets; nested attestors are sets of their own if all entries count."""
     entries: list[Json] = []
     for one in objects_in(given.get("entries"), f"{where}.entries"):
         keys = KEY_PEM.findall(str(object_of(one.get("keys")).get("publicKeys")))
@@ -121,7 +121,7 @@ def flat_sets(given: Json, where: str) -> Iterator[Json]:
 def authority_of_entry(
     entry: Json, where: str, number: int, note: TakeNote, *, is_bundle: bool
 ) -> Json:
-    """The authority that an entry of an attestor set is; ``is_bundle`` for type SigstoreBundle."""
+    """Returns the authority of an attestor set's entry; ``is_bundle`` for type SigstoreBundle."""
     refuse(entry, where, "annotations", "repository")
     kinds = [one for one in ("keys", "certificates", "keyless") if entry.get(one)]
     if len(kinds) != 1:
@@ -160,7 +160,7 @@ def authority_of_entry(
 
 
 def authority_of_attestor(given: Json, note: TakeNote) -> tuple[Json, Json | None]:
-    """The authority, and the trusted root that it needs."""
+    """Returns the authority of an attestor, and the trusted root that it needs."""
     name = str(given.get("name"))
     where = f"spec.attestors.{name}"
     refuse(given, where, "notary")
@@ -209,7 +209,7 @@ def authority_of_attestor(given: Json, note: TakeNote) -> tuple[Json, Json | Non
 def _rooted(
     authority: Json, cosign: Json, log: Json, where: str, note: TakeNote, *, no_log: bool
 ) -> tuple[Json, Json | None]:
-    """The authority with what it says of logs, and the root: its own, or the file's."""
+    """Returns the authority with its log settings, and the trusted root: its own or the file."""
     root = object_of(cosign.get("trustedRoot"))
     refuse(root, f"{where}.trustedRoot", "expression")
     if no_log:
@@ -223,7 +223,7 @@ def _rooted(
 
 
 def _exact(identity: Json) -> Json:
-    """An identity whose texts hold no wildcards: as patterns where they look like some."""
+    """Returns an identity with literal ``*`` and ``?`` as regular expressions."""
     exact = dict(identity)
     for name in ("issuer", "subject"):
         text = str(identity.get(name) or "")
@@ -236,12 +236,12 @@ def _exact(identity: Json) -> Json:
 
 
 def needs_root(authority: Json) -> bool:
-    """Whether an authority can be asked only with a trusted root."""
+    """Whether an authority needs a trusted root."""
     return "keyless" in authority or authority.get("transparencyLog") != "Ignored"
 
 
 def _logged(authority: Json, url: str, note: TakeNote, *, no_log: bool) -> None:
-    """Say whether a log has to know a signature, and what is needed for it."""
+    """Sets whether a signature needs a log entry, and notes what the user must provide."""
     if no_log:
         authority["transparencyLog"] = "Ignored"
     elif url.rstrip("/") != _REKOR:
@@ -284,7 +284,7 @@ def _public_key(text: str, where: str) -> str:
 
 
 def _certificate(certificate: str, chain: str, where: str, *, no_promise: bool) -> Json:
-    """A certificate counts by its key; a chain alone by whom it gives certificates."""
+    """Returns a certificate as its key, a chain without certificate as authorities."""
     if "{{" in certificate + chain:
         raise Unwritable(f"{where}: a variable: write the certificate itself")
     try:
@@ -306,7 +306,7 @@ def _certificate(certificate: str, chain: str, where: str, *, no_promise: bool) 
 
 
 def _identity(given: Json, where: str, *, wildcards: bool) -> Json:
-    """Issuer and subject; ``wildcards`` where ``*`` and ``?`` stand for other texts in them."""
+    """Returns issuer and subject; ``wildcards`` if ``*`` and ``?`` are wildcards in them."""
     if not any(given.get(one) for one in ("subject", "subjectRegExp", "issuer", "issuerRegExp")):
         raise Unwritable(f"{where} has neither issuer nor subject: anybody could have signed")
     identity_fields: Json = {}
@@ -332,7 +332,7 @@ def _identity(given: Json, where: str, *, wildcards: bool) -> Json:
 
 
 def _whole(regex: str, where: str) -> str:
-    """A pattern that matches all of a text, of one that matches anywhere in it."""
+    """Returns a pattern of the whole text from a pattern that matches anywhere."""
     quiet = re2.Options()
     quiet.log_errors = False
     try:

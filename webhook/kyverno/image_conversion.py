@@ -1,9 +1,10 @@
-"""Kyverno's rules about signed images as VerificationPolicies, and a constraint that asks by them.
+"""Converts Kyverno's image verification rules to VerificationPolicies and a constraint.
 
-Read are ``verifyImages`` of ClusterPolicies and Policies, and ImageValidatingPolicies. An attestor
-set becomes a VerificationPolicy: an image is verified if every policy about it is satisfied. The
-constraint is of policies/supply-chain/signed-images. What cannot be expressed is named. Read in
-Kyverno 1.18: pkg/engine/internal/imageverifier.go, pkg/image/verifiers, pkg/cel/policies/ivpol.
+The input is ``verifyImages`` of ClusterPolicies and Policies, or an ImageValidatingPolicy. An
+attestor set becomes a VerificationPolicy: an image must satisfy every policy that applies to it.
+The constraint's template is policies/supply-chain/signed-images. Fields without an equivalent
+are named by :class:`Unwritable`. Sources in Kyverno 1.18: pkg/engine/internal/imageverifier.go,
+pkg/image/verifiers, pkg/cel/policies/ivpol.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 CONSTRAINT: Final = "RequireSignedImages"
-"""The kind of the library's template."""
+"""The constraint kind of the library's template."""
 
 ATTESTORS_MAX: Final = 20
-"""So many a VerificationPolicy may have."""
+"""The number of authorities that a VerificationPolicy may have."""
 
 _ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
 _MAKERS: Final = {
@@ -68,31 +69,31 @@ _PREDICATES: Final = {
     "spdxjson": "https://spdx.dev/Document",
     "vuln": "https://cosign.sigstore.dev/attestation/vuln/v1",
 }
-"""The short names of predicate types that cosign knows."""
+"""The predicate types by cosign's short names."""
 
 _NAMESPACE: Final = re.compile(r"\*|\*?[a-z0-9-]+\*?")
 
 
 @dataclass(slots=True)
 class ConvertedImages:
-    """The results of a rule: VerificationPolicies, the constraint, and notes of what to know and to do."""
+    """The results of a rule: VerificationPolicies, the constraint, and notes for the user."""
 
     documents: list[Json] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
-        """Say something, once."""
+        """Adds a note once."""
         if text not in self.notes:
             self.notes.append(text)
 
     @property
     def constraint(self) -> Json:
-        """It is the last of the documents."""
+        """Returns the constraint, which is the last document."""
         return self.documents[-1]
 
 
 def converted_rules(document: Json) -> Iterator[tuple[str, ConvertedImages | Unwritable]]:
-    """The names of a policy's rules about images, each with what it becomes or why it does not."""
+    """Yields a policy's image rules by name, each with its conversion or the reason for none."""
     spec = object_of(document.get("spec"))
     for at, rule in enumerate(objects_of(spec.get("rules"))):
         if rule.get("verifyImages"):
@@ -203,11 +204,11 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
     return converted
 
 
-# --- what is written ------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 def _own_name(document: Json, name: str) -> str:
-    """A name that the policies of other namespaces do not have."""
+    """Returns a cluster-wide name: the namespace of a Policy and the name."""
     return "-".join(filter(None, [namespace_of(document), name]))
 
 
@@ -266,7 +267,7 @@ def _credentials(given: Json, name: str, converted: ConvertedImages) -> None:
 
 
 def _globs(given: Any, where: str) -> list[str]:
-    """Kyverno's patterns as globs of a VerificationPolicy."""
+    """Returns Kyverno's patterns as globs of a VerificationPolicy."""
     patterns = texts_in(given, where)
     if not patterns:
         raise Unwritable(f"{where} is empty")
@@ -283,7 +284,7 @@ def _glob(pattern: str, where: str) -> Iterator[str]:
     if not rest or not (first == "localhost" or any(mark in first for mark in ".:")):
         raise Unwritable(f"{where}: {pattern} has no registry: write docker.io/library/{pattern}")
     if first == "docker.io" and "/" not in rest:
-        # Kyverno knows an image of Docker's own as docker.io/nginx.
+        # Kyverno names an official image of Docker Hub docker.io/nginx.
         yield f"docker.io/library/{rest}"
         if "*" not in rest:
             return
@@ -291,7 +292,7 @@ def _glob(pattern: str, where: str) -> Iterator[str]:
 
 
 def _exempt(given: Any, where: str) -> list[str]:
-    """Patterns as the template's exemptImages has them: a text, or a prefix that ends in ``*``."""
+    """Returns patterns for the template's exemptImages: a text, or a prefix that ends in ``*``."""
     if not given:
         return []
     patterns = _globs(given, where)
@@ -310,11 +311,11 @@ def _globs_of_policy(spec: Json) -> list[str]:
     return _globs([one.get("glob") for one in references], "spec.matchImageReferences.glob")
 
 
-# --- who has to have signed, in verifyImages ------------------------------------------------------
+# --- requirements in verifyImages -----------------------------------------------------------------
 
 
 def _requirements(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
-    """Attestor sets, each with its place and the predicate type that it has to have attested."""
+    """Yields attestor sets, each with its place and the required predicate type."""
     for number, one in enumerate(objects_in(entry.get("attestors"), f"{where}.attestors")):
         for set_ in flat_sets(one, f"{where}.attestors[{number}]"):
             yield set_, f"{where}.attestors[{number}]", ""
@@ -340,7 +341,7 @@ def _requirements(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """How many of some attestors have to have signed the images, or attested something of them."""
+    """The number of attestors that must have signed the images, or an attestation of them."""
 
     attestors: tuple[str, ...]
     count: int
@@ -369,7 +370,7 @@ _GROUPS: Final = frozenset({"containers", "initContainers", "ephemeralContainers
 def _requirements_of_policy(
     spec: Json, configured: Json, converted: ConvertedImages
 ) -> list[_Requirement]:
-    """Reads the validations' requirements; each once, however many groups of containers it names."""
+    """Returns the requirements of the validations, each once for all groups of containers."""
     groups: dict[_Requirement, set[str]] = {}
     for at, one in enumerate(objects_in(spec.get("validations"), "spec.validations")):
         where = f"spec.validations[{at}].expression"
@@ -425,7 +426,7 @@ def _one_root(roots: list[Json | None]) -> Json | None:
     return needed[0] if needed else None
 
 
-# --- what is matched ------------------------------------------------------------------------------
+# --- match ----------------------------------------------------------------------------------------
 
 
 def _kinds(names: list[str]) -> list[Json]:
@@ -441,7 +442,7 @@ def _refuse_subjects(filters: list[Json], where: str) -> None:
 
 
 def _matched_by_rule(document: Json, spec: Json, rule: Json) -> Json:
-    """The constraint's match, of the rule's match and exclude."""
+    """Returns the constraint's match, made of the rule's match and exclude."""
     given_filters = filters_of(object_of(rule.get("match")), "match")
     _refuse_subjects(given_filters, "match")
     filters = [resources_of(one, "match") for one in given_filters]
@@ -516,7 +517,7 @@ def _excluded(rule: Json, names: list[str]) -> list[str]:
 
 
 def _generated(document: Json, spec: Json, names: list[str]) -> list[str]:
-    """The kinds for which Kyverno writes a rule about Pods again."""
+    """Returns the pod controllers for which Kyverno generates the rule, too."""
     for rule in objects_of(spec.get("rules")):
         for block in (object_of(rule.get("match")), object_of(rule.get("exclude"))):
             for one in (block, *objects_of(block.get("any")), *objects_of(block.get("all"))):
@@ -536,7 +537,7 @@ def _generated(document: Json, spec: Json, names: list[str]) -> list[str]:
 
 
 def _matched_by_policy(document: Json, spec: Json) -> Json:
-    """The constraint's match, of matchConstraints."""
+    """Returns the constraint's match, made of matchConstraints."""
     given = object_of(spec.get("matchConstraints"))
     where = "spec.matchConstraints"
     refuse(given, where, "excludeResourceRules")

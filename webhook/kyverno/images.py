@@ -16,12 +16,12 @@ _HOST: Final = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9_.~!$&'()*+,;=-]*)(?
 _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 
 DOCKER_HUB: Final = "index.docker.io"
-"""As go-containerregistry names the registry of a reference that has none."""
+"""The registry of a reference without one, as in go-containerregistry."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageReference:
-    """A reference that says each part; by digest it has a tag only where one was written."""
+    """A complete reference; with a digest it has a tag only if one was written."""
 
     registry: str
     repository: str
@@ -29,7 +29,7 @@ class ImageReference:
     digest: str
 
     def names(self) -> Iterator[str]:
-        """The texts that name the same image."""
+        """Yields the texts that name the same image."""
         end = f"@{self.digest}" if self.digest else f":{self.tag}"
         is_hub = self.registry == DOCKER_HUB
         for registry in [self.registry, "docker.io"] if is_hub else [self.registry]:
@@ -39,7 +39,7 @@ class ImageReference:
 
 
 def read_reference(reference: str) -> ImageReference | None:
-    """Returns the parts of a reference, None of what is none (go-containerregistry, pkg/name)."""
+    """Returns the parts of a reference; None if invalid (go-containerregistry, pkg/name)."""
     path, at, digest = reference.partition("@")
     if at and _DIGEST.fullmatch(digest) is None:
         return None

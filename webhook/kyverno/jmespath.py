@@ -1,4 +1,4 @@
-"""JMESPath, as Kyverno reads it, as a tree (https://jmespath.org/specification.html).
+"""Parses JMESPath, as Kyverno reads it (https://jmespath.org/specification.html).
 
 Nested variables of Kyverno, ``'{{ … }}'`` within an expression, are texts of several parts.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class QueryNode(NamedTuple):
-    """A part of an expression: what it is, its value, and the parts below it."""
+    """A node of an expression: its kind, its value, and its parts."""
 
     kind: str
     value: Any = None
@@ -25,7 +25,7 @@ class QueryNode(NamedTuple):
 
 CURRENT: Final = QueryNode("current")
 _VARIABLE: Final = re.compile(r"\{\{-?((?:\{[^{}]*\}|[^{}])*)\}\}")
-"""A variable that has no other within it."""
+"""A variable without variables inside."""
 
 _TOKEN: Final = re.compile(
     r"\s+|(?P<name>[A-Za-z_]\w*)|(?P<quoted>\"(?:[^\"\\]|\\.)*\")|(?P<raw>'(?:[^'\\]|\\.)*')"
@@ -63,9 +63,9 @@ class _Token(NamedTuple):
 
 
 def variables_of(text: str) -> list[str | QueryNode]:
-    """A text in pieces: what stands there, and its variables as trees.
+    """Splits a text into literal pieces and variables, which are parsed.
 
-    Variables may stand within the texts of others. Raises
+    Variables may be nested in the texts of others. Raises
     :class:`~webhook.kyverno.patterns.Unwritable`.
     """
     inner: list[QueryNode] = []
@@ -84,9 +84,9 @@ def variables_of(text: str) -> list[str | QueryNode]:
 
 
 def parsed(text: str, inner: Sequence[QueryNode] = ()) -> QueryNode:
-    """The tree of an expression; raises :class:`~webhook.kyverno.patterns.Unwritable`.
+    """Parses an expression; raises :class:`~webhook.kyverno.patterns.Unwritable`.
 
-    ``inner`` are the variables within its texts, by their places.
+    ``inner`` are the variables nested in its texts, by their indexes.
     """
     parser = _Parser(text, _tokens(text), inner)
     node = parser.expression(0)
@@ -211,7 +211,7 @@ class _Parser:
         return node
 
     def _until(self, end: str, read: Callable[[], QueryNode]) -> tuple[QueryNode, ...]:
-        """Parts between commas."""
+        """Parses parts separated by commas, up to a closing mark."""
         parts: list[QueryNode] = []
         while self.here().text != end or self.here().kind != "mark":
             parts.append(read())
@@ -233,7 +233,7 @@ class _Parser:
         return QueryNode("pair", text, (self.expression(0),))
 
     def _bracket(self, left: QueryNode) -> QueryNode:
-        """An index, a slice, a projection, or a list of expressions."""
+        """Parses an index, a projection, or a list of expressions."""
         token = self.here()
         if token.kind == "number":
             self._next()

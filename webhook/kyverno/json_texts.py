@@ -1,6 +1,7 @@
 """JSON in Kyverno's expressions: ``json.marshal``, ``json.unmarshal`` and ``json.encode``.
 
-The first two are Kyverno's own, the third is cel-go's (ext/encoders.go). Go writes their texts.
+The first two are Kyverno's own; the third is of cel-go (ext/encoders.go). The texts are those of
+Go.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _SAFE: Final = 2**53 - 1
 
 @form("unmarshal", JSON, str, charges=True)
 def unmarshal(meter: Meter, _: Opaque, text: str) -> Any:
-    """Decodes JSON; numbers are doubles, as Go reads them into what has no type."""
+    """Decodes JSON; numbers are doubles, as in Go without a target type."""
     meter.charge(len(text) // 10)
     try:
         return json.loads(text, parse_int=float, parse_constant=_refuse)
@@ -58,9 +59,9 @@ def _refuse(name: str) -> Any:
 
 @form("marshal", JSON, None, charges=True)
 def marshal(meter: Meter, _: Opaque, value: Any) -> str:
-    """Encodes a value as Go does what a value of CEL is there; names stand in order."""
+    """Encodes a value as Go encodes the native value of CEL; keys are sorted."""
     if type(value) is TypeValue:
-        return json_string(value.name)  # within a list or a map it is an error
+        return json_string(value.name)  # an error within a list or a map
     if type(value) is Optional and value.value is NOTHING:
         return "null"
     return _text(meter, value, _marshalled)
@@ -68,12 +69,12 @@ def marshal(meter: Meter, _: Opaque, value: Any) -> str:
 
 @form("json.encode", None, charges=True)
 def encode(meter: Meter, value: Any) -> str:
-    """Encodes a value as messages of protobuf are; names stand in order."""
+    """Encodes a value as protobuf messages are encoded; keys are sorted."""
     return _text(meter, value, _encoded)
 
 
 def _text(meter: Meter, value: Any, scalar: Callable[[Any], str]) -> str:
-    """Returns the text of a value, of which ``scalar`` writes the numbers and what is no JSON."""
+    """Returns the text of a value; ``scalar`` writes integers and values without a JSON type."""
     try:
         text = _written(value, scalar)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Kyverno's kinds of policies: which are evaluated, and what to know of those that are not."""
+"""Kyverno's kinds of policies: the evaluated kinds, and notes on the others."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "policies.kyverno.io"
 VERSIONS: Final = kinds.VERSIONS
-"""The versions that are read, all alike, as of the API server's policies: the fields are the
-same."""
+"""The supported versions, as of the API server's policies; their fields are the same."""
 
 POLICY: Final = "ValidatingPolicy"
 NAMESPACED_POLICY: Final = "NamespacedValidatingPolicy"
@@ -46,12 +45,12 @@ CLUSTER_KINDS: Final = frozenset({POLICY, MUTATING_POLICY})
 KINDS: Final = VALIDATING_KINDS | MUTATING_KINDS
 
 TEST_FILES: Final = frozenset({"kyverno-test.yaml", "kyverno-test.yml"})
-"""Of its tests, which ``waddle verify`` runs."""
+"""The names of Kyverno's test files, which ``waddle verify`` runs."""
 
 CLUSTER_POLICY: Final = "ClusterPolicy"
 OLD_POLICY: Final = "Policy"
 OLD_GROUP: Final = "kyverno.io"
-"""Of the policies before CEL."""
+"""The API group of the policies without CEL."""
 
 _TO_BE_WRITTEN: Final = (
     "waddle migrate kyverno --converted FILE writes its rules as policies in CEL"

@@ -1,7 +1,7 @@
-"""Kyverno's functions of CEL that are pure: images, digests, JSON, YAML, certificates, users.
+"""Kyverno's pure CEL functions: images, digests, JSON, YAML, certificates, users.
 
-kyverno/sdk, extensions/cel/libs. Some have two names: without and, since 1.18, with their library's.
-What makes chance (``random``) is refused: a decision is the same each time.
+The source is kyverno/sdk, extensions/cel/libs. Some functions have two names: since 1.18 also one
+with their library's prefix. ``random`` is refused: a decision must be reproducible.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ regex.extractAll (string, string) list(string)
 
 VARIABLES: Final = {**world.VARIABLES, "json": Type(JSON), "yaml": Type(YAML)}
 VALUES: Final = {"json": Opaque(JSON, "json", "json"), "yaml": Opaque(YAML, "yaml", "yaml")}
-"""Of those that have no world."""
+"""The values of the variables that need no access to the cluster."""
 
 BYTES_MAX: Final = 1_000_000
 """The size of decompressed data at most, in bytes: about the largest document of Kubernetes."""
@@ -83,12 +83,12 @@ REFUSED: Final = {
     "getExt": "proto.getExt() is for messages of protobuf, and objects are none",
     "compress": "gzip.compress() is not built: its bytes are those of Go's compressor",
 }
-"""Functions of Kyverno that no policy may use here, and why."""
+"""Functions of Kyverno that policies may not use here, and the reasons."""
 
 
 @lru_cache(maxsize=2)
 def kyverno_functions(*, namespaced: bool) -> Mapping[str, tuple[Overload, ...]]:
-    """The functions of Kubernetes' environment and Kyverno's own, for a policy of that scope."""
+    """Returns the functions of Kubernetes and Kyverno for a policy of that scope."""
     declared = dict(functions())
     own = f"{_OVERLOADS}{_OF_JSON}{extensions.OVERLOADS}\n"
     table = own + world.overloads(namespaced=namespaced)
@@ -102,7 +102,7 @@ def kyverno_functions(*, namespaced: bool) -> Mapping[str, tuple[Overload, ...]]
 
 @form("parse", YAML, str, charges=True)
 def parse(meter: Meter, _: Opaque, text: str) -> Any:
-    """Decodes YAML, by way of JSON."""
+    """Decodes YAML; all numbers are doubles, as with JSON."""
     meter.charge(len(text))  # about ten times as slow as JSON
     try:
         return _as_doubles(yaml_reader.read_first(text, yaml_reader.KUBERNETES))
@@ -124,7 +124,7 @@ def _as_doubles(value: Any) -> Any:
 @form("image", str)
 @form("parseImageReference", str)
 def parsed(reference: str) -> Opaque:
-    """The parts of an image's reference."""
+    """Returns the parts of an image reference."""
     image = read_reference(reference)
     if image is None:
         raise EvaluationError(f"could not parse reference: {reference}")
@@ -133,51 +133,51 @@ def parsed(reference: str) -> Opaque:
 
 @form("isImage", str)
 def is_image(reference: str) -> bool:
-    """Whether it is one."""
+    """Whether a text is an image reference."""
     return read_reference(reference) is not None
 
 
 @form("registry", IMAGE)
 def registry(one: Opaque) -> str:
-    """The registry's host."""
+    """Returns the host of the registry."""
     return _image(one).registry
 
 
 @form("repository", IMAGE)
 def repository(one: Opaque) -> str:
-    """The path within the registry."""
+    """Returns the path within the registry."""
     return _image(one).repository
 
 
 @form("identifier", IMAGE)
 def identifier(one: Opaque) -> str:
-    """The tag, or the digest, or both with ``@`` between them."""
+    """Returns the tag or the digest, or both joined by ``@``."""
     image = _image(one)
     return "@".join(filter(None, (image.tag, image.digest)))
 
 
 @form("identifierWithSeparator", IMAGE)
 def identifier_with_separator(one: Opaque) -> str:
-    """The digest behind ``@``, or else the tag behind ``:``."""
+    """Returns the digest after ``@``, else the tag after ``:``."""
     image = _image(one)
     return f"@{image.digest}" if image.digest else f":{image.tag}"
 
 
 @form("tag", IMAGE)
 def tag(one: Opaque) -> str:
-    """The tag; "" of a reference by digest."""
+    """Returns the tag; empty for a reference by digest."""
     return _image(one).tag
 
 
 @form("digest", IMAGE)
 def digest(one: Opaque) -> str:
-    """Returns the digest that fixes the content; empty where only a tag is named."""
+    """Returns the digest; empty if the reference has only a tag."""
     return _image(one).digest
 
 
 @form("containsDigest", IMAGE)
 def contains_digest(one: Opaque) -> bool:
-    """Whether it names a digest."""
+    """Whether the reference has a digest."""
     return bool(_image(one).digest)
 
 
@@ -205,13 +205,13 @@ for _name in ("md5", "sha1", "sha256"):
 # --- regular expressions (cel-go, ext/regex.go) --------------------------------------------------
 
 _ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
-"""A backslash in a replacement, with the character behind it."""
+"""A backslash in a replacement, with the next character."""
 
 
 @form("regex.replace", str, str, str, charges=True)
 @form("regex.replace", str, str, str, int, charges=True)
 def replace(meter: Meter, text: str, expression: str, by: str, count: int = -1) -> str:
-    """A text with so many matches replaced, all where the count is negative."""
+    """Replaces up to ``count`` matches in a text; all matches if the count is negative."""
     searched = paid(meter, text, expression, _INVALID)
     groups = searched.compiled.groups
     for escaped in _ESCAPED.findall(by):
@@ -234,13 +234,13 @@ def replace(meter: Meter, text: str, expression: str, by: str, count: int = -1) 
 
 
 def _group(named: list[str], escaped: re.Match[str]) -> str:
-    """Expands a backslash and what follows it: to a group's text, or to a backslash."""
+    """Expands a backslash and the next character: to the text of a group, or to a backslash."""
     return "\\" if escaped[1] == "\\" else named[int(escaped[1])]
 
 
 @form("regex.extract", str, str, charges=True)
 def extract(meter: Meter, text: str, expression: str) -> Optional:
-    """The first match, or what its group has of it; nothing where that is empty."""
+    """Returns the first match or its group; absent if the group is empty."""
     for one in _extracted(meter, text, expression, 1):
         return Optional(one)
     return Optional(NOTHING)
@@ -248,7 +248,7 @@ def extract(meter: Meter, text: str, expression: str) -> Optional:
 
 @form("regex.extractAll", str, str, charges=True)
 def extract_all(meter: Meter, text: str, expression: str) -> list[str]:
-    """Every match, or what its group has of each."""
+    """Returns every match, or the group of each match."""
     return list(_extracted(meter, text, expression, -1))
 
 
@@ -268,7 +268,7 @@ def _extracted(meter: Meter, text: str, expression: str, limit: int) -> Iterator
 @form("parseServiceAccount", str)
 @form("user.parseServiceAccount", str)
 def service_account(user: str) -> dict[str, str]:
-    """Namespace and name of the service account that a user is; both empty of another."""
+    """Returns namespace and name of a service account; both empty for another user."""
     rest = user.removeprefix("system:serviceaccount:")
     namespace, colon, name = rest.partition(":")
     is_one = bool(colon) and rest != user
@@ -278,7 +278,7 @@ def service_account(user: str) -> dict[str, str]:
 @form("listObjToMap", list, list, str, str)
 @form("transform.listObjToMap", list, list, str, str)
 def list_to_map(keys: list[Any], values: list[Any], key: str, value: str) -> dict[str, Any]:
-    """A map whose keys are a field of one list's objects, its values a field of another's."""
+    """Returns a map from a field of one list's objects to a field of another's."""
     if len(keys) != len(values):
         raise EvaluationError(
             f"listObjToMap must take lists of equal length. list1: {len(keys)}, list2: {len(values)}"
@@ -293,7 +293,7 @@ def list_to_map(keys: list[Any], values: list[Any], key: str, value: str) -> dic
 
 @form("math.round", float, int)
 def rounded(number: float, places: int) -> float:
-    """Rounded to so many decimal places, halves away from zero."""
+    """Returns a number rounded to decimal places, halves away from zero."""
     shift = math.pow(10.0, places) if abs(places) <= _PLACES_MAX else math.inf
     scaled = number * shift
     if not math.isfinite(scaled):
@@ -302,7 +302,7 @@ def rounded(number: float, places: int) -> float:
 
 
 _PLACES_MAX: Final = 308
-"""More, and ten to that power is no double."""
+"""The number of decimal places at most: a greater power of ten is no double."""
 
 _CERTIFICATE_FIELDS: Final = frozenset(
     [
@@ -347,13 +347,13 @@ _CERTIFICATE_FIELDS: Final = frozenset(
 )
 _RSA: Final = 1
 _READING: Final = 6_000
-"""The cost of reading a certificate, in CEL's units: some 200 µs, as for Rego."""
+"""The cost of reading a certificate in CEL's units: some 200 µs, as for Rego."""
 
 
 @form("x509.decode", str, charges=True)
 def certificate_fields(meter: Meter, text: str) -> Any:
-    """A certificate or a request of one, of an RSA key, as Kyverno writes its fields."""
-    # Here and not above: few policies read certificates, and reading them brings a library.
+    """Decodes a certificate or certificate request with an RSA key, to Kyverno's fields."""
+    # Imported here: few policies read certificates, and the import loads a library.
     from webhook.rego.builtins.keys import pem  # noqa: PLC0415
     from webhook.rego.builtins.x509 import certificate  # noqa: PLC0415
 
@@ -381,7 +381,7 @@ def certificate_fields(meter: Meter, text: str) -> Any:
 
 @form("gzip.decompress", bytes, charges=True)
 def decompressed(meter: Meter, data: bytes) -> str:
-    """The text that was compressed."""
+    """Returns the decompressed text."""
     meter.charge(len(data) // 10)
     reader = zlib.decompressobj(wbits=31)
     try:

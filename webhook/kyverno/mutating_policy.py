@@ -1,7 +1,7 @@
-"""Kyverno's MutatingPolicy: what one of them makes of an object.
+"""Kyverno's MutatingPolicy: compiles one, and applies it to objects.
 
-Its mutations are those of a MutatingAdmissionPolicy, and are applied by the same code. One that cannot
-be made leaves the object as it came (pkg/cel/policies/mpol of Kyverno 1.18).
+Its mutations have the form of a MutatingAdmissionPolicy, and the same code applies them. If a
+mutation fails, the object stays unchanged (pkg/cel/policies/mpol of Kyverno 1.18).
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ if TYPE_CHECKING:
     from webhook.kyverno.policy_exception import KyvernoException
 
 _FIELDS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
-"""By its patchType, the field that has a mutation's expression."""
+"""The field of a mutation's expression, by its patchType."""
 
 _STORED: Final = "Waddle changes objects on their way to the API server, and none that are stored"
 
 
 @dataclass(frozen=True, slots=True)
 class KyvernoChange:
-    """The outcome for an object: ``pass``, ``error``, or ``skip`` where the policy does not match it.
+    """The outcome for an object: ``pass``, ``error``, or ``skip`` if the policy does not match it.
 
-    ``missing`` is what it asked for and was not given: then it is an error, and nothing is changed.
+    ``missing`` are the facts that the policy read and that were not provided. Then the result is an
+    error, and the object stays unchanged.
     """
 
     result: str
@@ -51,11 +52,11 @@ class KyvernoChange:
     annotations: tuple[tuple[str, str], ...] = ()
     exception: KyvernoException | None = None
     is_about: bool = True
-    """Whether it matches the object, whatever its conditions say."""
+    """Whether the policy matches the object, regardless of its conditions."""
 
 
 class _Spec(CompiledSpec):
-    """A spec with what it changes."""
+    """A spec with its mutations."""
 
     def __init__(self, spec: Json, namespace: str) -> None:
         super().__init__(spec, namespace, conditions_read_variables=True)
@@ -91,7 +92,7 @@ class _Spec(CompiledSpec):
         exceptions: Sequence[KyvernoException],
         definitions: Iterable[Mapping[str, Any]],
     ) -> KyvernoChange:
-        """Changes the object of a request that the policy matches."""
+        """Applies the mutations to the object of a request that the policy matches."""
         given, already = {**question.given(self.namespace)}, len(question.world.missing)
         before: Json = question.request["object"]
         try:
@@ -119,13 +120,13 @@ class _Spec(CompiledSpec):
 
 
 class KyvernoMutatingPolicy(KyvernoPolicy):
-    """A policy with what it implies for pod controllers, compiled.
+    """A compiled policy, with the specs that it implies for pod controllers.
 
-    ``id``, ``generation`` and its text are a mutator's: records and metrics name both alike.
+    ``id``, ``generation`` and its text have the form of a mutator's, for records and metrics.
     """
 
     def __init__(self, document: Json) -> None:
-        """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`, as for what is not supported."""
+        """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`, also for unsupported fields."""
         super().__init__(document)
         spec = self.spec
         if not spec.get("mutations"):
@@ -147,7 +148,7 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
 
     @property
     def specs(self) -> Sequence[CompiledSpec]:
-        """Its own, and those that it implies for pod controllers."""
+        """Returns its own spec, and those that it implies for pod controllers."""
         return self._specs
 
     def change(
@@ -155,7 +156,8 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
     ) -> KyvernoChange:
         """Changes the object of an admission request.
 
-        ``definitions`` are the CustomResourceDefinitions that are known: they say how lists are merged.
+        ``definitions`` are the known CustomResourceDefinitions; they determine how lists are
+        merged.
         """
         if self.is_in_place(question):
             for one in self._specs:
@@ -164,16 +166,16 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
         return KyvernoChange("skip", question.request["object"], is_about=False)
 
     def names(self, request: Mapping[str, Any]) -> bool:
-        """Whether a rule names what a request is about, whatever else it matches."""
+        """Whether a rule names the resource of a request, regardless of other matching."""
         return any(one.names(request) for one in self._specs)
 
     def __str__(self) -> str:
-        """As annotations and logs name it: kind, namespace, name, generation."""
+        """Returns kind, namespace, name and generation, for annotations and logs."""
         return f"{self.kind}/{self.namespace}/{self.name}:{self.generation}"
 
 
 def _refuse_unsupported(policy: KyvernoMutatingPolicy) -> None:
-    """Raise :class:`InvalidPolicy` that names what would be passed over in silence."""
+    """Raises :class:`InvalidPolicy` for fields that would be ignored silently."""
     spec = policy.spec
     evaluation = object_in(spec, "evaluation")
     if policy.mode != KUBERNETES:

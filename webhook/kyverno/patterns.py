@@ -1,4 +1,4 @@
-"""Kyverno's patterns (``validate.pattern``) as expressions of CEL."""
+"""Translates Kyverno's patterns (``validate.pattern``) to CEL expressions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from webhook.values import dataclass
 
 
 class Unwritable(Exception):
-    """A part of a rule cannot be written in CEL here; the text names it."""
+    """A part of a rule that cannot be translated to CEL; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldPattern:
-    """A condition that must hold, and one without which the rule is skipped."""
+    """A condition that must hold, and the conditions without which the rule is skipped."""
 
     expression: str
     conditions: list[str] = field(default_factory=list)
@@ -33,12 +33,12 @@ _OPERATORS: Final = (">=", "<=", ">", "<", "!")
 
 
 def written(value: Any) -> str:
-    """A value as CEL writes it."""
+    """Returns a value as a CEL literal."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def pattern_of(pattern: dict[str, Any], at: str = "object") -> HeldPattern:
-    """The pattern of a whole object, or of what has a name; raises :class:`Unwritable`."""
+    """Translates the pattern of an object or of a named value; raises :class:`Unwritable`."""
     writer = _Writer()
     expression = writer.mapping(pattern, at, is_plain=True)
     return HeldPattern(expression, writer.conditions)
@@ -47,15 +47,16 @@ def pattern_of(pattern: dict[str, Any], at: str = "object") -> HeldPattern:
 class _Writer:
     def __init__(self) -> None:
         self.conditions: list[str] = []
-        """Of anchors outside of lists: where one does not hold, the rule is skipped."""
+        """The conditions of anchors outside of lists; the rule is skipped unless all hold."""
         self._names = 0
 
     def mapping(
         self, pattern: dict[str, Any], at: str, *, is_plain: bool, is_asked: bool = False
     ) -> str:
-        """Writes the pattern of a map. ``is_plain`` where no list and no condition is above it.
+        """Translates the pattern of a map.
 
-        ``is_asked`` where it stands in a condition: conditions below it are parts of that one.
+        ``is_plain``: no list and no condition is above it. ``is_asked``: it is within a condition,
+        and conditions below it are parts of that condition.
         """
 
         def value_at(value: Any, place: str) -> str:
@@ -85,7 +86,7 @@ class _Writer:
                 conditions.append(f"{there} && {condition}")
             else:
                 raise Unwritable(f"the anchor {anchor} of {key}")
-            # A condition below what is not there skips nothing.
+            # A condition below an absent key skips nothing.
             inner = self.conditions[outer:]
             self.conditions[outer:] = [f"(!{there} || ({one}))" for one in inner]
         held = " && ".join(f"({one})" for one in checks) or "true"
@@ -113,16 +114,17 @@ class _Writer:
             return f"({conditional} && {every})" if conditional and is_asked else every
         name = at.rpartition(".")[2]
         if type(value) is str and name.endswith("s") and not name.lower().endswith(_NEVER_LISTS):
-            # A pattern of one value is asked of each, where a list is: what may be one ends so.
+            # Kyverno tests each item of a list against a scalar pattern. Names of possible lists
+            # end in s.
             one = self._variable()
             every = f"{at}.all({one}, {scalar_matches(one, value)})"
             return f"(type({at}) == list ? {every} : {scalar_matches(at, value)})"
         return scalar_matches(at, value)
 
     def _anchored(self, pattern: Any, at: str) -> str:
-        """Whether the condition of a list's pattern holds for an item; else the rule is skipped.
+        """Returns the condition that an item meets the anchors of a list's pattern.
 
-        Empty where the pattern has no condition.
+        Without such an item the rule is skipped. Empty if the pattern has no anchors.
         """
         anchors = {
             match[2]: value
@@ -150,19 +152,19 @@ class _Writer:
 
 
 def is_identifier(text: str) -> bool:
-    """Whether CEL takes a text for a name that a policy may give."""
+    """Whether a text is a valid CEL identifier and not reserved."""
     return text.isascii() and text.isidentifier() and text not in RESERVED
 
 
 def _member(at: str, name: str) -> tuple[str, str]:
-    """Whether a map has a name, and what it has there."""
+    """Returns the condition that a map has a key, and the expression of its value."""
     if is_identifier(name):
         return f"has({at}.{name})", f"{at}.{name}"
     return f"({written(name)} in {at})", f"{at}[{written(name)}]"
 
 
 def _reached(at: str) -> str:
-    """Whether every map on the way to a place is there."""
+    """Returns the condition that every map on the path to a place is present."""
     names = at.split(".")
     steps = [f"has({'.'.join(names[:end])})" for end in range(2, len(names) + 1)]
     if "[" in at:
@@ -171,7 +173,7 @@ def _reached(at: str) -> str:
 
 
 def scalar_matches(at: str, pattern: Any) -> str:
-    """Whether a value is as a pattern of one value says."""
+    """Returns the condition that a value matches a scalar pattern."""
     if type(pattern) is bool:
         return f"{at} == {written(pattern)}"
     if type(pattern) in {int, float}:
@@ -213,7 +215,7 @@ def _compared(at: str, operator: str, text: str) -> str:
 
 
 def text_matches(at: str, pattern: str) -> str:
-    """Whether a text is as a pattern with ``*`` and ``?`` says."""
+    """Returns the condition that a text matches a pattern with ``*`` and ``?``."""
     if "{{" in pattern or "$(" in pattern:
         raise Unwritable(f"a variable: {pattern}")
     if pattern == "*":
@@ -228,7 +230,7 @@ def text_matches(at: str, pattern: str) -> str:
         return f"{at}.endsWith({written(pattern[1:])})"
     if re.fullmatch(r"\*[^*?]+\*", pattern):
         return f"{at}.contains({written(pattern[1:-1])})"
-    # CEL's regular expressions are RE2: what is special in them is escaped one by one.
+    # CEL's regular expressions are RE2: each special character is escaped.
     text = "".join(
         ".*" if mark == "*" else "." if mark == "?" else re.sub(r"([^\w\s/:@-])", r"\\\1", mark)
         for mark in pattern

@@ -1,5 +1,6 @@
-"""The Pod Security Standards as validations in CEL, a control each, as rules of Kyverno name them.
+"""The Pod Security Standards as CEL validations, one for each control.
 
+The names of controls are those of Kyverno's rules. The source is
 https://kubernetes.io/docs/concepts/security/pod-security-standards/, version ``latest``.
 """
 
@@ -40,7 +41,7 @@ _SELINUX: Final = "['', 'container_t', 'container_init_t', 'container_kvm_t', 'c
 
 
 def _both(path: str, condition: str) -> str:
-    """Writes a condition on a security context's field, of the Pod and of every container."""
+    """Returns a condition on a security context's field, of the Pod and of every container."""
     of_pod = condition.format(f"object.spec.?securityContext.{path}")
     of_each = condition.format(f"c.?securityContext.{path}")
     return f"({of_pod}) && variables.every.all(c, {of_each})"
@@ -87,7 +88,7 @@ BASELINE: Final = {
         "object.spec.?securityContext.?sysctls.orValue([]).all(one, one.name in " + _SYSCTLS + ")"
     ),
 }
-"""The expression of each control of the level, by the control's name."""
+"""The expressions of the baseline level, by the name of the control."""
 
 _OF_PROFILE: Final = "in ['RuntimeDefault', 'Localhost']"
 
@@ -114,11 +115,11 @@ RESTRICTED: Final = {
         ".all(one, one == 'NET_BIND_SERVICE')))"
     ),
 }
-"""The expression of each control that the level has beside, or in place of, the baseline's."""
+"""The expressions that the restricted level adds to the baseline, or replaces."""
 
 
 def security_validations(given: Json, message: str) -> list[Json]:
-    """Writes ``validate.podSecurity``; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
+    """Translates ``validate.podSecurity``; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
     level, version = given.get("level"), str(given.get("version") or "latest")
     if level not in {"baseline", "restricted"}:
         raise Unwritable(f"validate.podSecurity.level {level}: it asks nothing")

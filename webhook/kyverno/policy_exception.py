@@ -1,4 +1,4 @@
-"""Kyverno's PolicyException for policies in CEL: which policies it is about, and for what."""
+"""Kyverno's PolicyException for CEL policies: the policies, conditions and end of an exception."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REPORTED: Final = frozenset({"skip", "pass"})
 
 
 class KyvernoException:
-    """An exception, compiled. It is about an object where all its conditions hold."""
+    """A compiled exception. It applies to an object if all its conditions hold."""
 
     def __init__(self, document: Json) -> None:
         """Raises :class:`InvalidPolicy`."""
@@ -45,11 +45,11 @@ class KyvernoException:
 
     @property
     def title(self) -> str:
-        """Its name, with its namespace."""
+        """Returns its name, with its namespace."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def is_about(self, kind: str, name: str, at: float) -> bool:
-        """Whether it names the policy, and has not expired at a time in seconds since 1970."""
+        """Whether it names the policy and has not expired at a time, in seconds since 1970."""
         if self._expires is not None and self._expires <= at:
             return False
         return (kind, name) in self.policies

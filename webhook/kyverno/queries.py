@@ -1,8 +1,9 @@
-"""JMESPath of Kyverno's rules as expressions of CEL.
+"""Translates JMESPath in Kyverno's rules to CEL expressions.
 
-A value is a :class:`Term`. What JMESPath has as null may be missing here, and each term says when.
-Read in Kyverno 1.19 and in github.com/kyverno/go-jmespath: a key that is missing is null within an
-expression, and an error where it is all of the expression.
+A value is a :class:`Term`. A null of JMESPath may be an absent value in CEL; each term has the
+condition of its presence. The semantics are those of Kyverno 1.19 and
+github.com/kyverno/go-jmespath: a missing key is null within an expression, and an error as the
+whole expression.
 """
 
 from __future__ import annotations
@@ -19,22 +20,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FALSE: Final = ("null", "false", "''", "[]", "{}")
-"""The values that JMESPath takes as false, as text in CEL."""
+"""The values that JMESPath regards as false, as CEL text."""
 
 NUMBER: Final = r"^[-+]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][-+]?[0-9]+)?$"
-"""The pattern of a number in Go, as text in CEL."""
+"""The pattern of a number in Go, as CEL text."""
 
 NO_GLOBS: Final = frozenset(("operation", "namespace", "kind", "apiVersion"))
-"""Fields whose values have neither ``*`` nor ``?``."""
+"""Fields with values without ``*`` and ``?``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """A value in CEL.
 
-    ``kind`` is any, string, number, bool, list, map or null. ``there`` says when there is one; "" is
-    always. One of kind any is null where there is none. ``path`` is the value as an optional.
-    ``reached`` says when every key of a path is there. ``items`` is the kind of a list's items.
+    ``kind`` is any, string, number, bool, list, map or null. ``there`` is the condition of its
+    presence; "" means always. A term of kind any is null if absent. ``path`` is the value as an
+    optional. ``reached`` is the condition that every key of a path is present. ``items`` is the
+    kind of a list's items.
     """
 
     text: str
@@ -44,20 +46,20 @@ class Term:
     reached: str = ""
     items: str = "any"
     is_plain: bool = False
-    """Whether it has no wildcards, and is never false."""
+    """Whether the value has no wildcards, and is never false."""
     fixed: Any = field(default=None, compare=False)
     """The value of a literal."""
 
     @property
     def loose(self) -> str:
-        """The value, or null."""
+        """Returns the value, or null if absent."""
         if self.kind == "any" or not self.there:
             return self.text
         return f"({self.there} ? dyn({self.text}) : dyn(null))"
 
     @property
     def strict(self) -> str:
-        """The value, and an error where a key is missing, as Kyverno has one."""
+        """Returns the value, or an error if a key is missing, as in Kyverno."""
         if self.reached and self.path:
             return f"{self.path}.value()"
         return self.loose if not self.reached else f"({self.reached} ? {self.loose} : {_ERROR})"
@@ -68,12 +70,12 @@ NULL: Final = Term("null", "null")
 
 
 def both(*parts: str) -> str:
-    """Conditions of which each has to hold; "" holds always."""
+    """Returns the conjunction of conditions; "" is always true."""
     return " && ".join(dict.fromkeys(filter(None, parts)))
 
 
 def literal_of(value: Any) -> Term:
-    """A value that stands in the policy."""
+    """Returns the term of a value in the policy."""
     kinds = {str: "string", bool: "bool", int: "number", float: "number", type(None): "null"}
     if type(value) is list:
         items = {kinds.get(type(one), "any") for one in value}
@@ -88,37 +90,37 @@ def literal_of(value: Any) -> Term:
 
 
 def false_of(name: str) -> str:
-    """Whether JMESPath takes a value of any kind as false."""
+    """Returns the condition that JMESPath regards a value of any kind as false."""
     return f"({' || '.join(f'{name} == {one}' for one in _FALSE)})"
 
 
 class Queries:
-    """Writes expressions; every name that it makes up is another."""
+    """Writes expressions; each generated name is unique."""
 
     def __init__(self, *, is_of_pods: bool, is_deleted: bool) -> None:
         self._is_of_pods = is_of_pods
         self._is_deleted = is_deleted
-        """Whether rules ask about deleted objects, too."""
+        """Whether rules also match DELETE requests."""
         self._names = 0
         self.elements: list[str] = []
-        """The names of the items of the lists that a rule goes through, the outermost first."""
+        """The variables of the lists that a rule iterates over, outermost first."""
         self.context: dict[str, Term] = {}
-        """The rule's own variables."""
+        """The variables of the rule."""
 
     def name(self) -> str:
-        """A name of CEL that is new."""
+        """Returns a new name for CEL."""
         self._names += 1
         return f"x{self._names}"
 
     def bound(self, text: str, write: Callable[[str], str]) -> str:
-        """A condition about a value that is written once."""
+        """Returns a condition on a value whose text is written only once."""
         if text.isascii() and text.isidentifier():
             return write(text)
         name = self.name()
         return f"[dyn({text})].exists({name}, {write(name)})"
 
     def term(self, node: QueryNode, at: Term | None = None) -> Term:
-        """Writes an expression about a value, or about Kyverno's whole context without one.
+        """Translates an expression on a value; without a value, on Kyverno's whole context.
 
         Raises :class:`~webhook.kyverno.patterns.Unwritable`.
         """
@@ -149,7 +151,7 @@ class Queries:
         return write[node.kind](node, at)
 
     def truth(self, term: Term) -> str:
-        """Whether JMESPath takes a value as true."""
+        """Returns the condition that JMESPath regards a value as true."""
         if term.kind == "bool":
             return both(term.there, term.text)
         if term.kind in {"number", "null"}:
@@ -202,7 +204,7 @@ class Queries:
         raise Unwritable(f"the variable request.{name}")
 
     def _certain(self, at: Term, name: str) -> Term:
-        """The metadata or the spec. Autogen rewrites them, as they stand, for Pods' controllers."""
+        """Returns metadata or spec, in the form that autogen can rewrite for pod controllers."""
         if at.text.startswith("(oldObject"):
             old = f"(has(oldObject.{name}) ? oldObject.{name} : {{}})"
             return Term(f"(oldObject != null ? {old} : {{}})", "map")
@@ -241,7 +243,7 @@ class Queries:
     # --- lists ------------------------------------------------------------------------------------
 
     def _as_list(self, term: Term) -> Term:
-        """A value as a list; there is none where it is no list."""
+        """Returns a value as a list, absent if it is no list."""
         if term.kind == "list":
             return replace(term, reached="", path="")
         if term.kind != "any":
@@ -277,7 +279,7 @@ class Queries:
         return self._projected(items, node.parts[1])
 
     def _projected(self, items: Term, right: QueryNode) -> Term:
-        """Writes a projection: one value for each item, without nulls."""
+        """Returns a projection: one value for each item, without nulls."""
         if items.kind == "null":
             return NULL
         name = self.name()
@@ -360,11 +362,11 @@ class Queries:
         return write(self, *args)
 
     def length(self, of: Term) -> Term:
-        """The number of a list's, a map's or a text's parts."""
+        """Returns the size of a list, map or text."""
         return Term(f"size({of.loose})", "number")
 
     def contains(self, of: Term, part: Term) -> Term:
-        """Whether a list has a part, or a text has another in it."""
+        """Returns whether a list contains an item, or a text another text."""
         if of.kind == "list":
             return Term(f"({part.loose} in {of.loose})", "bool")
         if of.kind == "string":
@@ -378,29 +380,29 @@ class Queries:
         return Term(text, "bool")
 
     def keys(self, of: Term) -> Term:
-        """The keys of a map."""
+        """Returns the keys of a map."""
         name = self.name()
         return Term(f"{of.loose}.map({name}, {name})", "list", items="string")
 
     def values(self, of: Term) -> Term:
-        """The values of a map."""
+        """Returns the values of a map."""
         name = self.name()
         return Term(f"{of.loose}.map({name}, {of.loose}[{name}])", "list")
 
     def regex_match(self, pattern: Term, of: Term) -> Term:
-        """Whether a text or number is as a regular expression says."""
+        """Returns whether a text or number matches a regular expression."""
         if type(pattern.fixed) is not str:
             raise Unwritable("JMESPath: regex_match of a pattern that is computed")
         return Term(f"{as_text(of)}.matches({written(pattern.fixed)})", "bool")
 
     def pattern_match(self, pattern: Term, of: Term) -> Term:
-        """Whether a text is as a pattern with ``*`` and ``?`` says."""
+        """Returns whether a text matches a pattern with ``*`` and ``?``."""
         if type(pattern.fixed) is not str:
             raise Unwritable("JMESPath: pattern_match of a pattern that is computed")
         return Term(f"({text_matches(as_text(of), pattern.fixed)})", "bool")
 
     def to_array(self, of: Term) -> Term:
-        """A list as it is, and a list of what is none."""
+        """Returns a list unchanged, another value as a list of one item."""
         if of.kind == "list" and not of.there:
             return of
         name = self.name()
@@ -408,7 +410,7 @@ class Queries:
         return Term(text, "list")
 
     def to_number(self, of: Term) -> Term:
-        """A text as a number; null where it is none."""
+        """Returns a text as a number; null if it is no number."""
         if of.kind == "number":
             return of
         name = self.name()
@@ -420,7 +422,7 @@ class Queries:
 
 
 def _is_path(node: QueryNode) -> bool:
-    """Whether it is a way of names and places."""
+    """Whether an expression consists of fields and indexes only."""
     if node.kind == "sub":
         return all(_is_path(one) for one in node.parts)
     return node.kind in {"field", "current"} or (node.kind == "index" and _is_path(node.parts[0]))
@@ -431,12 +433,12 @@ def _at_path(path: str, *, is_plain: bool = False) -> Term:
 
 
 def as_text(term: Term) -> str:
-    """A value as text; an error where it is none."""
+    """Returns a value as text; an error if the value has no text."""
     return term.loose if term.kind == "string" else f"string({term.loose})"
 
 
 def joined(parts: list[str | Term]) -> Term:
-    """A text of several parts, some of which are values."""
+    """Returns the concatenation of texts and values."""
     texts = []
     for one in parts:
         if isinstance(one, str):
@@ -449,7 +451,7 @@ def joined(parts: list[str | Term]) -> Term:
 
 
 def _method(name: str, kind: str = "string") -> Callable[..., Term]:
-    """A function of texts that CEL has as a method."""
+    """Returns the translation of a text function that is a method in CEL."""
     return lambda _, of, *args: Term(
         f"{of.loose}.{name}({', '.join(one.loose for one in args)})",
         kind,
@@ -475,4 +477,4 @@ _FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Term]]]] = {
     "to_number": (1, Queries.to_number),
     "base64_decode": (1, lambda _, of: Term(f"string(base64.decode({of.loose}))", "string")),
 }
-"""How many arguments each has, and what it is in CEL."""
+"""The number of arguments of each function, and its translation."""

@@ -1,4 +1,5 @@
-"""OCI registries: references, credentials, and a client that believes nothing that it cannot check.
+"""OCI registries: references, credentials, and a client that verifies all content.
 
-It must not know policies, Kubernetes objects other than image pull secrets, or the command line.
+This package must not know policies, the command line, or Kubernetes objects other than image pull
+secrets.
 """

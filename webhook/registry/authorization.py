@@ -1,4 +1,4 @@
-"""How a registry wants to be asked: its challenge, and the tokens of the service that it names."""
+"""Authorization at registries: challenges, and tokens of the token service."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from webhook.registry.credentials import Credential
 
 TOKEN_BYTES_MAX: Final = 256 << 10
-"""TokenCache with many scopes have some KiB."""
+"""The size of a token answer at most; tokens with many scopes have some KiB."""
 
 TOKENS_MAX: Final = 1024
-"""Of as many repositories a client keeps tokens; then it begins anew."""
+"""The number of repositories with kept tokens; beyond it the cache is cleared."""
 
 _LIFETIME_SECONDS: Final = 60.0
-"""Of a token that names none, as the specification has it."""
+"""The lifetime of a token without a stated one, by the specification."""
 
 _LIFETIME_SECONDS_MAX: Final = 3600.0
 _SPARE_SECONDS: Final = 5.0
@@ -35,7 +35,7 @@ _CLIENT_ID: Final = "waddle"
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The challenge of ``WWW-Authenticate``; ``realm`` is the address of the service of tokens."""
+    """The challenge of ``WWW-Authenticate``; ``realm`` is the address of the token service."""
 
     scheme: str
     realm: str = ""
@@ -44,7 +44,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """A request to a service of tokens."""
+    """A request to a token service."""
 
     method: str
     url: str
@@ -53,10 +53,10 @@ class TokenRequest:
 
 
 def read_challenge(header: str, host: str, *, is_plain: bool) -> Challenge:
-    """The challenge of a registry.
+    """Reads the challenge of a registry.
 
-    With ``is_plain`` the registry is asked without TLS, and its service of tokens may be, too.
-    Raises :class:`UntrustedContent`.
+    ``is_plain`` allows a token service without TLS, for a registry without TLS. Raises
+    :class:`UntrustedContent`.
     """
     scheme, _, rest = header.strip()[:8192].partition(" ")
     if scheme.lower() == "basic":
@@ -72,12 +72,12 @@ def read_challenge(header: str, host: str, *, is_plain: bool) -> Challenge:
 
 
 def scope_of(repository: str, *, pushes: bool) -> str:
-    """The scope that is asked for, whatever the challenge says."""
+    """Returns the scope to request, regardless of the challenge."""
     return f"repository:{repository}:{'pull,push' if pushes else 'pull'}"
 
 
 def token_request(challenge: Challenge, scope: str, credential: Credential | None) -> TokenRequest:
-    """How the service is asked for a token."""
+    """Returns the request for a token."""
     parameters = {"service": challenge.service, "scope": scope}
     if credential is not None and credential.identity_token:
         form = {
@@ -95,7 +95,7 @@ def token_request(challenge: Challenge, scope: str, credential: Credential | Non
 
 
 def read_token(status: int, content: bytes, realm: str) -> tuple[str, float]:
-    """A token and for how many seconds it holds; raises ``RegistryError``."""
+    """Returns a token and its lifetime in seconds; raises ``RegistryError``."""
     service = urlsplit(realm).netloc
     if status >= 400:
         raise RegistryRefused(f"{service} gave no token: HTTP status {status}", status)
@@ -113,23 +113,23 @@ def read_token(status: int, content: bytes, realm: str) -> tuple[str, float]:
 
 
 class TokenCache:
-    """Authorization headers that registries took, by host and scope, until they expire."""
+    """Authorization headers that registries accepted, by host and scope, until they expire."""
 
     def __init__(self) -> None:
         self._headers: dict[tuple[str, str], tuple[str, float]] = {}
 
     def get(self, host: str, scope: str) -> str | None:
-        """The header to send, if there is one that still holds."""
+        """Returns a valid header, or None."""
         header, until = self._headers.get((host, scope), ("", 0.0))
         return header if header and time.monotonic() < until else None
 
     def keep(self, host: str, scope: str, header: str, seconds: float) -> None:
-        """Keep a header a little shorter than it holds."""
+        """Keeps a header until five seconds before its end."""
         if len(self._headers) >= TOKENS_MAX:
             self._headers.clear()
         until = time.monotonic() + max(seconds - _SPARE_SECONDS, 0.0)
         self._headers[host, scope] = header, until
 
     def drop(self, host: str, scope: str) -> None:
-        """Forget a header that was refused."""
+        """Removes a header that was refused."""
         self._headers.pop((host, scope), None)

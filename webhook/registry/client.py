@@ -1,4 +1,4 @@
-"""Fetches from a registry and pushes to it: every content is compared with its digest."""
+"""Fetches from registries and pushes to them; all content is compared with its digest."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 INDEX_DEPTH_MAX: Final = 3
-"""Indexes within indexes: tools make one, for platforms."""
+"""The depth of nested indexes at most; tools write one level, for platforms."""
 
 REFERRERS_MAX: Final = 4096
-"""Signatures and attestations of one image."""
+"""The number of signatures and attestations of one image at most."""
 
 _REFERRER_PAGES_MAX: Final = 16
 _NEXT: Final = re.compile(r'<([^>]{1,2048})>\s*;\s*rel="?next"?')
 _BYTES: Final = "application/octet-stream"
 _SMALL_BYTES_MAX: Final = 64 << 10
-"""Of an answer in which nothing is read."""
+"""The size of an answer whose body is not used."""
 
 _Answered = TypeVar("_Answered")
 
 
 class RegistryClient:
-    """Asks registries; use it as an async context manager. Its methods raise ``RegistryError``."""
+    """The client of registries, an async context manager. Its methods raise ``RegistryError``."""
 
     def __init__(self, options: RegistryOptions) -> None:
         self._options = options
@@ -69,13 +69,13 @@ class RegistryClient:
     # --- reading ------------------------------------------------------------------------------
 
     async def fetch(self, reference: Reference) -> OciManifest | OciIndex:
-        """The manifest or index of a reference; its descriptor has the digest, made of its bytes."""
+        """Fetches a manifest or index; its descriptor has the computed digest."""
         return await self._at_any_host(reference, lambda host: self._fetch(host, reference))
 
     async def manifest(self, reference: Reference, platform: str = "") -> OciManifest:
-        """The one manifest of a reference, through indexes.
+        """Fetches the one manifest of a reference, through indexes.
 
-        Of several in an index it is that of ``platform`` (``os/architecture``).
+        Of several manifests in an index it is that of ``platform`` (``os/architecture``).
         """
         resolved = reference
         for _ in range(INDEX_DEPTH_MAX + 1):
@@ -86,18 +86,18 @@ class RegistryClient:
         raise UntrustedContent(f"{reference}: indexes within indexes, more than {INDEX_DEPTH_MAX}")
 
     async def blob(self, reference: Reference, descriptor: Descriptor) -> bytes:
-        """The bytes of a blob in a reference's repository.
+        """Fetches a blob of a reference's repository.
 
-        Whoever asks has looked at the descriptor's size before: so much is held.
+        The caller must have checked the descriptor's size: the blob is held in memory.
         """
         return await self._at_any_host(
             reference, lambda host: self._blob(host, reference, descriptor)
         )
 
     async def referrers(self, reference: Reference, artifact_type: str = "") -> list[Descriptor]:
-        """List what refers to the manifest with the reference's digest: signatures, attestations.
+        """Lists the signatures, attestations and other referrers of the reference's digest.
 
-        By the registry's own list, or by the tag that tools keep where it has none.
+        The list is the registry's, or that of the fallback tag if the registry has no such API.
         """
         entries = await self._at_any_host(
             reference, lambda host: self._referrers(host, reference, artifact_type)
@@ -108,12 +108,12 @@ class RegistryClient:
     async def _at_any_host(
         self, reference: Reference, ask: Callable[[str], Awaitable[_Answered]]
     ) -> _Answered:
-        """Ask the mirrors in their order, and then the registry itself."""
+        """Tries the mirrors in their order, and then the registry itself."""
         for mirror in self._options.mirrors.get(reference.registry, ()):
             try:
                 return await ask(mirror)
             except RegistryError:
-                continue  # The registry itself says what is wrong.
+                continue  # The registry itself reports the error.
         return await ask(reference.host)
 
     async def _fetch(self, host: str, reference: Reference) -> OciManifest | OciIndex:
@@ -182,7 +182,7 @@ class RegistryClient:
         )
 
     async def _tagged_referrers(self, host: str, reference: Reference) -> list[Descriptor]:
-        """The referrers that a tag lists, named by the digest, as the specification has it."""
+        """Returns the referrers in the fallback tag, named by the digest (specification)."""
         tag = reference.digest.replace(":", "-")[:128]
         try:
             index = await self._fetch(
@@ -199,7 +199,7 @@ class RegistryClient:
     # --- pushing ------------------------------------------------------------------------------
 
     async def push_blob(self, reference: Reference, descriptor: Descriptor, content: bytes) -> None:
-        """Put a blob into the repository, unless it is there."""
+        """Pushes a blob into the repository, unless it exists there."""
         path = f"/v2/{reference.repository}/blobs/{descriptor.digest}"
         request = RegistryRequest(
             reference.host, reference.repository, path, method="HEAD", pushes=True
@@ -218,7 +218,7 @@ class RegistryClient:
         await self._push("PUT", reference, path, content, _BYTES)
 
     async def push_manifest(self, reference: Reference, content: bytes, media_type: str) -> str:
-        """Put a manifest under the reference's tag or digest; its digest."""
+        """Pushes a manifest to the reference's tag or digest; returns its digest."""
         path = f"/v2/{reference.repository}/manifests/{reference.target}"
         answer = await self._push("PUT", reference, path, content, media_type)
         computed = digest_of(content)
@@ -251,7 +251,7 @@ class RegistryClient:
         )
 
     def _upload(self, answer: RegistryAnswer, host: str) -> str:
-        """Where a blob is to be sent: at the same host, or nothing is."""
+        """Returns the upload path of a blob; raises if it is on another host."""
         location = answer.headers.get("Location", "")
         if not location:
             raise UntrustedContent(f"{host} does not say where a blob is to be sent")
@@ -272,7 +272,7 @@ def _index(answer: RegistryAnswer, host: str) -> OciIndex:
 
 
 def _own_path(url: str, host: str) -> str:
-    """Path and query of a URL at the same host; raises :class:`UntrustedContent`."""
+    """Returns path and query of a URL at the same host; raises :class:`UntrustedContent`."""
     parts = urlsplit(url)
     if parts.netloc not in {"", host}:
         raise UntrustedContent(f"{host} sends to another host: {parts.netloc[:200]}")
@@ -280,7 +280,7 @@ def _own_path(url: str, host: str) -> str:
 
 
 def _chosen(index: OciIndex, platform: str, reference: Reference) -> Descriptor:
-    """The manifest of an index that is meant."""
+    """Returns the manifest of a platform, or the only one; raises if it is ambiguous."""
     entries = index.manifests
     if platform and len(entries) > 1:
         entries = tuple(one for one in entries if one.platform == platform)

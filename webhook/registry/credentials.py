@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _BYTES_MAX: Final = 1 << 20
-"""A Secret holds no more."""
+"""The size of a configuration at most: that of a Secret."""
 
 _HELPER_SECONDS: Final = 15.0
-"""Helpers ask a key ring or a cloud."""
+"""The timeout of a helper, which may wait for a key ring or a cloud."""
 
 _HUB_KEYS: Final = ("https://index.docker.io/v1/", "index.docker.io", "registry-1.docker.io")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NOT_THERE: Final = ("credentials not found", "no credentials server url")
-_TOKEN_USER: Final = "<token>"  # noqa: S105  # what helpers say in place of a user
+_TOKEN_USER: Final = "<token>"  # noqa: S105  # the user of identity tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A user with a password, or a token that is exchanged for others."""
+    """A user with a password, or an identity token that is exchanged for others."""
 
     user: str = ""
     password: str = field(default="", repr=False)
     identity_token: str = field(default="", repr=False)
 
     def basic(self) -> str:
-        """The header of HTTP's basic authentication."""
+        """Returns the header of HTTP basic authentication."""
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 
@@ -56,7 +56,7 @@ class DockerConfig:
     store: str = ""
 
     async def credential(self, registry: str, repository: str) -> Credential | None:
-        """The credential for a repository; None where this configuration has none.
+        """Returns the credential for a repository; None if this configuration has none.
 
         Raises :class:`InvalidCredentials`.
         """
@@ -71,7 +71,7 @@ class DockerConfig:
         return None
 
     def _known(self, registry: str, repository: str) -> Credential | None:
-        """The entry whose host matches, with the longest path that the repository lies below."""
+        """Returns the entry with a matching host and the longest path above the repository."""
         best: tuple[int, Credential] | None = None
         for key, credential in self.auths.items():
             host, _, path = _plain(key).partition("/")
@@ -88,7 +88,7 @@ class DockerConfig:
 async def credential_for(
     configs: Sequence[DockerConfig], registry: str, repository: str
 ) -> Credential | None:
-    """The credential of the first configuration that has one; raises :class:`InvalidCredentials`."""
+    """Returns the first configuration's credential; raises :class:`InvalidCredentials`."""
     for config in configs:
         credential = await config.credential(registry, repository)
         if credential is not None:
@@ -97,7 +97,7 @@ async def credential_for(
 
 
 def read_docker_config(path: Path | None = None) -> DockerConfig:
-    """The user's configuration, or that of a file; empty where the user has none.
+    """Reads the user's configuration, or a file; empty if the user has none.
 
     Raises :class:`InvalidCredentials`.
     """
@@ -115,7 +115,7 @@ def read_docker_config(path: Path | None = None) -> DockerConfig:
 
 
 def docker_config(content: bytes, where: str) -> DockerConfig:
-    """Read a file of credentials: Docker's configuration, or the old form of only ``auths``.
+    """Reads Docker's configuration, or a file with only ``auths``.
 
     Raises :class:`InvalidCredentials`.
     """
@@ -140,13 +140,13 @@ def docker_config(content: bytes, where: str) -> DockerConfig:
 
 
 def pull_secret(secret: Mapping[str, Any], where: str) -> DockerConfig:
-    """Read a Secret for imagePullSecrets; raises :class:`InvalidCredentials`."""
+    """Reads a Secret for imagePullSecrets; raises :class:`InvalidCredentials`."""
     data = secret.get("data")
     data = data if isinstance(data, dict) else {}
     for key, is_whole in ((".dockerconfigjson", True), (".dockercfg", False)):
         if key in data:
             content = _decoded(data[key], f"{where}: {key}")
-            if not is_whole:  # the old form is the entries alone
+            if not is_whole:  # the old form has the entries without ``auths``
                 try:
                     content = json.dumps({"auths": json.loads(content)}).encode()
                 except ValueError:
@@ -163,7 +163,7 @@ def _decoded(text: Any, where: str) -> bytes:
 
 
 def _auth(value: Any, where: str) -> Credential | None:
-    """A credential of an entry; None for the empty entry beside a store."""
+    """Returns the credential of an entry; None for the empty entry beside a store."""
     if not isinstance(value, dict):
         raise InvalidCredentials(f"{where} is no object")
     texts = {
@@ -188,14 +188,14 @@ def _plain(key: str) -> str:
 
 
 def _keys(registry: str) -> tuple[str, ...]:
-    """Under what a registry's credential may stand."""
+    """Returns the keys under which a registry's credential may be stored."""
     if registry != DOCKER_HUB:
         return (registry,)
     return (DOCKER_HUB, *_HUB_KEYS)
 
 
 def _matches(pattern: str, registry: str) -> bool:
-    """Whether a host with ``*`` in some of its labels means a registry, as kubelets read it."""
+    """Whether a host pattern with ``*`` in its labels matches a registry, as in kubelets."""
     pattern_host, _, wanted_port = pattern.partition(":")
     host, _, port = registry.partition(":")
     labels, host_labels = pattern_host.split("."), host.split(".")
@@ -207,7 +207,7 @@ def _matches(pattern: str, registry: str) -> bool:
 
 
 async def _ask_helper(name: str, key: str) -> Credential | None:
-    """Run ``docker-credential-NAME get``; raises :class:`InvalidCredentials`."""
+    """Runs ``docker-credential-NAME get``; raises :class:`InvalidCredentials`."""
     program = f"docker-credential-{name}"
     try:
         process = await asyncio.create_subprocess_exec(
@@ -226,13 +226,13 @@ async def _ask_helper(name: str, key: str) -> Credential | None:
     except TimeoutError:
         raise InvalidCredentials(f"{program} did not answer within {_HELPER_SECONDS:g} s") from None
     finally:
-        # What the helper itself has started holds its pipes, and would be waited for.
+        # Child processes of the helper hold its pipes, and reading would wait for them.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(process.pid, signal.SIGKILL)
             else:  # Windows
                 process.kill()
-        # Pipes are closed at their end, so what it still said is read and forgotten.
+        # Pipes are closed at their end, so the rest of the output is read and discarded.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
                 while await _stdout(process).read(_BYTES_MAX):

@@ -1,4 +1,4 @@
-"""The errors of registries; each text says which one, what was asked and what to do."""
+"""The errors of registries; each message names the registry, the request and the remedy."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class RegistryError(Exception):
 
 
 class RegistryUnavailable(RegistryError):
-    """It does not answer, or says that it is busy: worth another try later."""
+    """A registry that does not answer, or is busy; a later retry may succeed."""
 
 
 class RegistryRefused(RegistryError):
-    """It said no; ``status`` is HTTP's."""
+    """A registry's refusal; ``status`` is the HTTP status."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -22,20 +22,20 @@ class RegistryRefused(RegistryError):
 
     @property
     def is_absent(self) -> bool:
-        """Whether it does not have what was asked for."""
+        """Whether the registry lacks the requested content."""
         return self.status == _NOT_FOUND
 
 
 class UntrustedContent(RegistryError):
-    """It gave what must not be used: another digest, another kind, too much, or another host."""
+    """Content that must not be used: another digest or kind, too large, or from another host."""
 
 
 class InvalidReference(RegistryError):
-    """The text names nothing in a registry."""
+    """A text that is no reference."""
 
 
 class InvalidCredentials(RegistryError):
-    """A file or a program of credentials that cannot be used."""
+    """A file or program of credentials that cannot be used."""
 
 
 _NOT_FOUND: Final = 404

@@ -1,4 +1,4 @@
-"""Manifests and indexes: bytes of a registry, checked, as values; and values as bytes."""
+"""Manifests and indexes: reads and checks their bytes, and writes them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ ACCEPTED: Final = f"{OCI_MANIFEST}, {OCI_INDEX}, {_DOCKER_MANIFEST}, {_DOCKER_IN
 
 EMPTY_TYPE: Final = "application/vnd.oci.empty.v1+json"
 EMPTY: Final = b"{}"
-"""The configuration of what needs none, as the specification has it."""
+"""The configuration of an artifact without one, by the specification."""
 
 TITLE: Final = "org.opencontainers.image.title"
-"""The annotation with the file's name of a layer."""
+"""The annotation of a layer with the name of its file."""
 
 MANIFEST_BYTES_MAX: Final = 4 << 20
-"""The size of a manifest at most, in bytes: registries must take as much, and none is known to take
-more."""
+"""The size of a manifest at most, in bytes. Registries must accept as much, and none is known to
+accept more."""
 
 ENTRIES_MAX: Final = 4096
-"""Layers of a manifest, or manifests of an index: tools that make a layer of each file have
-hundreds, and 4 MiB would be 20,000."""
+"""The number of layers of a manifest, or manifests of an index, at most. Tools that make a layer of
+each file have hundreds, and 4 MiB would be 20,000."""
 
 _BLOB_BYTES_MAX: Final = 1 << 50
 
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """A blob or manifest by its digest, with its size and kind."""
+    """The digest, size and type of a blob or manifest."""
 
     media_type: str
     digest: str
@@ -50,10 +50,10 @@ class Descriptor:
     annotations: Mapping[str, str] = field(default_factory=dict)
     artifact_type: str = ""
     platform: str = ""
-    """``os/architecture``, where an index names one."""
+    """``os/architecture``, if an index names one."""
 
     def document(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
+        """Returns its JSON form in a manifest."""
         value: dict[str, Any] = {
             "mediaType": self.media_type,
             "digest": self.digest,
@@ -68,7 +68,7 @@ class Descriptor:
 
 @dataclass(frozen=True, slots=True)
 class OciManifest:
-    """An artifact or image: its configuration and layers, and what it refers to."""
+    """An artifact or image: its configuration, layers and subject."""
 
     descriptor: Descriptor
     content: bytes = field(repr=False)
@@ -79,13 +79,13 @@ class OciManifest:
 
     @property
     def artifact_type(self) -> str:
-        """Return the kind of artifact: its own, or its configuration's."""
+        """Returns the artifact type: its own, or its configuration's."""
         return self.descriptor.artifact_type or self.config.media_type
 
 
 @dataclass(frozen=True, slots=True)
 class OciIndex:
-    """Several manifests under one name."""
+    """An index: several manifests under one name."""
 
     descriptor: Descriptor
     content: bytes = field(repr=False)
@@ -93,13 +93,13 @@ class OciIndex:
 
 
 def digest_of(content: bytes, like: str = "sha256:") -> str:
-    """The digest of bytes, by the algorithm of another digest."""
+    """Returns the digest of bytes, by the algorithm of another digest."""
     algorithm = like.partition(":")[0]
     return f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
 
 
 def described(content: bytes, media_type: str, title: str = "") -> Descriptor:
-    """The descriptor of bytes that are about to be pushed."""
+    """Returns the descriptor of bytes to be pushed."""
     annotations = {TITLE: title} if title else {}
     return Descriptor(media_type, digest_of(content), len(content), annotations)
 
@@ -112,7 +112,7 @@ def written_manifest(
     annotations: Mapping[str, str] | None = None,
     subject: Descriptor | None = None,
 ) -> bytes:
-    """A manifest as bytes: the same for the same layers, whenever it is made."""
+    """Returns a manifest as bytes; equal layers give equal bytes."""
     value: dict[str, Any] = {"schemaVersion": 2, "mediaType": OCI_MANIFEST}
     if artifact_type:
         value["artifactType"] = artifact_type
@@ -126,9 +126,9 @@ def written_manifest(
 
 
 def read_manifest(content: bytes, media_type: str, *, digest: str = "") -> OciManifest | OciIndex:
-    """Read a manifest, whose digest is compared where one is given.
+    """Reads a manifest or index; compares its digest if one is given.
 
-    ``media_type`` is what the registry calls them, or empty. Raises :class:`UntrustedContent`.
+    ``media_type`` is the registry's Content-Type, or empty. Raises :class:`UntrustedContent`.
     """
     computed = digest_of(content, digest or "sha256:")
     if digest and computed != digest:

@@ -1,4 +1,4 @@
-"""Files in an artifact, as ORAS, conftest, gator and OPA lay them out: a layer each, or an archive."""
+"""Files in an artifact as ORAS, conftest, gator and OPA store them: a layer each, or an archive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from webhook.registry.reference import Reference
 
 PACKAGE_BYTES_MAX: Final = 64 << 20
-"""All files of an artifact: the largest library of policies there is has some 5 MiB."""
+"""The size of all files of an artifact at most; the largest known policy library has some 5 MiB."""
 
 FILES_MAX: Final = 10_000
 
@@ -39,7 +39,7 @@ _ENDINGS: Final = (".rego", ".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """An artifact that is ready to be pushed: its manifest, and the blobs that it names."""
+    """An artifact to be pushed: its manifest and blobs."""
 
     manifest: bytes
     media_type: str
@@ -47,7 +47,7 @@ class Package:
 
 
 async def push_package(client: RegistryClient, reference: Reference, package: Package) -> str:
-    """Push blobs first, and the manifest that names them last; its digest."""
+    """Pushes the blobs, then the manifest; returns its digest."""
     for descriptor, content in package.blobs:
         await client.push_blob(reference, descriptor, content)
     return await client.push_manifest(reference, package.manifest, package.media_type)
@@ -56,10 +56,10 @@ async def push_package(client: RegistryClient, reference: Reference, package: Pa
 async def fetch_files(
     client: RegistryClient, reference: Reference, manifest: OciManifest, *, archives: bool
 ) -> dict[str, bytes]:
-    """The files of an artifact by their paths; raises ``RegistryError``.
+    """Returns the files of an artifact by their paths; raises ``RegistryError``.
 
-    As with ORAS a layer without a name is no file. With ``archives`` what is a bundle is opened,
-    and what of it policies are made of is taken.
+    As with ORAS, a layer without a title is no file. With ``archives``, bundles are unpacked, and
+    their Rego, YAML and JSON files are returned.
     """
     layers = [layer for layer in manifest.layers if TITLE in layer.annotations or archives]
     total = sum(layer.size for layer in layers)
@@ -94,7 +94,7 @@ def _add(files: dict[str, bytes], title: str, content: bytes, reference: Referen
 
 
 def checked_path(title: str, where: str) -> str:
-    """A path that stays below a folder; raises :class:`UntrustedContent`."""
+    """Returns a path within its folder; raises :class:`UntrustedContent`."""
     path = PurePosixPath(title)
     is_odd = "\\" in title or not title.isprintable() or len(title) > 1024
     if is_odd or path.is_absolute() or ".." in path.parts or not path.parts:
@@ -103,7 +103,7 @@ def checked_path(title: str, where: str) -> str:
 
 
 def _unpacked(content: bytes, bytes_max: int, where: str) -> Iterator[tuple[str, bytes]]:
-    """The files of an archive; links and devices are refused."""
+    """Yields the files of an archive; raises for links and devices."""
     archive = io.BytesIO(_inflated(content, bytes_max, where))
     try:
         with tarfile.open(fileobj=archive, mode="r:") as opened:
@@ -124,7 +124,7 @@ def _unpacked(content: bytes, bytes_max: int, where: str) -> Iterator[tuple[str,
 
 
 def _inflated(content: bytes, bytes_max: int, where: str) -> bytes:
-    """Decompress gzip, up to the limit."""
+    """Decompresses gzip, up to the limit."""
     # Headers and padding of an archive are at most 2 KiB for each file.
     limit = bytes_max + FILES_MAX * 2048
     inflate = zlib.decompressobj(wbits=31)
@@ -145,10 +145,10 @@ def packed(
     config: tuple[str, bytes],
     annotations: Mapping[str, str] | None = None,
 ) -> Package:
-    """An artifact with a layer for each file: the same for the same files.
+    """Returns an artifact with a layer for each file; equal files give an equal artifact.
 
-    ``media_types`` has the kind of each file by its ending, ``config`` that of the configuration
-    and its bytes.
+    ``media_types`` has the media type of each file suffix; ``config`` is the type and bytes of the
+    configuration.
     """
     kind, body = config
     configuration = described(body, kind)
@@ -166,7 +166,10 @@ def packed(
 
 
 def write_files(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write files below a folder, through no link that leads out of it; raises ``OSError``."""
+    """Writes files below a folder; refuses links.
+
+    Raises ``OSError``, and :class:`UntrustedContent` if a link leads out of the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     root = folder.resolve()
     for path, content in files.items():

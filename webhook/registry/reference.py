@@ -14,7 +14,7 @@ SCHEME: Final = "oci://"
 
 _HUB_HOST: Final = "registry-1.docker.io"
 _TEXT_MAX: Final = 1024
-"""No registry takes a repository of more than 255 characters, a tag of more than 128."""
+"""Registries take repositories of at most 255 characters, and tags of at most 128."""
 
 _HOST: Final = re.compile(
     r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*"
@@ -28,13 +28,13 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 
 
 def is_digest(text: object) -> bool:
-    """Whether a value is a digest of a kind that can be checked."""
+    """Whether a value is a digest of a supported algorithm."""
     return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A manifest by its tag or digest; the digest counts where there are both."""
+    """A manifest by its tag or digest; the digest counts if both are given."""
 
     registry: str
     repository: str
@@ -43,21 +43,21 @@ class Reference:
 
     @property
     def host(self) -> str:
-        """The host that answers for the registry."""
+        """Returns the host of the registry's API."""
         return _HUB_HOST if self.registry == DOCKER_HUB else self.registry
 
     @property
     def target(self) -> str:
-        """Return the digest, or the tag where there is none."""
+        """Returns the digest, or the tag without one."""
         return self.digest or self.tag
 
     @property
     def name(self) -> str:
-        """Registry and repository, without tag and digest."""
+        """Returns registry and repository, without tag and digest."""
         return f"{self.registry}/{self.repository}"
 
     def at(self, digest: str) -> Reference:
-        """Return a reference to the same repository at a digest."""
+        """Returns a reference to the same repository at a digest."""
         return Reference(self.registry, self.repository, self.tag, digest)
 
     def __str__(self) -> str:
@@ -67,9 +67,9 @@ class Reference:
 
 
 def parse_reference(text: str, *, tag: str = LATEST) -> Reference:
-    """The reference that a text names, with or without ``oci://``; ``tag`` where it says none.
+    """Parses a reference, with or without ``oci://``; ``tag`` is the default tag.
 
-    As with Docker a name without a host is Docker Hub's. Raises :class:`InvalidReference`.
+    As with Docker, a name without a host is Docker Hub's. Raises :class:`InvalidReference`.
     """
     plain = text.strip().removeprefix(SCHEME)
     if len(plain) > _TEXT_MAX:

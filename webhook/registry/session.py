@@ -1,4 +1,4 @@
-"""The client for programs that wait: a few questions, each to its end."""
+"""Blocking calls of the client, for programs without an event loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """The files of an artifact, and the digest that they have together."""
+    """The files of an artifact, with its manifest and a reference by digest."""
 
     reference: Reference
     manifest: OciManifest
@@ -33,10 +33,10 @@ def pull(
     archives: bool,
     verify: Callable[[RegistryClient, Reference], Awaitable[Reference]] | None = None,
 ) -> Pulled:
-    """The files of an artifact; raises ``RegistryError``.
+    """Pulls the files of an artifact; raises ``RegistryError``.
 
-    ``verify`` is asked before any layer is read. It gives the reference by the digest that it has
-    verified, and raises where there is none.
+    ``verify`` is called before any layer is read. It returns the reference with the verified
+    digest, or raises.
     """
 
     async def run() -> Pulled:
@@ -51,7 +51,7 @@ def pull(
 
 
 def push(options: RegistryOptions, reference: Reference, package: Package) -> str:
-    """Push an artifact; its digest. Raises ``RegistryError``."""
+    """Pushes an artifact; returns its digest. Raises ``RegistryError``."""
 
     async def run() -> str:
         async with RegistryClient(options) as client:

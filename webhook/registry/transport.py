@@ -1,4 +1,7 @@
-"""Requests to registries: bounded in bytes, redirects, tries and time; credentials stay with a host."""
+"""Requests to registries, with limits of size, redirects, retries and time.
+
+Credentials are sent only to the host that they belong to.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
 REDIRECTS_MAX: Final = 5
 TRIES_MAX: Final = 4
 RETRY_AFTER_SECONDS_MAX: Final = 20.0
-"""Longer waits that an answer asks for are not waited for: the deadline would end them."""
+"""The longest requested wait that is respected; after a longer one the deadline would pass."""
 
 _CONNECTION_SECONDS: Final = 10.0
 _SILENCE_SECONDS: Final = 20.0
@@ -52,23 +55,23 @@ _RETRIED: Final = frozenset((429, 500, 502, 503, 504))
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _IDEMPOTENT: Final = frozenset(("GET", "HEAD"))
 _IN_FLIGHT_MAX: Final = 8
-"""Requests at once: registries limit clients, and layers are small."""
+"""The number of simultaneous requests: registries limit clients, and layers are small."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """How registries are asked."""
+    """The options of requests to registries."""
 
     configs: tuple[DockerConfig, ...] = ()
-    """Where credentials are looked for, in this order."""
+    """The sources of credentials, in this order."""
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Hosts that are asked for a registry's content before itself."""
+    """The mirrors of each registry, tried before the registry itself."""
     insecure: frozenset[str] = frozenset()
-    """Hosts, each with its port if it has one, that are asked without TLS."""
+    """The hosts (with port, if any) that are accessed without TLS."""
     ca_files: tuple[Path, ...] = ()
-    """Certificates that are trusted besides the system's."""
+    """Files of CA certificates that are trusted besides the system's."""
     deadline_seconds: float = 60.0
-    """Of one question with its retries, redirects and tokens."""
+    """The time of one question with its retries, redirects and tokens, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,11 @@ class RegistryRequest:
     bytes_max: int = 0
     pushes: bool = False
     leaves: bool = False
-    """Whether another host may have the content: what is checked by its digest alone."""
+    """Whether another host may serve the content; only for content with a verified digest."""
 
     @property
     def scope(self) -> str:
-        """Return the scope that its token must allow."""
+        """Returns the scope that the token must allow."""
         return scope_of(self.repository, pushes=self.pushes)
 
 
@@ -102,7 +105,7 @@ class RegistryAnswer:
 
 
 class _Retry(Exception):
-    """A try that failed, and may be made again after some seconds (None: as back-off has it)."""
+    """A failed attempt that may be retried, after some seconds (None: as back-off determines)."""
 
     def __init__(self, message: str, seconds: float | None = None) -> None:
         super().__init__(message)
@@ -110,19 +113,22 @@ class _Retry(Exception):
 
 
 def trust(options: RegistryOptions) -> ssl.SSLContext:
-    """The system's authorities, and those of the options' files; raises :class:`UntrustedContent`."""
+    """Returns a context with the system's CAs and those of the options.
+
+    Raises :class:`UntrustedContent`.
+    """
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     for file in options.ca_files:
         try:
             context.load_verify_locations(cafile=str(file))
-        except OSError as error:  # ssl's own errors are such, too
+        except OSError as error:  # ssl.SSLError is a subclass
             raise UntrustedContent(f"{file}: no certificates: {error.strerror or error}") from None
     return context
 
 
 class RegistryTransport:
-    """Sends requests; use it as an async context manager."""
+    """Sends requests; an async context manager."""
 
     def __init__(self, options: RegistryOptions) -> None:
         self.options = options
@@ -150,11 +156,11 @@ class RegistryTransport:
         self._session = None
 
     def scheme(self, host: str) -> str:
-        """``http`` for hosts that are insecure by name."""
+        """Returns ``http`` for hosts that are listed as insecure, else ``https``."""
         return "http" if host in self.options.insecure else "https"
 
     async def send(self, request: RegistryRequest) -> RegistryAnswer:
-        """The answer, a success; raises ``RegistryError``."""
+        """Sends a request with retries; returns a successful answer. Raises ``RegistryError``."""
         backoff = Backoff(initial_seconds=0.5, max_seconds=8.0)
         seconds = self.options.deadline_seconds
         failed = ""
@@ -168,7 +174,7 @@ class RegistryTransport:
                         if attempt == TRIES_MAX or (retry.seconds or 0) > RETRY_AFTER_SECONDS_MAX:
                             break
                         wait = backoff.next_seconds()
-                        if retry.seconds is not None:  # a crowd that was sent away comes spread out
+                        if retry.seconds is not None:  # spreads out clients with the same wait
                             wait = retry.seconds + random.uniform(0, 0.5)  # noqa: S311  # no secret
                         await asyncio.sleep(wait)
         except TimeoutError:
@@ -179,7 +185,7 @@ class RegistryTransport:
         raise RegistryUnavailable(failed)
 
     async def _authorized(self, request: RegistryRequest) -> RegistryAnswer:
-        """An answer, with a token got once where the registry asks for one."""
+        """Sends a request; obtains a token once if the registry requires one."""
         header = self._tokens.get(request.host, request.scope)
         answer = await self._followed(request, header)
         if answer.status == 401:
@@ -191,12 +197,12 @@ class RegistryTransport:
             return answer
         if answer.status in _RETRIED and request.method in _IDEMPOTENT:
             raise _Retry(_refusal_text(request, answer), _retry_after(answer))
-        if answer.status == 429:  # nothing was done, so that it may be asked again
+        if answer.status == 429:  # nothing was done, so that a retry is safe
             raise _Retry(_refusal_text(request, answer), _retry_after(answer))
         raise RegistryRefused(_refusal_text(request, answer), answer.status)
 
     async def _authorize(self, asking_request: RegistryRequest, header: str) -> str:
-        """The Authorization header that a challenge asks for."""
+        """Returns the Authorization header that a challenge requires."""
         challenge = read_challenge(
             header, asking_request.host, is_plain=asking_request.host in self.options.insecure
         )
@@ -233,7 +239,7 @@ class RegistryTransport:
     async def _followed(
         self, request: RegistryRequest, authorization: str | None
     ) -> RegistryAnswer:
-        """An answer that is no redirect."""
+        """Follows redirects; returns the last answer."""
         origin = f"{self.scheme(request.host)}://{request.host}"
         url = urljoin(origin, request.path)
         for _ in range(REDIRECTS_MAX + 1):
@@ -260,7 +266,7 @@ class RegistryTransport:
         body: bytes | None,
         bytes_max: int,
     ) -> RegistryAnswer:
-        """One request, by a proxy where the environment says so."""
+        """Sends one request, through a proxy if the environment names one."""
         assert self._session is not None, "the client is not open"
         host = urlsplit(url).netloc
         timeout = aiohttp.ClientTimeout(
@@ -270,7 +276,7 @@ class RegistryTransport:
             proxy = proxy_for(url)
             async with self._session.request(
                 method,
-                URL(url, encoded=True),  # as it was written: signed addresses must stay as they are
+                URL(url, encoded=True),  # unchanged: signed URLs must keep their encoding
                 headers=headers,
                 data=body,
                 timeout=timeout,
@@ -288,7 +294,7 @@ class RegistryTransport:
         except InvalidProxy as error:
             raise UntrustedContent(f"{host}: {error}") from None
         except (aiohttp.ClientSSLError, ssl.SSLError) as error:
-            # Another try would meet the same certificate.
+            # A retry would meet the same certificate.
             why = getattr(error, "certificate_error", error)
             raise RegistryUnavailable(
                 f"{host}: {reason_of(why)}: a registry without TLS has to be named as insecure, an authority "
@@ -299,7 +305,7 @@ class RegistryTransport:
 
 
 async def _read(response: aiohttp.ClientResponse, bytes_max: int, host: str, *, cut: bool) -> bytes:
-    """The whole body, or with ``cut`` its beginning; what is larger is not held."""
+    """Reads the whole body, or its beginning with ``cut``; raises if it is too large."""
     if response.headers.get("Content-Encoding", "identity") != "identity" and not cut:
         raise UntrustedContent(f"{host} sent what nobody asked for: compressed content")
     length = response.content_length
@@ -327,7 +333,7 @@ def _is_below(url: str, origin: str) -> bool:
 
 
 def _redirected(url: str, location: str, origin: str, request: RegistryRequest) -> str:
-    """Where a redirect leads; raises :class:`UntrustedContent` for where nobody is sent."""
+    """Returns the target of a redirect; raises :class:`UntrustedContent` if it is not allowed."""
     target = urljoin(url, location)
     parts, origin_parts = urlsplit(target), urlsplit(origin)
     shown = f"{parts.scheme}://{parts.netloc}"[:200]
@@ -351,7 +357,7 @@ def _redirected(url: str, location: str, origin: str, request: RegistryRequest) 
 
 
 def _is_internal(host: str) -> bool:
-    """Whether a host is the machine itself, or an address that only a network of its own has."""
+    """Whether a host is the machine itself, or has an address that is not global."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -361,13 +367,13 @@ def _is_internal(host: str) -> bool:
 
 
 def _retry_after(answer: RegistryAnswer) -> float | None:
-    """How long a busy server wants to be left alone; dates are not read."""
+    """Returns the seconds of Retry-After; None for dates, which are not read."""
     text = answer.headers.get("Retry-After", "")
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _refusal_text(request: RegistryRequest, answer: RegistryAnswer) -> str:
-    """A refusal in the registry's words, as far as these are words."""
+    """Returns a refusal with the registry's reason, made printable."""
     reason = printable(" ".join(_reason(answer.content).split()))
     suffix = f": {reason}" if reason else ""
     wait = answer.headers.get("Retry-After", "") if answer.status == 429 else ""
@@ -376,7 +382,7 @@ def _refusal_text(request: RegistryRequest, answer: RegistryAnswer) -> str:
 
 
 def _reason(content: bytes) -> str:
-    """The first error of an answer, as the specification has it."""
+    """Returns the first error of an answer, in the form of the specification."""
     try:
         errors = decode(content)["errors"]
         return f"{errors[0]['code']} {errors[0].get('message') or ''}".strip()[:300]

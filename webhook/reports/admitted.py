@@ -26,16 +26,18 @@ if TYPE_CHECKING:
     from webhook.reports.finding import Finding, ReportResult
 
 RESULTS_MAX: Final = 50
-"""Of one resource, beside those of the audit: etcd's 1.5 MB have room for six times as many."""
+"""The number of results of one resource, besides those of the audit; etcd's 1.5 MB have room for
+six times as many."""
 
 _OUTSIDE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 _SET_WITH_A_NODE: Final = "topology.kubernetes.io/"
-"""Labels that a Pod gets when it is bound to its node, which no webhook of ours is asked about."""
+"""The prefix of labels that a Pod gets when it is bound to its node; no request to the webhook
+contains them."""
 
 
 def admission_only(snapshot: Snapshot, kind: GroupKind) -> frozenset[Policy]:
-    """The constraints about a kind that are enforced at admission and not by audits."""
+    """Returns the constraints about a kind that are enforced at admission and not by audits."""
     return frozenset(
         Policy(item.kind, item.name)
         for item in about(snapshot, kind, enforcement.WEBHOOK)

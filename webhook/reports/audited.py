@@ -36,8 +36,8 @@ REMOVED_MAX: Final = 2000
 
 
 UNLISTED_MAX: Final = 200
-"""Resources of kinds that no sweep lists, whose reports are held against them in one sweep: two
-requests each, a second or less."""
+"""The number of marked resources in one sweep whose kinds no sweep lists: two requests each, a
+second or less."""
 
 
 class AuditReports:
@@ -115,13 +115,13 @@ class AuditReports:
         moved = known is not None and _has_moved(known, audited)
         if findings_digest != before or moved:
             if known is None and written is None and self._room is not None:
-                # Not even looked at again: there may be a hundred thousand of them.
+                # Not even marked: there may be a hundred thousand of them.
                 if self._room <= 0:
                     self._reports.refuse()
                     return
                 self._room -= 1
             await self._mark(subject, known)
-            # What the report is about to say: the object may change again before the next sweep.
+            # The future content of the report: the object may change again before the next sweep.
             self._know(subject, findings, findings_digest, None if moved else known)
 
     async def gone(self, identity: Identity) -> None:
@@ -131,10 +131,11 @@ class AuditReports:
             await self._mark(known.subject, known)
 
     async def end(self, end: SweepEnd) -> None:
-        """A sweep has ended: what it did not come across has gone, or is nobody's business now.
+        """Ends a sweep: marks the resources that it did not find.
 
-        A sweep may be of some kinds alone. Each such resource is looked at before its
-        report is touched, so a sweep that missed one does no harm.
+        Resources of kinds without audited policies are marked, too. A sweep may cover some kinds
+        only. Each marked resource is read before its report changes, so a sweep that missed a
+        resource does no harm.
         """
         complete = {gvk.group_kind for gvk in end.complete}
         known = {item.subject.group_kind for item in (self._known or {}).values()}
@@ -168,7 +169,7 @@ class AuditReports:
         self._registry.replace(REPORT_RESULTS, series)
 
     async def _look_at_some(self, uids: list[str]) -> None:
-        """Mark the next of the resources that only admissions report, since no sweep lists them."""
+        """Marks the next resources with results of admissions only, since no sweep lists them."""
         assert self._known is not None or not uids
         uids.sort()
         start = bisect_right(uids, self._looked_at)
@@ -185,7 +186,7 @@ class AuditReports:
         findings_digest: bytes,
         stays: Known | None,
     ) -> None:
-        """Note what reports will say; where ``stays`` the findings of an admission are kept."""
+        """Notes the future content of a report; keeps the findings of an admission in ``stays``."""
         assert self._known is not None
         state, admitted = ("", frozenset[Policy]()) if stays is None else stays[3:]
         if not findings and not admitted:

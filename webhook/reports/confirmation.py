@@ -47,11 +47,11 @@ SELECTOR: Final = f"{CONFIRMS}={REPORTS}"
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """An audit's time of its last sweep.
+    """The times of an audit's last sweep.
 
-    ``began`` and ``ended`` are in RFC 3339. ``kinds`` are those that could not be
-    listed to their end: what reports say of their resources is older. ``lost``
-    counts reports that differ from what was found and could not be written.
+    ``began`` and ``ended`` are in RFC 3339. ``kinds`` are those whose list was incomplete: the
+    reports of their resources are older. ``lost`` counts outdated reports that could not be
+    written.
     """
 
     audit: str
@@ -108,12 +108,12 @@ def read(document: Mapping[str, Any]) -> Confirmation | None:
 
 
 def oldest(confirmations: Iterable[Confirmation]) -> Confirmation | None:
-    """The one that says least: shares add up, so that all is as old as the oldest of them."""
+    """Returns the oldest confirmation: shares add up, so all reports are at least as recent."""
     return min(confirmations, key=lambda item: item.began, default=None)
 
 
 class Author(NamedTuple):
-    """An audit, and where its Lease is; ``interval_seconds`` is from sweep to sweep."""
+    """An audit and the place of its Lease; ``interval_seconds`` is the interval of sweeps."""
 
     pod: str
     namespace: str
@@ -134,7 +134,7 @@ class ReportWriting(Protocol):
 
 
 class Confirmer:
-    """Says after each sweep that reports hold. :meth:`run` in a task of its own."""
+    """Confirms reports after each sweep. :meth:`run` needs a task of its own."""
 
     def __init__(
         self, client: ClusterClient, author: Author, reports: ReportWriting, log: Logger
@@ -158,7 +158,7 @@ class Confirmer:
         self._ended.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Confirms sweeps until cancelled."""
         while True:
             await self._ended.wait()
             self._ended.clear()
@@ -200,11 +200,11 @@ async def renew(client: ClusterClient, lease: dict[str, Any]) -> None:
 
 
 def _micro(text: str) -> str:
-    """A time as the API server keeps it in Leases (metav1.MicroTime)."""
+    """Returns a time in the format of Leases (metav1.MicroTime)."""
     return text.replace("Z", ".000000Z")
 
 
 def _whole(text: str) -> str:
-    """Return a time in whole seconds."""
+    """Returns a time in whole seconds."""
     moment = dt.datetime.fromisoformat(text)
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -58,12 +58,12 @@ class Noted(NamedTuple):
 
 
 class AdmissionFeed:
-    """Notes admitted resources. :meth:`note` is the admission thread's, :meth:`take` another's."""
+    """Notes admitted resources. The admission thread calls :meth:`note`, another :meth:`take`."""
 
     def __init__(self, operations: frozenset[str], results: AdmissionResults | None = None) -> None:
-        """``operations`` are those after which a report may differ.
+        """``operations`` are the operations that may change a report.
 
-        ``results`` takes the results of admission-only constraints; without it they are not
+        ``results`` receives the results of admission-only constraints; without it they are not
         reported.
         """
         self._operations = operations
@@ -73,7 +73,7 @@ class AdmissionFeed:
         self._dropped = 0
 
     def note(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
-        """Remember the resource of an answered request, if its report may change by it."""
+        """Notes the resource of an answered request, if its report may change."""
         request, snapshot = reviewed.request, reviewed.snapshot
         if (
             not response.allowed
@@ -112,7 +112,7 @@ class AdmissionFeed:
         self._noted[uid] = Noted(ReportSubject(request.kind, namespace, name, uid), admitted)
 
     def take(self) -> Iterator[Noted]:
-        """The resources noted so far, each once."""
+        """Yields the resources noted so far, each once."""
         while self._noted:
             try:
                 yield self._noted.popitem()[1]
@@ -126,7 +126,7 @@ class AdmissionFeed:
 
 
 class AdmissionReports:
-    """Reports of admitted resources: the feed, and what writes on the cluster's thread."""
+    """The reports of admitted resources: the feed, and the writer on the cluster's thread."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class AdmissionReports:
         self._log = log
         # The garbage collector deletes the own report of a deleted resource.
         stored = frozenset(options.results)
-        # There the report is a policy's with all its results; here it is a resource's.
+        # In the other mode a report is of a policy with all its results; here of a resource.
         self._feed = (
             AdmissionFeed(_WRITES, AdmissionResults(stored))
             if options.mode == "resource"
@@ -166,7 +166,7 @@ class AdmissionReports:
         while True:
             try:
                 await self._write(client)
-            except Exception as error:  # noqa: BLE001  # the boundary: what follows is not silent
+            except Exception as error:  # noqa: BLE001  # counted, logged, retried
                 self._registry.count(CLUSTER_FAULTS)
                 self._log.fault("bug: reports of admissions ended; they begin again", error)
             await asyncio.sleep(backoff.next_seconds())

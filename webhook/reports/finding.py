@@ -70,11 +70,10 @@ class Policy(NamedTuple):
 class Finding:
     """The finding of one constraint about a resource.
 
-    ``policy`` is the constraint's kind, ``rule`` its name. ``action`` is the
-    enforcement action, empty where nothing is to be enforced. ``point`` and ``state``
-    are those of an admission, and of the resource then, where the constraint is
-    enforced nowhere else (:mod:`webhook.reports.admitted`); empty otherwise.
-    ``exception`` is what excuses a violation, with its ``reason`` and end.
+    ``policy`` is the constraint's kind, ``rule`` its name. ``action`` is the enforcement action,
+    empty if none applies. ``point`` and ``state`` are set only for admission-only constraints
+    (:mod:`webhook.reports.admitted`): the enforcement point, and the state of the resource at its
+    admission. ``exception`` is the exception that excuses a violation, with its ``reason`` and end.
     """
 
     policy: str
@@ -101,12 +100,12 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """Everything that was found about a resource, in order.
+    """All findings about a resource, in order.
 
-    ``policies`` are those that could have found something, each with its constraint's
-    UID: of each of them that is all there is. ``only`` are those that are enforced at
-    admission alone: of these ``admitted`` says what was found, where the resource was
-    marked by an admission, and ``state`` which state the resource is in.
+    ``policies`` are the policies that may have findings, each with its constraint's UID: the
+    findings of each are complete. ``only`` are the admission-only policies. Their findings are in
+    ``admitted`` if an admission marked the resource. ``state`` is the present state of the
+    resource.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -124,11 +123,11 @@ def order(finding: Finding) -> tuple[str, str, str, str, str]:
 def settled(
     findings: Iterable[Finding], results_max: int | None = RESULTS_MAX
 ) -> tuple[Finding, ...]:
-    """Findings as they are stored: messages and number bounded, each once, in order.
+    """Returns findings for storage: limited in size and number, without duplicates, in order.
 
-    A viewer (Policy Reporter 3.9) tells results of a resource apart by policy, rule,
-    verdict, category and message: two that agree in these are one. What does not
-    fit is counted by one more result, an error, so that nothing is missing unseen.
+    A viewer (Policy Reporter 3.9) identifies a result of a resource by policy, rule, verdict,
+    category and message, so findings equal in these are one result. Findings above the limit are
+    counted by an additional error result, so that none is missing silently.
     """
     by_key: dict[tuple[str, ...], Finding] = {}
     for finding in sorted(map(_bounded, findings), key=order):

@@ -48,7 +48,7 @@ AUDIT: Final = "audit"
 ADMISSION: Final = "admission"
 
 COUNT_SECONDS: Final = 1.0
-"""How often the metrics are brought up to date."""
+"""The interval of metrics updates, in seconds."""
 
 
 MISSING_SECONDS: Final = 5.0
@@ -95,7 +95,7 @@ class PreferredKinds:
         self._asking = asyncio.Lock()
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """The kind at the version that its group prefers.
+        """Returns the resource of a kind at its group's preferred version.
 
         Raises :class:`~webhook.cluster.discovery.UnknownKind`,
         :class:`~webhook.cluster.errors.ApiError` and
@@ -132,9 +132,9 @@ class Reports:
         process: str,
         ask: AskAsync | None = None,
     ) -> None:
-        """``limits`` gives those of a review; ``process`` is who marks, as metrics call it.
+        """``limits`` returns the limits of a review; ``process`` is the metrics' label.
 
-        ``ask`` has providers answer.
+        ``ask`` calls providers.
         """
         self.client = client
         self._registry = registry
@@ -175,7 +175,7 @@ class Reports:
             self.digests[subject.uid] = digest(assessment.findings)
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Writes until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._count_forever())
             tasks.create_task(self.refresher.run())
@@ -197,7 +197,7 @@ class Reports:
         return await self._capacity.room() if self.is_by_resource else None
 
     def refuse(self) -> None:
-        """A resource gets no report for want of room."""
+        """Counts a resource that gets no report because the limit is reached."""
         self._writer.outcomes["limit"] += 1
         self._capacity.refuse()
 
@@ -215,12 +215,12 @@ class Reports:
 
     @property
     def unwritten(self) -> int:
-        """Reports that differ from what was found: those that wait, and those given up so far."""
+        """Returns the number of outdated reports: waiting ones, and those given up so far."""
         stored = self._store.unwritten if isinstance(self._store, PolicyReports) else 0
         return self.refresher.waiting + self.refresher.lost.total() + stored
 
     async def _count_forever(self) -> None:
-        """Bring the metrics up to date."""
+        """Updates the metrics every ``COUNT_SECONDS``."""
         while True:
             self._count()
             await asyncio.sleep(COUNT_SECONDS)

@@ -1,4 +1,4 @@
-"""The reports that exist and their content, as a digest each: some 300 bytes a resource."""
+"""The existing reports with a digest of their content: some 300 bytes a resource."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 SEVERAL_STATES: Final = "several"
-"""Of no resource: states are written in hexadecimal."""
+"""The state of no resource: other states are hexadecimal."""
 
 
 class Known(NamedTuple):
-    """One resource that has results, and a digest of them.
+    """A resource with results, and their digest.
 
-    ``policies`` are where the results are, if they are in several reports. ``state`` is
-    that in which an admission found some of them, by the constraints ``admitted``, or
+    ``policies`` are the policies with results, if the reports are by policy. ``state`` is the state
+    of the resource in which an admission found results of the constraints ``admitted``, or
     :data:`SEVERAL_STATES`.
     """
 
@@ -40,17 +40,20 @@ class Known(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The content of our reports of one mode, by the resources' UIDs; and those of the other mode."""
+    """The content of Waddle's reports of one mode, and the reports of the other mode.
+
+    The content is by the UID of the resource.
+    """
 
     known: dict[str, Known]
     others: list[Key]
 
 
 async def known_reports(client: ClusterClient, api: ReportApi, *, by_resource: bool) -> Stored:
-    """Our reports; read page by page.
+    """Reads Waddle's reports page by page.
 
-    Raises what requests raise: :class:`~webhook.cluster.errors.ApiError` with
-    ``is_absent`` where the kinds are not served.
+    Raises the exceptions of requests: :class:`~webhook.cluster.errors.ApiError` with ``is_absent``
+    if the kinds are not served.
     """
     by_uid: dict[str, Known] = {}
     others: set[Key] = set()
@@ -75,14 +78,14 @@ async def known_reports(client: ClusterClient, api: ReportApi, *, by_resource: b
 
 
 def _known(subject: ReportSubject, findings: Iterable[Finding]) -> Known:
-    """Read what is kept of a report of one resource."""
+    """Returns the summary of one resource's findings."""
     findings_digest = digest(findings)
     of_admission = [item for item in findings if item.point]
     if not of_admission:
         return Known(subject, findings_digest)
     states = {item.state for item in of_admission}
-    # Found in several states, where reports of several policies are written one after the other:
-    # it is in one of them at most.
+    # Results in several states: the reports of several policies are written one after the other,
+    # and the resource is in one of the states at most.
     state = states.pop() if len(states) == 1 else SEVERAL_STATES
     return Known(subject, findings_digest, state=state, admitted=_policies(of_admission))
 
@@ -94,7 +97,7 @@ def _policies(findings: Iterable[Finding]) -> frozenset[Policy]:
 def results_by_subject(
     document: Mapping[str, Any],
 ) -> Iterator[tuple[ReportSubject, list[Finding]]]:
-    """The resources of a report with their findings, in the report's order."""
+    """Yields the resources of a report with their findings, in the report's order."""
     results: Iterable[Mapping[str, Any]] = document.get("results") or ()
     if scope := document.get("scope"):
         yield _interned(subject_in(scope)), [finding_in(item) for item in results]
@@ -107,6 +110,6 @@ def results_by_subject(
 
 
 def _interned(subject: ReportSubject) -> ReportSubject:
-    """Return the same value with texts that are one object in memory where thousands are equal."""
+    """Returns the same value with interned texts, since thousands of them are equal."""
     gvk = type(subject.gvk)(*map(sys.intern, subject.gvk))
     return ReportSubject(gvk, sys.intern(subject.namespace), subject.name, subject.uid)

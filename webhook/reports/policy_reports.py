@@ -1,7 +1,7 @@
-"""``--report-mode=policy-namespace``: the results of each policy in each namespace, as objects.
+"""``--report-mode=policy-namespace``: one report for each policy and namespace.
 
-What changes of a place is gathered for a moment and then written by one worker:
-several resources that change together cost one write.
+Changes of a place are gathered for a moment and then written by one worker: several resources that
+change together cost one write.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ if TYPE_CHECKING:
     from webhook.reports.writer import ReportWriter
 
 GATHER_SECONDS: Final = 2.0
-"""How long changes of a place are gathered: an audit tells of a thousand resources in that time."""
+"""The time in which changes of a place are gathered; an audit reports a thousand resources in it.
+"""
 
 WRITERS: Final = 4
 PLACES_MAX: Final = 20_000
 CHANGES_MAX: Final = 20_000
-"""Changed resources that wait to be written; more wait at :meth:`PolicyReports.put`."""
+"""The number of unwritten changes at most; beyond it :meth:`PolicyReports.put` waits."""
 
 
 class PolicyReports:
-    """Used on one event loop; :meth:`run` in a task of its own."""
+    """Writes reports; for one event loop. :meth:`run` needs a task of its own."""
 
     def __init__(
         self,
@@ -57,9 +58,9 @@ class PolicyReports:
         now: Callable[[], float] = time.time,
         faults: Faults | None = None,
     ) -> None:
-        """``resources_max`` is how many entries a policy may have in a namespace.
+        """``resources_max`` bounds the entries of a policy in a namespace.
 
-        ``faults`` takes what nobody foresaw about one place.
+        ``faults`` receives unexpected exceptions about one place.
         """
         self._faults = faults or Faults(log)
         self._faulty: Counter[ReportPlace] = Counter()
@@ -81,21 +82,21 @@ class PolicyReports:
 
     @property
     def unwritten(self) -> int:
-        """Changes that wait to be written, and those given up so far."""
+        """Returns the number of unwritten changes, including those given up."""
         return self._waiting + self._given_up
 
     @property
     def left_out(self) -> int:
-        """Places that have more entries than there is room for."""
+        """Returns the number of places with more entries than fit."""
         return len(self._full)
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was put is written."""
+        """Whether all changes are written."""
         return self._queue.is_idle
 
     async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
-        """Replace what is stored of a resource, in a moment."""
+        """Replaces the stored results of a resource after the gathering time."""
         del is_new
         findings: defaultdict[Policy, list[Finding]] = defaultdict(list)
         for finding in assessment.findings:
@@ -133,7 +134,7 @@ class PolicyReports:
         return changes
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Writes until cancelled."""
         await self._queue.run(self._settle, WRITERS)
 
     async def _settle(self, place: ReportPlace) -> None:
@@ -147,10 +148,10 @@ class PolicyReports:
             self._log.warning(
                 "the reports of a policy were not written", error=str(error), **_fields_of(place)
             )
-            # A refusal for good is the next audit's.
+            # A permanent refusal is not retried; the next audit writes it again.
             refused = isinstance(error, ApiError) and error.status in (403, 422)
             self._put_back(place, changes, given_up=refused or isinstance(error, NotServed))
-        except Exception as error:  # noqa: BLE001  # one place's boundary: counted, logged, tried again
+        except Exception as error:  # noqa: BLE001  # isolates one place: counted, logged, retried
             self.failures += 1
             self._faulty[place] += 1
             self._faults.take(
@@ -165,7 +166,7 @@ class PolicyReports:
     def _put_back(
         self, place: ReportPlace, changes: dict[str, EntriesChange], *, given_up: bool
     ) -> None:
-        """Write them later, unless they changed again, or are given up."""
+        """Queues the changes again, unless they changed meanwhile or are given up."""
         if given_up:
             self._given_up += len(changes)
             del self._faulty[place]
@@ -209,10 +210,10 @@ class PolicyReports:
     async def _swap(
         self, place: ReportPlace, reports: list[Json], packed: list[list[Json]]
     ) -> bool:
-        """Write what differs; False where another writer was faster.
+        """Writes the changed reports; returns False if another writer was faster.
 
-        First what grows, then what shrinks: an entry that moves is there twice for a
-        moment, and never not at all.
+        Growing reports are written before shrinking ones: a moved entry exists twice for a moment,
+        but is never missing.
         """
         steps = []
         for number in range(max(len(reports), len(packed))):
@@ -241,7 +242,7 @@ class PolicyReports:
 
 
 def _fields_of(place: ReportPlace) -> dict[str, str]:
-    """A place in the log's words."""
+    """Returns the log fields of a place."""
     return {
         "constraint_kind": place.policy.kind,
         "constraint_name": place.policy.name,

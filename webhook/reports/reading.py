@@ -1,4 +1,4 @@
-"""Reports read from a cluster, page by page."""
+"""Reads reports from a cluster, page by page."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
 
 PAGE_REPORTS: Final = 500
-"""As client-go asks for; 1.3 MB at 2.6 KB a report."""
+"""The size of a page, as in client-go; 1.3 MB at 2.6 KB a report."""
 
 
 async def pages(
     client: ClusterClient, resource: Resource, namespace: str = ""
 ) -> AsyncGenerator[list[Json], None]:
-    """The reports of a kind; at least one page.
+    """Yields the pages of a report kind; at least one page.
 
-    A list whose continue token expired goes on with the token that the API server
-    gives instead, at the reports as they are by then. Raises what requests raise:
-    :class:`~webhook.cluster.errors.ApiError` with ``is_absent`` where the kind is not
-    served.
+    If the continue token of a list has expired, the list goes on with the token that the API server
+    provides instead, at the current reports. Raises the exceptions of requests:
+    :class:`~webhook.cluster.errors.ApiError` with ``is_absent`` if the kind is not served.
     """
     query: dict[str, str] = {}
     size = PageSize(PAGE_REPORTS, PAGE_REPORTS)

@@ -43,7 +43,10 @@ _REFUSED: Final = frozenset({400, 413, 422})
 
 
 class _Hint(NamedTuple):
-    """The hint of whoever marked a resource."""
+    """Details of a mark.
+
+    Whether a report is new, policies with stored results, and results of an admission.
+    """
 
     is_new: bool = False
     policies: frozenset[Policy] = frozenset()
@@ -54,13 +57,12 @@ _NO_HINT: Final = _Hint()
 
 
 class Kinds(Protocol):
-    """How kinds are served."""
+    """A lookup of resources by kind."""
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """The resource of a kind, at the version that audits read.
+        """Returns the resource of a kind, at the version that audits read.
 
-        Raises :class:`~webhook.cluster.discovery.UnknownKind`, and what
-        requests raise.
+        Raises :class:`~webhook.cluster.discovery.UnknownKind`, and the errors of requests.
         """
 
 
@@ -68,13 +70,13 @@ class Assessor(Protocol):
     """Reviews one resource as an audit does."""
 
     async def assess(self, resource: Resource, obj: Object) -> Assessment | None:
-        """Return the findings; None where they cannot be had now.
+        """Returns the findings; None if no verdict is possible now.
 
-        Raises what requests raise: the Namespace may have to be read.
+        Raises the errors of requests: the Namespace may have to be read.
         """
 
     def policies(self, subject: ReportSubject) -> Mapping[Policy, str]:
-        """The policies that could find something in resources of this kind, with their UIDs."""
+        """Returns the policies that may have findings about this kind, with their UIDs."""
 
 
 class ReportStore(Protocol):
@@ -88,7 +90,7 @@ class ReportStore(Protocol):
 
 
 class Refresher:
-    """Used on one event loop; :meth:`run` in a task of its own."""
+    """Updates reports on one event loop; :meth:`run` needs a task of its own."""
 
     def __init__(
         self,
@@ -99,7 +101,7 @@ class Refresher:
         log: Logger,
         faults: Faults | None = None,
     ) -> None:
-        """``faults`` takes what nobody foresaw about one of them."""
+        """``faults`` receives unexpected exceptions about one resource."""
         self._faults = faults or Faults(log)
         self._client = client
         self._kinds = kinds
@@ -115,7 +117,7 @@ class Refresher:
 
     @property
     def waiting(self) -> int:
-        """Marked resources."""
+        """Returns the number of marked resources."""
         return len(self._queue)
 
     @property
@@ -137,7 +139,7 @@ class Refresher:
         ``is_new``: it probably has none. ``policies`` are those with stored results, whether or not
         they can still have any; ``admitted`` are results of its admission that no audit finds.
         """
-        # Its report is being made: by its next turn it is there.
+        # A report in work exists by the resource's next turn.
         is_new = is_new and not self._queue.has_worker(subject)
         if not self._queue.add(subject, delay_seconds):
             self.lost["queue_full"] += 1
@@ -150,11 +152,11 @@ class Refresher:
         return True
 
     async def room(self) -> None:
-        """Wait until another resource can be marked."""
+        """Waits until another resource can be marked."""
         await self._queue.room()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Works until cancelled."""
         await self._queue.run(self._settle, WORKERS)
 
     async def _settle(self, subject: ReportSubject) -> None:
@@ -208,7 +210,7 @@ class Refresher:
         stored = dict.fromkeys(hint.policies, "")
         present = await self._read(subject)
         if present is None:
-            # Its report is the garbage collector's to delete; ours where none runs.
+            # The garbage collector deletes a resource's own report; if none runs, the store does.
             about = {**stored, **self._assessor.policies(subject)}
             await self._store.put(subject, Assessment((), about), is_new=False)
             return True
@@ -255,7 +257,7 @@ class Refresher:
             )
             return
         if hint.policies or hint.admitted is not None:
-            # What a later admission found counts before it.
+            # The results of a later admission take precedence.
             later = self._hints.get(subject, _NO_HINT)
             self._hints[subject] = _Hint(
                 hint.is_new, hint.policies | later.policies, later.admitted or hint.admitted

@@ -1,9 +1,9 @@
-"""Reports as documents: built from findings, read back, compared.
+"""Reports as documents: made of findings, read back, compared.
 
-The fields are those that viewers need: Policy Reporter 3.9 groups by ``source``,
-identifies a result by resource, policy, rule, verdict, category and message, and
-falls back to ``scope`` for a result without ``resources``; Headlamp counts by
-``summary``, which therefore counts exactly the results that are stored.
+The fields are chosen for viewers. Policy Reporter 3.9 groups by ``source``. It identifies a
+result by resource, policy, rule, verdict, category and message. It uses ``scope`` for a result
+without ``resources``. Headlamp counts by ``summary``, which therefore counts exactly the stored
+results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 ACTION: Final = "enforcementAction"
 POINT: Final = "enforcementPoint"
 STATE: Final = "resourceState"
-"""Properties of a result; the latter two of one that an admission found, and no audit can find."""
+"""Names of result properties; the latter two mark a result of an admission that no audit can find.
+"""
 
 _PROPERTIES: Final = {
     ACTION: "action",
@@ -37,12 +38,12 @@ _PROPERTIES: Final = {
     "reason": "reason",
     "expires": "expires",
 }
-"""The properties of a result, with the finding's fields, in the order of those."""
+"""The result properties and the finding's fields, in the order of the fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One report that must change: ``document`` is what to write, or what to delete."""
+    """A report that must change; ``document`` is the one to write or to delete."""
 
     action: Literal["create", "replace", "delete"]
     document: Json
@@ -51,10 +52,10 @@ class Difference:
 def report(
     subject: ReportSubject, findings: Sequence[Finding], api: ReportApi, seconds: int
 ) -> Json | None:
-    """The report of one resource, named by its UID and owned by it; None without findings.
+    """Returns the report of one resource, with its UID as name and owner; None without findings.
 
-    The garbage collector deletes it with the resource. ``seconds`` since 1970 are
-    when the findings were made.
+    The garbage collector deletes it with the resource. ``seconds`` is the time of the findings,
+    since 1970.
     """
     if not findings:
         return None
@@ -66,7 +67,7 @@ def report(
 
 
 def frame(api: ReportApi, name: str, namespace: str, owner: Json | None) -> Json:
-    """A report with nothing in it yet; with its owner it is deleted by the garbage collector."""
+    """Returns an empty report; the garbage collector deletes it with its owner."""
     gvk = api.resource(namespace).gvk
     metadata: Json = {"name": name, "labels": {MANAGED_BY: SOURCE}}
     if owner is not None:
@@ -80,9 +81,9 @@ def frame(api: ReportApi, name: str, namespace: str, owner: Json | None) -> Json
 
 
 def fill(document: Json, results: list[Json]) -> Json:
-    """The report with these results, and a summary that counts them.
+    """Returns the report with these results, and a summary that counts them.
 
-    Those that etcd would not take with the others are counted, and not shown.
+    Results beyond the size limit of etcd are counted, but left out.
     """
     counts = Counter(item.get("result") for item in results)
     document["summary"] = {verdict: counts[verdict] for verdict in VERDICTS}
@@ -91,7 +92,7 @@ def fill(document: Json, results: list[Json]) -> Json:
 
 
 def result(finding: Finding, seconds: int) -> Json:
-    """One result; fields without a value are left out, as they are in Go's encoding."""
+    """Returns one result; empty fields are left out, as in Go's encoding."""
     result: Json = {
         "source": SOURCE,
         "policy": finding.policy,
@@ -114,7 +115,7 @@ def result(finding: Finding, seconds: int) -> Json:
 
 
 def finding_in(item: Mapping[str, Any]) -> Finding:
-    """The finding that a result was made from."""
+    """Returns the finding of a result."""
     properties = item.get("properties") or {}
     return Finding(
         item.get("policy", ""),
@@ -128,7 +129,7 @@ def finding_in(item: Mapping[str, Any]) -> Finding:
 
 
 def reference_to(subject: ReportSubject) -> Json:
-    """An ObjectReference."""
+    """Returns the ObjectReference of a resource."""
     reference = {
         "apiVersion": subject.gvk.group_version,
         "kind": subject.gvk.kind,
@@ -139,7 +140,7 @@ def reference_to(subject: ReportSubject) -> Json:
 
 
 def subject_in(reference: Mapping[str, Any]) -> ReportSubject:
-    """The resource that an ObjectReference names."""
+    """Returns the resource of an ObjectReference."""
     gvk = GroupVersionKind(
         *split_group_version(reference.get("apiVersion")), reference.get("kind", "")
     )
@@ -149,17 +150,17 @@ def subject_in(reference: Mapping[str, Any]) -> ReportSubject:
 
 
 def is_ours(document: Mapping[str, Any]) -> bool:
-    """Whether a report is Waddle's: another product may name its reports by UIDs too."""
+    """Whether Waddle wrote a report; other products may name their reports by UIDs, too."""
     return ((document.get("metadata") or {}).get("labels") or {}).get(MANAGED_BY) == SOURCE
 
 
 def results_in(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The results of a report."""
+    """Returns the results of a report."""
     return document.get("results") or ()
 
 
 def of_source(document: Mapping[str, Any]) -> Json:
-    """The report with our results alone: a result's own source counts before its report's."""
+    """Returns the report with Waddle's results only; a result's source overrides its report's."""
     source = document.get("source")
     results = [
         item for item in document.get("results") or () if item.get("source", source) == SOURCE
@@ -168,11 +169,10 @@ def of_source(document: Mapping[str, Any]) -> Json:
 
 
 def difference(current: Json | None, desired: Json | None) -> Difference | None:
-    """Return the write that brings the report up to date; None where it is.
+    """Returns the write that brings the report up to date; None if it is current.
 
-    Times do not count: a result that is found again keeps the time when it was
-    first found. Nor does the version at which a resource was read, since one
-    resource is served at several.
+    Times are not compared: a result that is found again keeps the time of its first finding. API
+    versions are not compared either, since one resource is served in several.
     """
     if desired is None:
         return None if current is None else Difference("delete", current)
@@ -203,7 +203,7 @@ def _with_times(desired: Json, current: Json) -> Json:
 
 
 def _without_time(item: Mapping[str, Any]) -> tuple[Any, ...]:
-    """A result but for its time, as something that can be looked up."""
+    """Returns a hashable form of a result without its time."""
     references: Iterable[Mapping[str, Any]] = item.get("resources") or ()
     return (
         item.get("source"),
@@ -214,7 +214,7 @@ def _without_time(item: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _essence(document: Mapping[str, Any], *, owned: bool) -> tuple[Any, ...]:
-    """Return the compared part of a report; its owners only where one is wanted."""
+    """Returns the compared parts of a report; owners only if ``owned``."""
     metadata = document["metadata"]
     owners = (metadata.get("ownerReferences") or ()) if owned else ()
     return (

@@ -1,4 +1,4 @@
-"""The two APIs that reports can be written in: the policy working group's, and its successor."""
+"""The two report APIs: that of the policy working group, and its successor."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from webhook.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReportApi:
-    """A group of report kinds: one for namespaced resources and one for the others.
+    """The report kinds of an API group: for namespaced resources and for cluster-wide ones.
 
-    ``has_source``: whether a report names its source beside its results.
+    ``has_source``: whether a report has a field of its source besides its results.
     """
 
     name: str
@@ -22,12 +22,12 @@ class ReportApi:
     has_source: bool = False
 
     def resource(self, namespace: str) -> Resource:
-        """The kind of reports for a namespace; the cluster's where it is empty."""
+        """Returns the report kind for a namespace; the cluster-wide kind if empty."""
         return self.namespaced if namespace else self.cluster
 
     @property
     def resources(self) -> tuple[Resource, Resource]:
-        """Both kinds."""
+        """Returns both kinds."""
         return self.namespaced, self.cluster
 
 
@@ -50,4 +50,4 @@ OPENREPORTS: Final = ReportApi(
 )
 
 APIS: Final = {api.name: api for api in (WGPOLICY, OPENREPORTS)}
-"""By the name that ``--report-api`` takes."""
+"""The report APIs by their names in ``--report-api``."""

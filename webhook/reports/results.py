@@ -1,4 +1,4 @@
-"""From what a review found to findings: verdicts, and what constraints say about themselves."""
+"""Converts the results of a review to findings: verdicts, severities and categories."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 CATEGORY_BYTES_MAX: Final = 128
 
 REASON_BYTES_MAX: Final = 256
-"""Of an exception's reason: it stands in each result that it excuses."""
+"""The size of an exception's reason at most; each excused result repeats it."""
 
 DRIFT_CATEGORY: Final = "mutation"
-"""Of results that say what a mutator would change."""
+"""The category of results that name the changes of a mutator."""
 
 
 class Descriptions:
-    """Severity and category of constraints, looked up once for each snapshot."""
+    """Severity and category of constraints, computed once for each snapshot."""
 
     __slots__ = ("_found", "_snapshot")
 
@@ -35,7 +35,7 @@ class Descriptions:
         self._found: dict[tuple[str, str], tuple[str, str]] = {}
 
     def of(self, snapshot: Snapshot, constraint: Constraint) -> tuple[str, str]:
-        """Severity and category; empty where nobody says."""
+        """Returns severity and category; empty if not stated."""
         if snapshot is not self._snapshot:
             self._snapshot, self._found = snapshot, _described(snapshot)
         return self._found.get(constraint.key, ("", ""))
@@ -58,13 +58,11 @@ def findings_of(
     *,
     drifts: Iterable[Drift] = (),
 ) -> tuple[Finding, ...]:
-    """The findings of a review whose verdict is ``stored``, settled.
+    """Returns the findings of a review whose verdicts are in ``stored``, settled.
 
-    What mutators would change (``drifts``) is a warning by each.
-
-    ``selected`` are the constraints that matched the resource and those that are
-    about its kind and did not: they pass and are skipped. A review that ran out of
-    time has no findings: the caller must not ask.
+    Each change that a mutator would make (``drifts``) is a warning. ``selected`` are two groups of
+    constraints: those that matched the resource (pass), and those of its kind that did not (skip).
+    A review that ran out of time has no findings: the caller must not pass it.
     """
     drifted = [
         Finding(*drift.mutator, "warn", str(drift), category=DRIFT_CATEGORY)
@@ -108,7 +106,7 @@ def _violations(
 def _excused(
     responses: Responses, snapshot: Snapshot, descriptions: Descriptions
 ) -> Iterator[Finding]:
-    """Return the results that exceptions excuse: always reported, whichever verdicts are."""
+    """Yields the results excused by exceptions; they are reported whatever is ``stored``."""
     for result in responses.excused:
         constraint = result.constraint
         severity, category = descriptions.of(snapshot, constraint)
@@ -134,7 +132,7 @@ def _exception_fields(result: Result) -> dict[str, str]:
 def _errors(
     responses: Responses, snapshot: Snapshot, descriptions: Descriptions
 ) -> Iterator[Finding]:
-    """Templates that failed, and constraints that are undecided and have no violation."""
+    """Yields failed templates, and undecided constraints without a violation."""
     for fault in responses.faults:
         yield Finding(fault.kind or fault.target, "", "error", fault.message)
     violated = {result.constraint.key for result in responses.results}
@@ -151,11 +149,11 @@ def _without_violation(
     stored: frozenset[ReportResult],
     selected: tuple[Iterable[Constraint], Iterable[Constraint]],
 ) -> Iterator[Finding]:
-    """Constraints that passed, and those that were skipped."""
+    """Yields constraints that passed, and constraints that were skipped."""
     decided = {result.constraint.key for result in responses.results}
     decided |= {result.constraint.key for result in responses.excused}
     decided |= {item.constraint.key for item in responses.undecided}
-    # A template that failed has said nothing about its constraints.
+    # The constraints of a failed template have no verdict.
     faulty = {fault.kind for fault in responses.faults}
     verdicts: tuple[ReportResult, ReportResult] = ("pass", "skip")
     for verdict, constraints in zip(verdicts, selected, strict=True):
@@ -173,8 +171,8 @@ _PASSING: Final = {
     "deadline": "not decided: the time for the review ended",
     "object": "not decided: its review took too long",
 }
-"""The message about an object that may be decided the next time, by cause: the same text each
-time."""
+"""The message about an object that may be decided the next time, by cause. It never varies, so that
+results stay equal."""
 
 
 def _why_undecided(item: Undecided) -> str:
@@ -182,9 +180,11 @@ def _why_undecided(item: Undecided) -> str:
 
 
 def verdict_of(result: Result) -> ReportResult:
-    """A violation fails, one that only warns warns; what could not be evaluated is an error.
+    """Returns the verdict of a result.
 
-    ``dryrun`` fails too: it is how a policy is tried, and its results are what people look for.
+    - ``error`` if it could not be evaluated.
+    - ``warn`` if its only action is ``warn``.
+    - ``fail`` else, also for ``dryrun``: users try a policy with it, and look for its results.
     """
     if result.cause != "violation":
         return "error"

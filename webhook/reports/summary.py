@@ -1,4 +1,4 @@
-"""Results counted: by policy, by namespace, by resource, and in all; as a view, stored nowhere."""
+"""Counts results by policy, namespace and resource, and in all; nothing is stored."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 Counts = Counter[ReportResult]
 
 BAD: Final[tuple[ReportResult, ...]] = ("fail", "error", "warn")
-"""The results that make a policy, namespace or resource a top one, the gravest first."""
+"""The verdicts that rank policies, namespaces and resources, gravest first."""
 
 
 def severity_order(counts: Counts) -> tuple[int, ...]:
-    """The order of a list of the worst: most failures first, then errors, then warnings."""
+    """Returns a sort key: most failures first, then errors, then warnings."""
     return tuple(-counts[verdict] for verdict in BAD)
 
 
 @dataclass(slots=True)
 class ReportSummary:
-    """Counts of results; bounded by the resources that have any."""
+    """Counts of results; bounded by the number of resources with results."""
 
     total: Counts = field(default_factory=Counter)
     policies: defaultdict[Policy, Counts] = field(default_factory=lambda: defaultdict(Counter))
@@ -38,10 +38,10 @@ class ReportSummary:
         default_factory=lambda: defaultdict(Counter)
     )
     excused: list[tuple[ReportSubject, Finding]] = field(default_factory=list)
-    """The findings that exceptions excuse, or weaken."""
+    """The findings that exceptions excuse or weaken."""
 
     def add(self, subject: ReportSubject, findings: Iterable[Finding]) -> None:
-        """Count what was found in a resource; "" is the namespace of cluster-wide kinds."""
+        """Counts the findings of a resource; "" is the namespace of cluster-wide kinds."""
         for finding in findings:
             policy, verdict = Policy(finding.policy, finding.rule), finding.verdict
             self.total[verdict] += 1
@@ -57,16 +57,16 @@ Series = dict[tuple[str, ...], float]
 
 
 class ReportTally:
-    """Results of each policy in each namespace, for metrics: a bounded number of series."""
+    """Counts of results by policy and namespace, for metrics: a bounded number of series."""
 
     def __init__(self, series_max: int) -> None:
-        """``series_max`` bounds pairs of policy and namespace; the others share one."""
+        """``series_max`` bounds the pairs of policy and namespace; all others share one series."""
         self._max = series_max
         self._pairs: set[tuple[str, str, str]] = set()
         self.series: Series = {}
 
     def add(self, subject: ReportSubject, findings: Iterable[Finding]) -> None:
-        """Count what was found in a resource."""
+        """Counts the findings of a resource."""
         for finding in findings:
             pair = (finding.policy, finding.rule, subject.namespace)
             if pair not in self._pairs:
@@ -79,7 +79,7 @@ class ReportTally:
 
 
 def merged(tallies: Iterable[ReportTally], series_max: int) -> Series:
-    """Several tallies as one, with a bound of its own."""
+    """Returns the sum of several tallies, with a bound of its own."""
     pairs: set[tuple[str, ...]] = set()
     series: Series = {}
     for tally in tallies:
@@ -95,5 +95,5 @@ def merged(tallies: Iterable[ReportTally], series_max: int) -> Series:
 
 
 def in_order(counts: Counts) -> dict[str, int]:
-    """All verdicts, as a report's summary has them."""
+    """Returns the counts of all verdicts, in the order of a report's summary."""
     return {verdict: counts[verdict] for verdict in VERDICTS}

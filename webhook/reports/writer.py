@@ -37,7 +37,7 @@ TEXT_CHARACTERS_MAX: Final = 300
 
 
 class Faults:
-    """Used by tasks of one loop."""
+    """Counts and logs unexpected exceptions; for tasks of one loop."""
 
     def __init__(self, log: Logger, registry: Registry | None = None) -> None:
         self._log = log
@@ -68,7 +68,7 @@ class NotServed(Exception):
 
 
 class ReportWriter:
-    """Makes one report at a time be as wanted."""
+    """Writes one report at a time."""
 
     def __init__(
         self, client: ClusterClient, api: ReportApi, capacity: Capacity, log: Logger
@@ -84,16 +84,16 @@ class ReportWriter:
     async def write(
         self, name: str, namespace: str, desired: Json | None, *, is_new: bool = False
     ) -> WriteOutcome:
-        """Write the report ``desired``, or delete it for None; see :meth:`revise`."""
+        """Writes the report ``desired``, or deletes it for None; see :meth:`revise`."""
         return await self.revise(name, namespace, lambda _: desired, is_new=is_new)
 
     async def revise(
         self, name: str, namespace: str, desired: WantedReport, *, is_new: bool = False
     ) -> WriteOutcome:
-        """Make the report what is wanted in the place of the one that there is.
+        """Replaces a report by the result of ``desired`` for the current one.
 
-        With ``is_new`` it is made without a look first. Raises :class:`NotServed`,
-        and what requests raise for anything but a lost race.
+        With ``is_new`` it is created without a read first. Raises :class:`NotServed`, and the
+        errors of requests except conflicts.
         """
         outcome = await self._write(name, namespace, desired, is_new=is_new)
         self.outcomes[outcome] += 1

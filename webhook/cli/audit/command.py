@@ -1,4 +1,4 @@
-"""``waddle audit --once``: what in the cluster violates policies, from wherever one is."""
+"""``waddle audit --once``: lists the violations in a cluster, from any machine."""
 
 from __future__ import annotations
 

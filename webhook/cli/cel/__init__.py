@@ -1,4 +1,4 @@
-"""``waddle cel``: expressions as Kubernetes' admission evaluates them, for who writes them."""
+"""``waddle cel``: checks and evaluates CEL expressions as Kubernetes' admission does."""
 
 from __future__ import annotations
 

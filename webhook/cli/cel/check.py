@@ -1,4 +1,4 @@
-"""``waddle cel check``: whether expressions can be used, and of what type they are."""
+"""``waddle cel check``: checks CEL expressions and prints their types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ whatever is named with --variable may be read.
 
 def run(expressions: tuple[str, ...], *, names: tuple[str, ...]) -> int:
     """Compile and report."""
-    # The engine takes long to import: help and errors of usage do without it.
+    # The engine takes long to import; help and usage errors do not need it.
     from webhook.cel.check.types import DYN  # noqa: PLC0415
     from webhook.cel.engine import compile_expression  # noqa: PLC0415
     from webhook.cel.errors import CompileError  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""``waddle check``: whether policies can be used, and what they would change."""
+"""``waddle check``: validates policies, and shows the effect of their changes."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def command(  # noqa: PLR0913  # one for each option
     """Check and report."""
     _once([decisions, kubeconfig, *filenames])
     piped_apart = decisions == "-" or kubeconfig == STANDARD_INPUT
-    # Here and not above: --help, completion and a mistyped option need none of it.
+    # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
 
     try:
@@ -104,7 +104,7 @@ def command(  # noqa: PLR0913  # one for each option
             [Path(name) for name in filenames],
             any_value=False,
             standard_input=not piped_apart,
-            keep_going=True,  # each fault is told at once
+            keep_going=True,  # all faults are reported together
             kept=True,
         )
     except CannotTest as error:
@@ -154,7 +154,7 @@ def _tell_nothing(manifests: Sequence[Manifest]) -> None:
 
 
 def _client(sources: Sources) -> Client:
-    """Return the client that compiles the policies, with the targets that the files declare."""
+    """Returns the client that compiles the policies, with the targets that the files declare."""
     from webhook.cli.clients import new_client  # noqa: PLC0415  # see command
     from webhook.cli.target_run import declared_targets  # noqa: PLC0415  # see command
     from webhook.constraint.targets.known import ADMISSION_ALONE  # noqa: PLC0415  # see command
@@ -171,7 +171,7 @@ def _once(given: Sequence[str | None]) -> None:
 
 
 def _report(checked: PolicyCheck, output: str, *, reads: bool) -> int:
-    """Reports the results, and on request what policies read; returns the exit code."""
+    """Reports the results, and on request the inputs of policies; returns the exit code."""
     from webhook.cli.check import report as check_report  # noqa: PLC0415  # see command
     from webhook.cli.check.run import derive_reads  # noqa: PLC0415  # see command
 
@@ -252,7 +252,7 @@ def checked_in_cluster(
     ``cluster`` is the kubeconfig, its context and Waddle's namespace.
     """
     kubeconfig, context, namespace = cluster
-    # Here and not above: they bring aiohttp and the event loop.
+    # Imported here: they load aiohttp and the event loop.
     from webhook.cli import cluster_policies  # noqa: PLC0415
     from webhook.cli.check import run as check_run  # noqa: PLC0415
     from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415

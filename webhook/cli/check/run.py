@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PolicyCheck:
-    """The result of a check; an effect is None where no flag asks for it."""
+    """The result of a check; an effect is None if no flag requests it."""
 
     problems: list[Problem] = field(default_factory=list)
     policies: int = 0
@@ -172,12 +172,12 @@ def check_foreign(policies: BeforeAndAfter, checked: PolicyCheck) -> None:
 
 
 def kinds_of_parameters(policies: BeforeAndAfter) -> Sequence[GroupVersionKind]:
-    """Return the kinds whose objects are parameters of the API server's own policies."""
+    """Returns the kinds whose objects are parameters of the API server's own policies."""
     return policies.set_after().foreign.kinds_of_parameters
 
 
 def _check_kyverno(manifests: Sequence[Manifest], checked: PolicyCheck) -> None:
-    """Warn of each policy of Kyverno that Waddle does not evaluate."""
+    """Warns of each policy of Kyverno that Waddle does not evaluate."""
     for item in manifests:
         if why := why_not_run(item.document):
             kind, name = item.gvk.kind, name_of(item.document)
@@ -227,9 +227,9 @@ def effect_on_manifests(
     ask: Ask,
     documents: Sequence[Document] = (),
 ) -> Effect | None:
-    """Review the objects among the manifests by both sets of policies; None where there are none.
+    """Reviews the objects among the manifests by both sets of policies; None without objects.
 
-    The objects are the referential data, too. ``ask`` answers for providers. ``documents`` are no
+    The objects are the referential data, too. ``ask`` calls providers. ``documents`` are no
     objects: Kyverno's policies of mode JSON review them.
     """
     objects = _known_objects(policies, manifests, checked)
@@ -244,7 +244,7 @@ def effect_on_manifests(
             checked.missing.append(f"{item.file}:{item.line}: AdmissionReview: {error}")
             checked.unread += 1
             continue
-        # Mutated first, as at admission: the constraints see what would be stored.
+        # Mutated first, as at admission: constraints review the object to be stored.
         subject = Subject(value, point=enforcement.AUDIT, limits=Limits(_deadline()))
         old = review(before, subject, ask=ask)
         subject = replace(subject, limits=Limits(_deadline(), observer=matched))
@@ -302,7 +302,7 @@ def _take_document(
     checked: PolicyCheck,
     ask: Ask,
 ) -> None:
-    """Review a document that is no object by both sets of policies."""
+    """Reviews a document that is no object by both sets of policies."""
     subject = Subject(document, point=enforcement.AUDIT, limits=Limits(_deadline()))
     old, new = (review(one, subject, ask=ask).responses for one in (before, after))
     checked.missing += [f"{document.name}: not decided: {one}" for one in new.undecided]
@@ -325,7 +325,7 @@ def _deadline() -> float:
 
 
 def _shown(document: Mapping[str, Any]) -> str:
-    """Return an object's name in a report: ``Pod shop/web``."""
+    """Returns an object's name in a report: ``Pod shop/web``."""
     place = namespace_of(document)
     name = f"{place}/{name_of(document)}" if place else name_of(document)
     return f"{gvk_of(document).kind} {name}"
@@ -453,7 +453,7 @@ class _Comparison:
         """Do nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Records what the sweep could not review."""
+        """Records the gaps of the sweep."""
         missing = self._checked.missing
         missing += [f"not wholly listed: {gvk}: {why}" for gvk, why in sorted(end.failed.items())]
         missing += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]

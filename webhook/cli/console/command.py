@@ -1,4 +1,4 @@
-"""``waddle console``: pages that show what is in force and what it finds."""
+"""``waddle console``: web pages of the policies in force and their findings."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ _PATH = click.Path(exists=True, path_type=Path)
 )
 def command(**options: Any) -> int:
     """Serve until a signal."""
-    # Here and not above: --help and a mistyped option need none of it.
+    # Imported here: --help and a mistyped option do not need it.
     from webhook.cli.console.run import run  # noqa: PLC0415
 
     return run(**options)

@@ -1,1 +1,1 @@
-"""waddle mutate and waddle expand: what mutators and ExpansionTemplates make of objects in files."""
+"""waddle mutate and waddle expand: apply mutators and ExpansionTemplates to objects in files."""

@@ -1,4 +1,4 @@
-"""``waddle expand``: print what resources would make, as ExpansionTemplates say."""
+"""``waddle expand``: prints the objects that ExpansionTemplates imply."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def command(
     filenames: tuple[str, ...], ask: RecordedAnswers, output: str, outputfile: Path | None
 ) -> int:
     """Expand and print."""
-    # Here and not above: --help, completion and a mistyped option need none of it.
+    # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.cli.extensions import run as extension_run  # noqa: PLC0415
     from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
     from webhook.policy_kinds.table import EXPANSION_TEMPLATES  # noqa: PLC0415
@@ -68,5 +68,5 @@ def command(
 
 
 def _place(obj: dict[str, Any]) -> str:
-    """Return gator's key of order, the last field first."""
+    """Returns gator's sort key, the last field first."""
     return name_of(obj) + text(obj, "apiVersion") + text(obj, "kind")

@@ -1,4 +1,4 @@
-"""``waddle mutate``: print manifests as mutators would leave them, or only what would change."""
+"""``waddle mutate``: prints manifests after mutation, or only the changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ JSON Patches with the names of who changes it.
 @output_option("yaml", "json", "patch")
 def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> int:
     """Mutate and print."""
-    # Here and not above: --help, completion and a mistyped option need none of it.
+    # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.cli.extensions import run as extension_run  # noqa: PLC0415
     from webhook.cli.formats.document import as_json  # noqa: PLC0415
     from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0, with every property that GitHub's code scanning asks for."""
+"""SARIF 2.1.0, with every property that GitHub's code scanning requires."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from webhook.constraint.description import Description
 
 _SCORES: Final = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "2.0", "info": "0.0"}
-"""The middle of what GitHub's code scanning takes for each severity."""
+"""The middle of GitHub's range of each severity (code scanning)."""
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def as_sarif(report: Report) -> str:
-    """A rule for each constraint or test, a result for each finding."""
+    """Returns a rule for each constraint or test, and a result for each finding."""
     rules = list(dict.fromkeys([*report.rules, *(item.rule for item in report.findings)]))
     index = {rule: number for number, rule in enumerate(rules)}
     run = {

@@ -1,4 +1,4 @@
-"""``waddle migrate gatekeeper``: object by object what runs as it is, what differs, what is missing."""
+"""``waddle migrate gatekeeper``: lists for each object whether it runs, differs or is missing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def command(
     output: str,
 ) -> int:
     """Read, judge and tell."""
-    # Here and not above: --help and a mistyped option need none of it.
+    # Imported here: --help and a mistyped option do not need it.
     from webhook.cli.migrate import run as migrate_run  # noqa: PLC0415
 
     all_read = True

@@ -1,4 +1,4 @@
-"""``waddle migrate kyverno``: policy by policy what runs, what is missing, what has no equivalent."""
+"""``waddle migrate kyverno``: lists the policies that run, and parts without an equivalent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ says what takes their place.
 @output_option(*words.SHORT)
 def command(*, filenames: tuple[str, ...], target: Path | None, output: str) -> int:
     """Read, judge and tell."""
-    # Here and not above: --help and a mistyped option need none of it.
+    # Imported here: --help and a mistyped option do not need it.
     from webhook.cli.migrate import kyverno_run  # noqa: PLC0415
 
     return kyverno_run.run(filenames, output, target)

@@ -1,4 +1,4 @@
-"""``waddle policy push``: policies into a registry, once they were checked."""
+"""``waddle policy push``: checks policies and pushes them to a registry."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def command(image: str, *, filenames: tuple[str, ...], registries: Any) -> int:
 
 
 def _named(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
-    """The files with the names that they get; raises :class:`CannotPush`."""
+    """Returns the files with their names in the artifact; raises :class:`CannotPush`."""
     from webhook.registry.package import FILES_MAX, PACKAGE_BYTES_MAX  # noqa: PLC0415  # see command
 
     if not paths:
@@ -107,7 +107,7 @@ def _named(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
 
 
 def _check(paths: Sequence[Path]) -> None:
-    """Compile and try what there is of templates and constraints; raises :class:`CannotPush`."""
+    """Compiles and tests the templates and constraints; raises :class:`CannotPush`."""
     from webhook.cli.check import report as check_report  # noqa: PLC0415  # --help needs none of it
     from webhook.cli.check import run as check_run  # noqa: PLC0415
     from webhook.cli.clients import new_client  # noqa: PLC0415
@@ -116,7 +116,7 @@ def _check(paths: Sequence[Path]) -> None:
     from webhook.constraint.targets.known import ADMISSION_ALONE  # noqa: PLC0415
 
     if not any(path.is_dir() or path.suffix != ".rego" for path in paths):
-        return  # Rego alone is conftest's, or a library.
+        return  # Rego without templates is a library, or for conftest.
     try:
         sources = read_sources(paths, any_value=False, standard_input=False)
         targets = tuple(declared_targets(sources).values())

@@ -1,4 +1,4 @@
-"""``waddle rego``: plain Rego without templates, as ``opa`` runs it."""
+"""``waddle rego``: plain Rego without templates, with the options and output of ``opa``."""
 
 from __future__ import annotations
 

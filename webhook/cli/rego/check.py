@@ -1,4 +1,4 @@
-"""``waddle rego check``: whether Rego sources can be used, as ``opa check`` says it."""
+"""``waddle rego check``: checks Rego sources as ``opa check`` does."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Nothing is printed where all is well.
 @refused("--v0-v1", flag=True, because="check once with --v0-compatible and once without.")
 def command(**options: Any) -> int:
     """Load, compile and report."""
-    # The engine is half of what there is to import: help and errors of usage do without it.
+    # The engine is half of all imports; help and usage errors do not need it.
     from webhook.cli.rego.check_run import run  # noqa: PLC0415
 
     return run(**options)

@@ -1,4 +1,4 @@
-"""Whether Rego sources can be used, said as ``opa check`` does."""
+"""Checks Rego sources and prints faults as ``opa check`` does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     v0_compatible: bool,
     v1_compatible: bool,
 ) -> int:
-    """Load, compile and report."""
+    """Loads and compiles the sources, prints faults, and returns the exit code."""
     del v1_compatible  # the default
     known = read_capabilities(capabilities)
     try:
@@ -62,5 +62,5 @@ def run(  # noqa: PLR0913  # one for each option of the command
 
 
 def as_json(errors: list[dict[str, Any]]) -> str:
-    """Faults with OPA's fields."""
+    """Returns faults as JSON with OPA's fields."""
     return indented(OrderedFields(errors=errors))

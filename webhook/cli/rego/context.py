@@ -1,4 +1,4 @@
-"""Gives the command line's Rego its sources, the language's version, and the runtime."""
+"""The sources, language version and runtime of Rego on the command line."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.ast import RegoVersion
 
 ENVIRONMENT_VARIABLE: Final = "WADDLE_RUNTIME_ENV"
-"""Names the variables that policies see, separated by commas. Without it they see all, as OPA's do."""
+"""The environment variable that lists the variables visible to policies, separated by commas.
+Without it policies see all variables, as in OPA."""
 
 _FEATURE_V1: Final = "rego_v1"
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The capabilities of an OPA: missing built-ins, further ones, and Rego v1."""
+    """The capabilities of an OPA version: missing built-ins, additional built-ins, and Rego v1."""
 
     disabled: frozenset[str]
     added: Mapping[str, Builtin]
@@ -47,12 +48,12 @@ class Capabilities:
 
 
 def version_of(*, v0_compatible: bool) -> RegoVersion:
-    """The language that sources are read as."""
+    """Returns the language version of the sources."""
     return "v0" if v0_compatible else "v1"
 
 
 def runtime() -> dict[str, Any]:
-    """Return ``opa.runtime()`` of the command line, as OPA's own has it."""
+    """Returns ``opa.runtime()`` of the command line, with OPA's fields."""
     shown = os.environ.get(ENVIRONMENT_VARIABLE)
     names = os.environ if shown is None else shown.split(",")
     environment = {name: os.environ[name] for name in names if name in os.environ}
@@ -68,7 +69,7 @@ def sources(
     capabilities: Capabilities | None,
     documents: bool = True,
 ) -> RegoFiles:
-    """Read files and bundles together; raises :class:`LoadErrors` and :class:`BundleError`."""
+    """Reads files and bundles together; raises :class:`LoadErrors` and :class:`BundleError`."""
     if version == "v1" and capabilities is not None and not capabilities.has_v1:
         message = "illegal capabilities: rego_v1 feature required for parsing v1 Rego"
         raise LoadErrors([RegoLoadError("rego_parse_error", message, NOWHERE)])
@@ -82,7 +83,7 @@ def sources(
 def compile_options(
     capabilities: Capabilities | None, schema: str | None, *, strict: bool = False
 ) -> CompileOptions:
-    """How the commands compile; raises :class:`LoadErrors` for schemas that cannot be used."""
+    """Returns the options of the compiler; raises :class:`LoadErrors` for unusable schemas."""
     return CompileOptions(
         disabled_builtins=frozenset() if capabilities is None else capabilities.disabled,
         builtins={} if capabilities is None else capabilities.added,
@@ -93,7 +94,7 @@ def compile_options(
 
 
 def read_capabilities(text: str | None) -> Capabilities | None:
-    """Capabilities of a file or of a version of OPA; raises :class:`click.UsageError`."""
+    """Reads capabilities of a file or an OPA version; raises :class:`click.UsageError`."""
     if text is None:
         return None
     try:
@@ -114,7 +115,7 @@ def read_capabilities(text: str | None) -> Capabilities | None:
 
 
 def read_schemas(place: str) -> dict[tuple[str, ...], Any]:
-    """Schemas by their paths: one file's is the input's, a folder's have their places in it.
+    """Reads schemas by their paths: a file is the input's schema, a folder has one for each path.
 
     Raises :class:`LoadErrors`.
     """
@@ -160,7 +161,7 @@ def _of_file(file: str, written: dict[str, Any]) -> Capabilities:
 
 
 def _unsupported(name: str, declared: dict[str, Any]) -> Builtin:
-    """A built-in of somebody's own: a source may call it, and an evaluation cannot."""
+    """Returns a built-in that sources may call, and whose evaluation fails: Waddle lacks it."""
     decl = declared.get("decl")
     decl = decl if isinstance(decl, dict) else {}
 

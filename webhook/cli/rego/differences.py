@@ -1,7 +1,7 @@
-"""Two texts compared character by character, and told in colours as ``opa fmt --diff`` tells them.
+"""Compares two texts character by character, and colours the result as ``opa fmt --diff`` does.
 
-The differences are Myers's, found from both ends, with the shortcuts of the library that OPA uses:
-which of several equally short ones is shown follows from them.
+The algorithm is that of Myers, from both ends, with the shortcuts of OPA's library. The shortcuts
+decide between several equally short differences.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import time
 from typing import Final
 
 _DEADLINE_SECONDS: Final = 10.0
-"""The time of a comparison, in seconds. A text that takes longer, some 30 KB of nothing but other
-indentation, is shown as deleted and inserted whole."""
+"""The time of a comparison at most, in seconds. A text that takes longer (some 30 KB with changed
+indentation only) is shown as deleted and inserted as a whole."""
 
 _COLOURS: Final = {1: "\x1b[32m", -1: "\x1b[31m"}
 _PLAIN: Final = "\x1b[0m"
 
 Edits = list[tuple[int, str]]
-"""Texts, each inserted (1), deleted (-1) or in both (0)."""
+"""Texts, each inserted (1), deleted (-1) or equal (0)."""
 
 
 def coloured(before: str, after: str) -> str:
-    """Colour insertions green, and deletions red."""
+    """Returns the difference with green insertions and red deletions."""
     parts = _compared(before, after, time.monotonic() + _DEADLINE_SECONDS)
     return "".join(_coloured(kind, text) for kind, text in parts)
 
@@ -57,7 +57,7 @@ def _compared(before: str, after: str, deadline: float) -> Edits:
 
 
 def _middle(before: str, after: str, deadline: float) -> Edits:
-    """The differences of texts that neither begin nor end alike."""
+    """Returns the differences of texts without a common beginning or end."""
     if not before or not after:
         return [(1, after)] if after else [(-1, before)]
     long, short = (before, after) if len(before) > len(after) else (after, before)
@@ -76,7 +76,7 @@ def _middle(before: str, after: str, deadline: float) -> Edits:
 
 
 def _half(before: str, after: str) -> tuple[tuple[str, str], tuple[str, str], str] | None:
-    """A common text of half the longer one's length: what is before it, behind it, and itself."""
+    """Returns a common text of half the longer text's length, and the texts around it."""
     long, short = (before, after) if len(before) > len(after) else (after, before)
     if len(long) < 4 or len(short) * 2 < len(long):
         return None
@@ -92,7 +92,7 @@ def _half(before: str, after: str) -> tuple[tuple[str, str], tuple[str, str], st
 
 
 def _seeded(long: str, short: str, at: int) -> tuple[str, str, str, str, str] | None:
-    """The longest text of both around a quarter of the longer one from a place on."""
+    """Returns the longest common text around a quarter of the longer text, and its surroundings."""
     seed = long[at : at + len(long) // 4]
     best: tuple[str, str, str, str, str] = ("", "", "", "", "")
     at_short = short.find(seed)
@@ -108,7 +108,7 @@ def _seeded(long: str, short: str, at: int) -> tuple[str, str, str, str, str] | 
 
 
 def _bisected(before: str, after: str, deadline: float) -> Edits:
-    """The differences on both sides of where the ways from both ends meet."""
+    """Splits the texts where the paths from both ends meet, and compares the halves."""
     met = _Ways(before, after).meet(deadline)
     if met is None:
         return [(-1, before), (1, after)]
@@ -128,7 +128,7 @@ class _Way:
         self.first = self.last = 0
 
     def step(self, steps: int, diagonal: int) -> tuple[int, int]:
-        """Go one step further and then along what is alike: the place."""
+        """Goes one step further, then along equal characters; returns the place."""
         reached, at = self.reached, self.middle + diagonal
         down = diagonal == -steps or (diagonal != steps and reached[at - 1] < reached[at + 1])
         x = reached[at + 1] if down else reached[at - 1] + 1
@@ -142,7 +142,7 @@ class _Way:
 
 
 class _Ways:
-    """Both ways."""
+    """The searches from both ends."""
 
     def __init__(self, before: str, after: str) -> None:
         self.before, self.after = before, after
@@ -152,7 +152,7 @@ class _Ways:
         self.delta = len(before) - len(after)
 
     def meet(self, deadline: float) -> tuple[int, int] | None:
-        """Where they meet; None where they do not, or not in time."""
+        """Returns the place where they meet; None without one, or after the deadline."""
         for steps in range(self.most):
             if steps % 16 == 0 and time.monotonic() > deadline:
                 return None
@@ -190,7 +190,7 @@ class _Ways:
 
 
 def _merged(parts: Edits) -> Edits:
-    """Neighbours of a kind put together, and what both sides begin or end with taken out."""
+    """Joins neighbours of one kind, and moves their common beginnings and ends into equal texts."""
     while True:
         shifted, changed = _shifted(_factored(parts))
         if not changed:
@@ -199,7 +199,7 @@ def _merged(parts: Edits) -> Edits:
 
 
 def _factored(parts: Edits) -> Edits:
-    """Edits between two equal texts as one deletion and one insertion, which may be empty."""
+    """Reduces the edits between two equal texts to one deletion and one insertion."""
     done: Edits = []
     changes: Edits = []
     for kind, parts_text in [*parts, (0, "")]:
@@ -221,7 +221,7 @@ def _factored(parts: Edits) -> Edits:
 
 
 def _as_two(changes: Edits) -> tuple[str, Edits, str]:
-    """Return the common beginning, at most two changes, and the common end."""
+    """Returns the common beginning, at most two changes, and the common end."""
     kinds = {kind for kind, _ in changes}
     deleted = "".join(text for kind, text in changes if kind < 0)
     inserted = "".join(text for kind, text in changes if kind > 0)
@@ -234,7 +234,7 @@ def _as_two(changes: Edits) -> tuple[str, Edits, str]:
 
 
 def _equal(parts: Edits, text: str) -> None:
-    """Add to the equal text at the end, or begin one."""
+    """Appends to the equal text at the end, or begins one."""
     if parts and parts[-1][0] == 0:
         parts[-1] = (0, parts[-1][1] + text)
     else:
@@ -242,7 +242,7 @@ def _equal(parts: Edits, text: str) -> None:
 
 
 def _shifted(parts: Edits) -> tuple[Edits, bool]:
-    """Single changes between equal texts, moved over one of them where that saves it."""
+    """Shifts a single change over an equal neighbour if that removes the neighbour."""
     changed, at = False, 1
     while at < len(parts) - 1:
         (left_kind, left), (kind, text), (right_kind, right) = parts[at - 1 : at + 2]

@@ -1,7 +1,7 @@
-"""``waddle rego eval``: evaluate a query, with the flags and the output of ``opa eval``.
+"""``waddle rego eval``: evaluates a query, with the flags and the output of ``opa eval``.
 
-Flags of ``opa eval`` that Waddle does not have are declared by ``refused``, which says what to use
-instead.
+Flags of ``opa eval`` without an equivalent are declared by ``refused``, which names the
+alternative.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ _OPTIMIZED: Final = "policies are compiled as they are; use opa build --optimize
 )
 def command(**options: Any) -> int:
     """Load, evaluate and print."""
-    # The engine is half of what there is to import: help and errors of usage do without it.
+    # The engine is half of all imports; help and usage errors do not need it.
     from webhook.cli.rego.eval_run import EvalOptions, run  # noqa: PLC0415
 
     return run(EvalOptions(**options))

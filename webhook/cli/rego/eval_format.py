@@ -1,7 +1,7 @@
 """The result of a query in the formats of ``opa eval``.
 
-:data:`FORMATS` has one function for each ``--format``: it gets a :class:`QueryOutcome` and returns
-the text to print.
+:data:`FORMATS` has one function for each ``--format``; it returns the text of a
+:class:`QueryOutcome`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class QueryOutcome:
-    """The solutions of a query, and what flags ask for beside them; None where no flag does."""
+    """The solutions of a query and the reports that flags request; None without the flag."""
 
     solutions: list[Solution]
     explanation: Sequence[str] | None = None
@@ -71,7 +71,7 @@ def _document(outcome: QueryOutcome) -> dict[str, Any]:
 
 
 def _discard(outcome: QueryOutcome) -> str:
-    """Format all but the result: for timing, where printing would count."""
+    """Returns the JSON with the result left out, for measurements."""
     document = _document(outcome)
     if "result" in document:
         document["result"] = "discarded"
@@ -128,16 +128,17 @@ def _profile_row(line: LineProfile) -> list[str]:
 
 
 def _boxed(cells: Sequence[str]) -> list[str]:
-    """Return the lines of a table with one row and no header."""
+    """Returns the lines of a table with one row and no header."""
     top, _, _, *rest = framed(cells, [cells])
     return [top, *rest]
 
 
 def _result_text(solutions: list[Solution]) -> str:
-    """Return the result for ``--format pretty``.
+    """Returns the result for ``--format pretty``.
 
-    There are three cases: ``undefined`` without a solution; the value alone for one solution of one
-    expression, or of tests, without variables; else a table.
+    - ``undefined`` without a solution.
+    - The value alone, for one solution without variables that has one expression, or tests only.
+    - Else a table.
     """
     if not solutions:
         return "undefined"
@@ -157,7 +158,7 @@ def _result_text(solutions: list[Solution]) -> str:
 
 
 def _columns(solutions: list[Solution]) -> dict[str, Any]:
-    """Return the table's columns, each with what reads its cell: expressions, then variables.
+    """Returns the table's columns and the functions that read their cells; variables come last.
 
     A test beside variables has no column: it is true in every row.
     """

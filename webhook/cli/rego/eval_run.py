@@ -1,4 +1,4 @@
-"""A query, evaluated and printed as ``opa eval`` does."""
+"""Evaluates a query and prints the result as ``opa eval`` does."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Import, RegoVersion
 
 _ERRORS_MAX = 10
-"""How many errors of sources are printed, as OPA's compiler does by default."""
+"""The number of errors printed at most; the default of OPA's compiler."""
 
 
 @dataclass(frozen=True, slots=True)
 class _StepReports:
-    """The parts of an evaluation to print besides its result."""
+    """The reports about an evaluation's steps, printed besides its result."""
 
     explain: str
     var_values: bool
@@ -63,7 +63,7 @@ class _StepReports:
 
 @dataclass(slots=True)
 class _Metrics:
-    """How long parts of the work took."""
+    """The durations of the parts of the work."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -74,7 +74,7 @@ class _Metrics:
         self.seconds[name] = self.seconds.get(name, 0) + time.perf_counter() - begun
 
     def document(self) -> dict[str, int]:
-        """Nanoseconds by OPA's names of timers."""
+        """Returns nanoseconds by OPA's names of timers."""
         return {f"timer_rego_{name}_ns": round(s * 1e9) for name, s in sorted(self.seconds.items())}
 
 
@@ -114,7 +114,7 @@ class EvalOptions:
     v1_compatible: bool
 
     def step_reports(self) -> _StepReports:
-        """Choose what to print of the evaluation besides its result."""
+        """Returns the reports that the options request."""
         kinds = KINDS if self.coverage_runs is None else self.coverage_runs
         return _StepReports(
             self.explain,
@@ -129,7 +129,7 @@ class EvalOptions:
 
 
 def run(options: EvalOptions) -> int:
-    """Load, evaluate and print."""
+    """Loads, evaluates and prints; returns the exit code."""
     output = options.output
     text = _query_text(
         options.query, query_stdin=options.query_stdin, stdin_input=options.stdin_input
@@ -157,7 +157,7 @@ def run(options: EvalOptions) -> int:
 
 
 def _evaluated(text: str, options: EvalOptions, known: Capabilities | None) -> QueryOutcome:
-    """Return the solutions of the query, and the reports about its steps."""
+    """Returns the solutions of the query, and the reports about its steps."""
     version = version_of(v0_compatible=options.v0_compatible)
     reports, timers = options.step_reports(), _Metrics()
 
@@ -209,7 +209,7 @@ def _query_text(query: str | None, *, query_stdin: bool, stdin_input: bool) -> s
     return query
 
 
-def _follow(  # noqa: PLR0913, PLR0917  # all that an evaluation is about
+def _follow(  # noqa: PLR0913, PLR0917  # all inputs of an evaluation
     outcome: QueryOutcome,
     reports: _StepReports,
     program: Program,
@@ -220,8 +220,8 @@ def _follow(  # noqa: PLR0913, PLR0917  # all that an evaluation is about
     given: Any,
     context: Callable[[], EvaluationContext],
 ) -> None:
-    """Evaluate the query once more for each report about its steps."""
-    from webhook.rego.trace.coverage import Coverage  # noqa: PLC0415  # few ask for it
+    """Evaluates the query once more for each report about its steps."""
+    from webhook.rego.trace.coverage import Coverage  # noqa: PLC0415  # rarely used
     from webhook.rego.trace.events import StepRecorder, shown  # noqa: PLC0415
     from webhook.rego.trace.pretty import table  # noqa: PLC0415
     from webhook.rego.trace.profile import DEFAULT_ORDER, Profile  # noqa: PLC0415
@@ -271,7 +271,7 @@ def _imports(paths: Sequence[str], version: RegoVersion) -> tuple[Import, ...]:
 
 
 class _InputError(Exception):
-    """The input or a schema cannot be read; it is printed on standard error."""
+    """An input or a schema that cannot be read; printed on standard error."""
 
 
 def _options(known: Capabilities | None, schema: str | None, *, strict: bool) -> CompileOptions:
@@ -298,7 +298,7 @@ def _input(path: str | None, *, stdin_input: bool) -> Any:
 
 
 def _refuse(error: Exception, output: str) -> None:
-    """Say what is wrong where OPA says it: in the result for JSON, else on standard error."""
+    """Prints an error where OPA does: in the result for JSON, else on standard error."""
     documents: list[dict[str, Any]]
     match error:
         case RegoErrors():

@@ -1,4 +1,4 @@
-"""``waddle rego fmt``: Rego files laid out anew, as ``opa fmt`` lays them out."""
+"""``waddle rego fmt``: formats Rego files as ``opa fmt`` does."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ The line on standard error names what; --check-result=false writes the file neve
 @refused("--capabilities", because="what a file may call does not change its layout.")
 def command(**options: Any) -> int:
     """Lay out, and print or write."""
-    # The parser is dear to import: help and errors of usage do without it.
+    # The parser takes long to import; help and usage errors do not need it.
     from webhook.cli.rego.fmt_run import run  # noqa: PLC0415
 
     return run(**options)

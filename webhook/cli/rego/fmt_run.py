@@ -1,4 +1,4 @@
-"""Rego files found, laid out, and printed, named, compared or written."""
+"""Finds and formats Rego files; prints, lists, compares or overwrites them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Stopped(Exception):
-    """Why no further file is laid out, and the exit code."""
+    """The reason why no further file is formatted, with the exit code."""
 
     def __init__(self, message: str, code: int = exit_codes.UNKNOWN) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LayoutOptions:
-    """The options of formatting: the version that files are read in, and those they are written for."""
+    """The options of formatting: the Rego versions of the input and of the output."""
 
     version: RegoVersion
     target: Target
@@ -57,7 +57,7 @@ def run(
     drop_v0_imports: bool,
     **options: bool,
 ) -> int:
-    """Lay out all files, up to the first that cannot be."""
+    """Formats all files, up to the first that cannot be formatted."""
     v0 = v0_compatible or (both and not v1_compatible)
     layout = LayoutOptions(
         version="v0" if v0 else "v1",
@@ -78,15 +78,15 @@ def run(
 
 
 def files_below(path: str) -> Iterator[str]:
-    """The path itself, or files named ``.rego`` below a folder, in the order of their names.
+    """Returns the path itself, or the ``.rego`` files below a folder, sorted by name.
 
-    Raises Stopped where there is none.
+    Raises Stopped if the path does not exist or cannot be read.
     """
     path = path.removeprefix("file://")
     try:
         os.lstat(path)
         if path == STANDARD_INPUT or not Path(path).is_dir():
-            if not Path(path).is_file() or path.endswith(".rego"):  # a pipe has no name
+            if not Path(path).is_file() or path.endswith(".rego"):  # a pipe has no suffix
                 yield path
             return
         for name in (
@@ -111,7 +111,7 @@ def _standard_input(options: LayoutOptions) -> None:
 
 
 def read(file: str) -> str:
-    """A file's text; raises Stopped."""
+    """Reads the text of a file; raises Stopped."""
     try:
         return Path(file).read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
@@ -146,7 +146,7 @@ def _file(file: str, options: LayoutOptions) -> None:
 
 
 def _check(file: str, text: str, options: LayoutOptions) -> None:
-    """Refuse a layout that cannot be read."""
+    """Raises Stopped if the formatted text cannot be parsed."""
     try:
         parse_module(text, "formatted", "v1" if options.target == "v1" else "v0")
     except RegoErrors as errors:
@@ -166,7 +166,10 @@ def write(
     *,
     check: bool = True,
 ) -> None:
-    """Overwrite a file with its layout; raises Stopped, also where something would be lost."""
+    """Overwrites a file with its formatted text.
+
+    Raises Stopped, also if a comment would be lost.
+    """
     gone = lost(source, text, version, target or version) if check else []
     if gone:
         raise Stopped(

@@ -1,4 +1,4 @@
-"""Options that the subcommands of ``waddle rego`` share, named as OPA names them."""
+"""The options shared by subcommands of ``waddle rego``, with OPA's names."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Duration(click.ParamType[float]):
-    """Seconds, written as Go writes durations: ``5s``, ``1m30s``, ``500ms``."""
+    """A duration in Go's syntax: ``5s``, ``1m30s``, ``500ms``."""
 
     name = "duration"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The seconds of a text; complains of what is no duration."""
+        """Returns the seconds of a text; fails if it is no duration."""
         if isinstance(value, float):
             return value
         seconds = duration_seconds(str(value))
@@ -32,14 +32,14 @@ class Duration(click.ParamType[float]):
 
 
 class CoverageKinds(click.ParamType[tuple[str, ...]]):
-    """Reasons why a line was not reached, separated by commas."""
+    """Reasons for unreached lines, separated by commas."""
 
     name = "kinds"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
-        """The reasons; complains of one that is unknown."""
+        """Returns the reasons; fails if one is unknown."""
         if isinstance(value, tuple):
             return value
         kinds = tuple(filter(None, str(value).split(",")))
@@ -50,7 +50,7 @@ class CoverageKinds(click.ParamType[tuple[str, ...]]):
 
 
 def refused(*names: str, because: str, flag: bool = False) -> Callable[[Any], Any]:
-    """An option of OPA's that is not taken, and what to do instead."""
+    """Declares an option of OPA that Waddle refuses, with the alternative."""
 
     def complain(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value:

@@ -1,4 +1,4 @@
-"""``waddle rego parse``: the syntax tree of a source, as ``opa parse`` prints it."""
+"""``waddle rego parse``: prints the syntax tree of a source as ``opa parse`` does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HELP = """Print the syntax tree of a Rego file: what the parser makes of it.
 
 
 def _include(ctx: click.Context, _: click.Parameter, value: str) -> bool:
-    """Whether comments are shown."""
+    """Whether comments are printed."""
     shown = True
     for one in filter(None, value.split(",")):
         name = one.removeprefix("-")

@@ -1,4 +1,4 @@
-"""Results of Rego's unit tests as ``opa test`` shows them: for people, and as JSON."""
+"""The results of Rego unit tests in the formats of ``opa test``: text and JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def as_json(results: Sequence[RegoTestResult]) -> str:
-    """An array with an object for each test; its fields are OPA's."""
+    """Returns a JSON array with an object for each test; the fields are OPA's."""
     return indented([_document(result) for result in results])
 
 
@@ -44,12 +44,12 @@ def _document(result: RegoTestResult) -> dict[str, Any]:
 
 
 def coverage_json(report: dict[str, Any]) -> str:
-    """Return the coverage with OPA's fields."""
+    """Returns the coverage as JSON with OPA's fields."""
     return indented(coverage_document(report))
 
 
 def coverage_document(report: dict[str, Any]) -> dict[str, Any]:
-    """Return a report of coverage as a part of a result, with its fields in OPA's order."""
+    """Returns a coverage report as a part of a result, with its fields in OPA's order."""
     files = {name: OrderedFields(one) for name, one in report["files"].items()}
     for one in files.values():
         for ranges in ("covered", "not_covered"):
@@ -67,12 +67,12 @@ def coverage_document(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def place(location: Location) -> dict[str, Any]:
-    """A place as OPA writes it."""
+    """Returns a location with OPA's fields."""
     return OrderedFields(file=location.file, row=location.row, col=location.col)
 
 
 def document(error: RegoLoadError) -> dict[str, Any]:
-    """A fault of a source as OPA writes it."""
+    """Returns a fault of a source with OPA's fields."""
     fields = OrderedFields(message=error.message, code=error.code)
     if error.location.row or error.location.file:
         fields["location"] = place(error.location)
@@ -85,12 +85,12 @@ def document(error: RegoLoadError) -> dict[str, Any]:
 
 
 def load_fault(fault: str | RegoLoadError) -> dict[str, Any]:
-    """Return a fault of loading as OPA writes it."""
+    """Returns a fault of loading with OPA's fields."""
     return OrderedFields(message=fault) if isinstance(fault, str) else document(fault)
 
 
 def fault(error: EvaluationError) -> dict[str, Any]:
-    """An error of an evaluation as OPA writes it."""
+    """Returns an evaluation error with OPA's fields."""
     fields = OrderedFields(message=error.message, code=error.code)
     if error.location.row:
         fields["location"] = place(error.location)
@@ -115,9 +115,9 @@ def as_text(
     verbose: bool,
     explained: Mapping[int, Sequence[str]] | None = None,
 ) -> str:
-    """Lines for people: what did not pass, or all, and how many there are.
+    """Returns the results as text: failed tests, or all if ``verbose``, and the counts.
 
-    ``explained`` has lines about tests that failed, by their place among the results.
+    ``explained`` has lines about failed tests, by their index among the results.
     """
     lines: list[str] = []
     counts = dict.fromkeys(("PASS", "FAIL", "SKIPPED", "ERROR"), 0)
@@ -156,7 +156,7 @@ def _details(result: RegoTestResult, *, verbose: bool) -> Iterator[str]:
 
 
 def line(result: RegoTestResult) -> str:
-    """A test, how it went, and how long it took."""
+    """Returns a test's name, outcome and duration."""
     name = f"{result.package}.{result.name}: {_outcome(result)}"
     return name if result.skipped else f"{name} ({duration.shown(round(result.seconds * 1e9))})"
 
@@ -170,7 +170,7 @@ def _outcome(result: RegoTestResult) -> str:
 
 
 def _count(result: RegoTestResult, counts: dict[str, int]) -> None:
-    """A test counts once, or as often as it has cases at its ends."""
+    """Counts a test without cases once, else each of its innermost cases."""
     ends = [case for _, case in _walk(result.cases, 0) if not case.cases]
     for case in ends:
         counts["FAIL" if case.failed else "PASS"] += 1

@@ -1,4 +1,4 @@
-"""A module's syntax tree as ``opa parse`` draws it."""
+"""The syntax tree of a module in the text format of ``opa parse``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def pretty_lines(document: OrderedFields) -> Iterator[str]:
-    """The tree of a module as ``opa parse`` draws it: a line for each node, one space a level."""
+    """Yields the tree of a module: a line for each node, indented by one space a level."""
     yield "module"
     yield " package"
     yield from _drawn(ref_term(document["package"]["path"]), 2)
@@ -61,7 +61,7 @@ def _drawn_body(body: list[OrderedFields], depth: int) -> Iterator[str]:
 
 
 def _drawn_terms(terms: OrderedFields, depth: int) -> Iterator[str]:
-    """Draw the terms of an expression: one alone, or the parts of a statement."""
+    """Yields the terms of an expression: a single term, or the parts of a statement."""
     pad = " " * depth
     if "symbols" in terms:
         yield f"{pad}somedecl"

@@ -117,7 +117,7 @@ are listed and not run.
 @refused("-w", "--watch", flag=True, because="run it again, or by a watcher such as entr.")
 def command(**options: Any) -> int:
     """Run tests and report."""
-    # The engine is half of what there is to import: help and errors of usage do without it.
+    # The engine is half of all imports; help and usage errors do not need it.
     from webhook.cli.rego.test_run import UnitTestOptions, run  # noqa: PLC0415
 
     return run(UnitTestOptions(**options))

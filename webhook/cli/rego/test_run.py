@@ -1,4 +1,4 @@
-"""Runs unit tests in Rego, and reports them as ``opa test`` does."""
+"""Runs unit tests in Rego, and prints results as ``opa test`` does."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class UnitTestOptions:
 
 
 def run(options: UnitTestOptions) -> int:
-    """Run tests and report."""
+    """Runs the tests, prints the results, and returns the exit code."""
     name_matches = _selection(options.selection, options.threshold)
     if name_matches is None:
         return exit_codes.NO
@@ -92,7 +92,7 @@ def run(options: UnitTestOptions) -> int:
 
 
 def _run_once(tests: UnitTests, files: RegoFiles, options: UnitTestOptions) -> int:
-    """Run all tests and report the results; return the exit code."""
+    """Runs all tests and prints the results; returns the exit code."""
     results, code = list(tests.run(options.timeout, runtime=runtime())), exit_codes.OK
     if options.coverage or options.threshold > 0 or options.coverage_runs is not None:
         kinds = KINDS if options.coverage_runs is None else options.coverage_runs
@@ -138,7 +138,10 @@ def _as_text(
 
 
 def _selection(filter_text: str, threshold: float) -> Callable[[str], bool] | None:
-    """Returns a test of names; None where the threshold is not valid, which is printed."""
+    """Returns the filter of test names.
+
+    Prints an error and returns None for an invalid threshold.
+    """
     if not 0 <= threshold <= 100:  # per cent
         complain("Code coverage threshold must be between 0 and 100")
         return None
@@ -148,7 +151,7 @@ def _selection(filter_text: str, threshold: float) -> Callable[[str], bool] | No
         raise click.BadParameter(error.message, param_hint="--run") from None
 
 
-def _explained(  # noqa: PLR0917  # what was run, and what of it to show
+def _explained(  # noqa: PLR0917  # the test, and the parts of its evaluation to show
     tests: UnitTests,
     test: UnitTest,
     files: RegoFiles,
@@ -157,7 +160,7 @@ def _explained(  # noqa: PLR0917  # what was run, and what of it to show
     verbose: bool,  # as given
     values: bool,  # as given
 ) -> list[str]:
-    """How a test that failed was evaluated."""
+    """Returns the steps of a failed test's evaluation."""
     from webhook.rego.trace.events import StepRecorder, shown  # noqa: PLC0415  # as tests.follow
     from webhook.rego.trace.failure import failure_lines  # noqa: PLC0415
     from webhook.rego.trace.pretty import table  # noqa: PLC0415
@@ -173,7 +176,7 @@ def _explained(  # noqa: PLR0917  # what was run, and what of it to show
     return lines
 
 
-def _tell_coverage(  # noqa: PLR0917  # what was run, and how it is told
+def _tell_coverage(  # noqa: PLR0917  # the tests, and the options of the report
     tests: UnitTests,
     files: RegoFiles,
     results: Sequence[RegoTestResult],
@@ -182,7 +185,7 @@ def _tell_coverage(  # noqa: PLR0917  # what was run, and how it is told
     kinds: Sequence[str],
     verbose: bool,  # as given
 ) -> int:
-    """Print what the tests reached, if all passed."""
+    """Prints the coverage of the tests if all passed; returns the exit code."""
     from webhook.rego.trace.coverage import Coverage, spans  # noqa: PLC0415  # as tests.follow
 
     for result in results:

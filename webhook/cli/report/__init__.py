@@ -1,1 +1,1 @@
-"""waddle report: the policy reports of a cluster, as a table or as documents."""
+"""waddle report: the policy reports of a cluster, as tables or JSON."""

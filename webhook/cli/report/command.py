@@ -57,7 +57,7 @@ webhook write, whether there is one for each resource or for each policy and nam
     help="Lines of each table.",
 )
 @output_option(*words.SHORT)
-def command(  # each is an option
+def command(  # one parameter for each option
     *,
     kubeconfig: str | None,
     context: str | None,
@@ -69,7 +69,7 @@ def command(  # each is an option
     output: str,
 ) -> int:
     """Read the reports once and show what they say."""
-    # Here and not above: they bring aiohttp and the event loop.
+    # Imported here: they load aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
@@ -104,7 +104,7 @@ def command(  # each is an option
 async def summarize(
     client: ClusterClient, apis: list[ReportApi], namespace: str, *, all_sources: bool
 ) -> ReportSummary | None:
-    """Summarize the reports of the first API that has any; None where none is served.
+    """Summarizes the reports of the first API that has any; None if none is served.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -135,7 +135,7 @@ async def summarize(
 
 
 async def confirmations(client: ClusterClient) -> list[Confirmation]:
-    """Read the audits' times of their last sweeps; none where the caller may not read Leases.
+    """Reads the times of the audits' last sweeps; an empty list if the user may not read Leases.
 
     Raises :class:`~webhook.cluster.errors.ApiUnreachable`.
     """

@@ -1,4 +1,4 @@
-"""``waddle report`` on the terminal and as JSON."""
+"""The output of ``waddle report``: text and JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation] = ()) -> str:
-    """The totals, how old they are, and the worst policies, namespaces and resources."""
+    """Returns the totals, their age, and the worst policies, namespaces and resources."""
     counts = ", ".join(f"{summary.total[verdict]} {verdict}" for verdict in VERDICTS)
     lines = [f"{counts}, of {quantity(len(summary.resources), 'resource')}"]
     lines += _confirmed(confirmed)
@@ -48,7 +48,7 @@ def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation
 
 
 def as_excused(summary: ReportSummary) -> str:
-    """Return the excused findings by exception, and until when each holds."""
+    """Returns a table of excused violations by exception, with the end of each exception."""
     if not summary.excused:
         return "no violation is excused"
     rows = sorted(
@@ -68,7 +68,7 @@ def as_excused(summary: ReportSummary) -> str:
 
 
 def _confirmed(confirmations: Sequence[Confirmation]) -> list[str]:
-    """When the audits last found that reports hold."""
+    """Returns lines with the time of the audit that last confirmed the reports."""
     began = oldest(confirmations)
     if began is None:
         return []
@@ -93,18 +93,18 @@ def _table(title: str, rows: CountRows, top: int) -> list[str]:
 
 
 def policy_name(policy: Policy) -> str:
-    """A constraint as people name it."""
+    """Returns the kind and name of a constraint."""
     return f"{policy.kind}/{policy.name}" if policy.name else policy.kind
 
 
 def resource_name(subject: ReportSubject) -> str:
-    """A resource as people name it."""
+    """Returns the kind, namespace and name of a resource."""
     place = f"{subject.namespace}/" if subject.namespace else ""
     return f"{subject.gvk.kind} {place}{subject.name}"
 
 
 def as_json(summary: ReportSummary, confirmed: Sequence[Confirmation] = ()) -> str:
-    """Everything, for programs; the worst first."""
+    """Returns the complete summary as JSON, the worst first."""
     document = {
         "total": in_order(summary.total),
         "policies": [

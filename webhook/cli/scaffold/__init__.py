@@ -1,1 +1,1 @@
-"""Files to begin with: ``waddle init`` and ``waddle new``."""
+"""Starter files: ``waddle init`` and ``waddle new``."""

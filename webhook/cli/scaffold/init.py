@@ -1,4 +1,4 @@
-"""``waddle init``: a folder of policies that can be tried, tested and put into a pipeline."""
+"""``waddle init``: writes a folder with a policy, its tests and a pipeline."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def command(folder: Path, pipeline: str) -> int:
 
 
 def _package(folder: Path) -> tuple[str, str]:
-    """Return the package that pip installs in the pipeline, and what has to be done before."""
+    """Returns the package that the pipeline installs with pip, and advice to print.
+
+    The advice tells how to build the wheel if Waddle was installed from a local folder.
+    """
     source = local_source(installed_from())
     if source is None:
         return requirement(), ""

@@ -1,4 +1,4 @@
-"""``waddle new``: one more template, constraint, suite or mutator in a folder of policies."""
+"""``waddle new``: adds a template, constraint, suite or mutator to a folder of policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes files to begin with; none that is there is overwritten."""
+"""Writes starter files; existing files are never overwritten."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUITE: Final = ("suite.yaml", "samples/allowed.yaml", "samples/disallowed.yaml")
 
 
 def read_kind(_context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """A kind as Kubernetes has them."""
+    """Returns the kind; raises click.BadParameter if it is no valid kind of Kubernetes."""
     if not _KIND.fullmatch(value):
         raise click.BadParameter(
             f"{value!r} is not a kind: letters and digits, a capital first, as in RequiredOwner",
@@ -32,7 +32,7 @@ def read_kind(_context: click.Context, parameter: click.Parameter, value: str) -
 
 
 def read_name(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A name as objects have them."""
+    """Returns the name; raises click.BadParameter if it is no valid object name."""
     if value is not None and not _NAME.fullmatch(value):
         raise click.BadParameter(
             f"{value!r} is not a name of an object: small letters, digits and -, as in required-owner",
@@ -42,13 +42,16 @@ def read_name(_context: click.Context, parameter: click.Parameter, value: str | 
 
 
 def words_of(kind: str, name: str | None = None) -> dict[str, str]:
-    """Return the words for a policy's files; without a name those of its kind."""
+    """Returns the substitutions for a policy's files.
+
+    The name defaults to the kind in kebab case.
+    """
     dashed = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", kind).lower()
     return {"kind": kind, "template": kind.lower(), "folder": dashed, "name": name or dashed}
 
 
 def create(files: Mapping[Path, str], words: Mapping[str, str]) -> int:
-    """Write each file from the one of its name here; the exit code. All or none is written."""
+    """Writes each file from its source here, all or none; returns the exit code."""
     there = [path for path in files if path.exists()]
     if there:
         complain(f"{there[0]} is there already: nothing was written")

@@ -1,4 +1,4 @@
-"""``waddle simulate``: what so many replicas give, by formula and beside what was measured."""
+"""``waddle simulate``: availability and enforcement of N replicas, computed and measured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from webhook.cli.simulate.run import Comparison, Distribution
 REPLICAS_MAX: Final = 100
 DEFAULT_INGEST: Final = "20,40"
 POINTS: Final = 16
-"""Rows of the curve: a screen's worth."""
+"""The number of rows of the curve: one screen."""
 BAR: Final = 30
 
 _HELP = """Show what N replicas without a leader give.
@@ -113,7 +113,7 @@ def _log_normal(text: str) -> LogNormal:
 
 
 def _rounds(path: Path) -> list[list[float]]:
-    """The array ``rounds_ms`` of a results file, wherever in it; raises ``ValueError``."""
+    """Returns the array ``rounds_ms`` at any depth of a results file; raises ``ValueError``."""
     lists = _find(orjson.loads(utf8_of(path.read_bytes())))
     if lists is None:
         raise ValueError("no array named rounds_ms")
@@ -137,7 +137,7 @@ def _find(value: Any) -> list[Any] | None:
 
 
 def _points(one: Distribution, replicas: int) -> list[float]:
-    """Times that span the curve, to where all but one change in a thousand are in force."""
+    """Returns times that span the curve, up to the time when 99.9 % of changes are in force."""
     low, high = one.quantile(0.01), all_quantile(one, replicas, 0.999)
     step = (high - low) / (POINTS - 1)
     return [low + step * index for index in range(POINTS)] if step > 0 else [low]
@@ -172,7 +172,10 @@ def _as_json(
 
 
 def _seen(comparison: Comparison | None, replicas: int, t: float) -> dict[str, float]:
-    """Return the measurement of a time; of all replicas only for as many as were measured."""
+    """Returns the measured shares at a time.
+
+    Of all replicas only if the number of replicas matches.
+    """
     if comparison is None:
         return {}
     shares = {"measuredOne": comparison.one.within(t)}
@@ -201,7 +204,7 @@ def _as_table(
         f"The share of requests that meet a change (P(t)), and of changes that all {replicas} have",
         "",
     ]
-    # What was measured of all belongs beside the formula only for as many replicas as it was.
+    # A measurement of all replicas is comparable only with the formula for as many replicas.
     measured = comparison is not None
     seen = comparison is not None and comparison.replicas == replicas
     curve = [
@@ -237,7 +240,7 @@ def _verdict(comparison: Comparison) -> str:
 
 
 def _percent(share: float) -> str:
-    """With as many nines as there are."""
+    """Returns a percentage with up to ten significant digits."""
     return f"{share * 100:.10g} %"
 
 

@@ -34,18 +34,18 @@ class Distribution(Protocol):
         """Returns P(t): the probability of at most this time."""
 
     def quantile(self, probability: float) -> float:
-        """The time within which it is done with this probability."""
+        """Returns the time that is not exceeded with this probability."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """A time that is a product of many factors: with a median, a tail, and no negative values."""
+    """A log-normal distribution: with a median, a tail, and no negative values."""
 
     median: float
     p95: float
 
     def __post_init__(self) -> None:
-        """Raises ``ValueError`` where no such distribution exists."""
+        """Raises ``ValueError`` if no such distribution exists."""
         if not 0 < self.median <= self.p95 < math.inf:
             raise ValueError("expected a median above 0 and a 95th percentile not below it")
 
@@ -54,7 +54,7 @@ class LogNormal:
         return math.log(self.p95 / self.median) / _P95
 
     def within(self, milliseconds: float) -> float:
-        """P(t)."""
+        """Returns P(t)."""
         if milliseconds <= 0:
             return 0.0
         if self._sigma == 0:
@@ -62,32 +62,32 @@ class LogNormal:
         return NormalDist().cdf(math.log(milliseconds / self.median) / self._sigma)
 
     def quantile(self, probability: float) -> float:
-        """The inverse of :meth:`within`."""
+        """Returns the inverse of :meth:`within`."""
         if self._sigma == 0:
             return self.median
         return self.median * math.exp(self._sigma * NormalDist().inv_cdf(probability))
 
 
 class Measured:
-    """The times that were seen, each as likely as any other."""
+    """The measured times, each with equal probability."""
 
     def __init__(self, times: Sequence[float]) -> None:
-        """``times`` in milliseconds; raises ``ValueError`` where there are none."""
+        """``times`` are in milliseconds; raises ``ValueError`` if empty."""
         if not times:
             raise ValueError("nothing was measured")
         self._times = sorted(times)
 
     def within(self, milliseconds: float) -> float:
-        """The share of times that were not longer."""
+        """Returns the share of times that were not longer."""
         return bisect_right(self._times, milliseconds) / len(self._times)
 
     def quantile(self, probability: float) -> float:
-        """The least time within which at least this share was done."""
+        """Returns the least time within which at least this share ended."""
         return self._times[max(0, math.ceil(probability * len(self._times)) - 1)]
 
     @property
     def times(self) -> Sequence[float]:
-        """All of them, in order."""
+        """Returns all times, sorted."""
         return self._times
 
 
@@ -97,7 +97,7 @@ def all_within(one: Distribution, replicas: int, milliseconds: float) -> float:
 
 
 def all_quantile(one: Distribution, replicas: int, probability: float) -> float:
-    """When all replicas are done with this probability: where one is with its N-th root."""
+    """Returns the time of all replicas for a probability: one replica's for its N-th root."""
     return one.quantile(probability ** (1 / replicas))
 
 
@@ -111,7 +111,7 @@ class Availability:
 
     @property
     def seconds_a_year(self) -> float:
-        """How long none answers, on average."""
+        """Returns the average time a year without any available replica, in seconds."""
         return self.unavailable * YEAR_SECONDS
 
 
@@ -122,7 +122,7 @@ def availability(p_fail: float, replicas: int) -> list[Availability]:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The formula against what was measured: for changes, when the last of N replicas had each."""
+    """The formula and the measurement: the time of the last of N replicas for each change."""
 
     one: Measured
     """Times of single replicas, over all replicas."""
@@ -138,7 +138,7 @@ class Comparison:
 
     @property
     def late_error(self) -> float:
-        """How much later than measured the formula has the 95th percentile, as a share of it."""
+        """Returns the relative error of the formula's 95th percentile; positive if it is later."""
         measured = self.all.quantile(0.95)
         return all_quantile(self.one, self.replicas, 0.95) / measured - 1
 

@@ -1,1 +1,1 @@
-"""waddle size: what an installation needs of processor time and memory."""
+"""waddle size: estimates the processor time and memory of an installation."""

@@ -1,1 +1,1 @@
-"""waddle status: what each replica enforces."""
+"""waddle status: the policies that each replica enforces."""

@@ -1,4 +1,4 @@
-"""``waddle status``: which replica enforces what, since when, and what keeps it from it."""
+"""``waddle status``: the policies that each replica enforces, since when, and its obstacles."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ they are aggregated into .status.byPod, beside a running Gatekeeper for instance
 @output_option(*words.SHORT)
 def command(*, kubeconfig: str | None, context: str | None, namespace: str, output: str) -> int:
     """Read the cluster once and report."""
-    # Here and not above: they bring aiohttp and the event loop.
+    # Imported here: they load aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
@@ -79,7 +79,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
 
 
 async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
-    """The replicas, what they do about each object that they follow, and how far each is asked."""
+    """Reads the replicas, their status for each followed object, and its webhook coverage."""
     from webhook.cli.cluster_policies import kyverno_mode, kyverno_standings  # noqa: PLC0415  # see command
     from webhook.cli.status.admission_policies import (  # noqa: PLC0415  # it brings CEL
         admission_policy_standings,
@@ -89,7 +89,7 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
     from webhook.policies.request_coverage import is_judged, read_coverage  # noqa: PLC0415  # see command
 
-    # Objects first: a status is then at least as new as the object that it is compared with.
+    # Objects are read first: a status is then at least as new as the object it is compared with.
     templates = await list_objects(client, TEMPLATES)
     documents = [*templates]
     for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
@@ -136,7 +136,7 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
 
 
 async def _visible(standings: Awaitable[list[_StandingT]], subject: str) -> list[_StandingT]:
-    """Returns rows to show; none for a user who may not see them."""
+    """Returns rows to show; an empty list if the user may not read them."""
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
 
     try:

@@ -1,4 +1,4 @@
-"""``waddle status`` on the terminal and as JSON."""
+"""The output of ``waddle status``: text and JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PRUNED: Final = (
 )
 
 PATHS_SHOWN: Final = 5
-"""Paths of a synced kind in the table; JSON has all."""
+"""The number of paths of a synced kind in the table; JSON has all."""
 
 
 class ClusterStanding(NamedTuple):
@@ -106,7 +106,7 @@ def _binding(binding: tuple[str, tuple[str, ...]]) -> str:
 
 
 def _share(cost: float) -> str:
-    """A part of a limit, in percent."""
+    """Returns a part of a limit, in percent."""
     return "<1%" if cost < 0.01 else f"{cost:.0%}"
 
 
@@ -121,7 +121,7 @@ def _kyverno_policies(policies: Sequence[KyvernoStanding]) -> list[str]:
 
 
 def _synced(synced: Sequence[SyncedKind]) -> list[str]:
-    """A line for each synced kind: its objects, what is kept of each, and who waits for more."""
+    """Returns a line for each synced kind: its objects, kept paths, and waiting templates."""
     if not synced:
         return []
     rows = [

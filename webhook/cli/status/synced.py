@@ -1,4 +1,4 @@
-"""Reads what a cluster syncs: the Config, the SyncSets, and how many objects there are of each kind."""
+"""Reads the Config and SyncSets of a cluster, and counts the objects of each synced kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def read_synced(
     pods: Iterable[Mapping[str, Any]],
     converged: Iterable[Convergence],
 ) -> list[SyncedKind]:
-    """Read the Config, the SyncSets and how many objects there are of each kind that they name.
+    """Reads the Config and the SyncSets, and counts the objects of each kind that they name.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -46,7 +46,10 @@ async def read_synced(
 
 
 async def _count(client: ClusterClient, discovery: Any, gvk: GroupVersionKind) -> int | None:
-    """Return how many objects of a kind there are, from a list of one; None where it is not served."""
+    """Counts the objects of a kind by a list of one object.
+
+    None if the kind is not served, or may not be listed.
+    """
     from webhook.cluster.discovery import UnknownKind  # noqa: PLC0415  # as above
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # as above
 

@@ -1,4 +1,4 @@
-"""``waddle test``: check manifests, or any JSON document, against policies."""
+"""``waddle test``: checks manifests, or any JSON document, against policies."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def command(  # noqa: PLR0913  # each is an option
     **of_clients: Any,
 ) -> int:
     """Review and report."""
-    # Here and not above: --help, completion and a mistyped option need none of it.
+    # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.cli.sources import CannotTest, NothingLeft, read_sources  # noqa: PLC0415
 
     printed: list[str] = []
@@ -107,7 +107,7 @@ def command(  # noqa: PLR0913  # each is an option
         admission = target == "admission"
         paths = [Path(name) for name in filenames]
         sources = read_sources(paths, any_value=not admission, keep_going=True)
-        # And what is not there is said without the engine.
+        # The engine is imported last: a missing file is reported without it.
         from webhook.cli import target_run  # noqa: PLC0415
         from webhook.cli.clients import new_client  # noqa: PLC0415
         from webhook.cli.test import run as review_run  # noqa: PLC0415
@@ -143,7 +143,7 @@ def command(  # noqa: PLR0913  # each is an option
 
 
 def _report(outcome: CheckOutcome, outputs: tuple[Output, ...], printed: list[str]) -> int:
-    """Tell all outputs what came of it, and what policies printed; the exit code."""
+    """Writes the results to all outputs, and the policies' prints; returns the exit code."""
     from webhook.cli.test import report as review_report  # noqa: PLC0415  # see command
 
     for output in outputs:

@@ -29,7 +29,7 @@ _COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def as_table(outcome: CheckOutcome) -> str:
-    """Return the mutations and violations as a table by place, and how much was reviewed."""
+    """Returns the mutations and violations as a table by place, and the number of reviews."""
     lines = _mutated_lines(outcome)
     ordered = sorted(outcome.shown, key=lambda item: (item.file, item.line, item.subject))
     rows = iter(table([(_constraint(item), one_line(item.result.msg)) for item in ordered]))
@@ -49,7 +49,7 @@ def as_table(outcome: CheckOutcome) -> str:
 
 
 def _excused_lines(outcome: CheckOutcome) -> list[str]:
-    """Return the violations that exceptions excuse."""
+    """Returns the violations that exceptions excuse."""
     lines = []
     for item in outcome.excused:
         subject, result = item.subject, item.result
@@ -66,7 +66,7 @@ def _excused_lines(outcome: CheckOutcome) -> list[str]:
 
 
 def _mutated_lines(outcome: CheckOutcome) -> list[str]:
-    """Return the changes of mutators before the review."""
+    """Returns the changes of mutators before the review."""
     lines = []
     for item in outcome.mutated:
         lines.append(printable_name(f"{item.file}:{item.line}: {item.subject}"))
@@ -77,7 +77,7 @@ def _mutated_lines(outcome: CheckOutcome) -> list[str]:
 
 
 def summary(outcome: CheckOutcome) -> str:
-    """How many violations there are, in how much."""
+    """Returns the number of violations and of reviewed objects."""
     counts: dict[str, int] = {}
     for item in outcome.violations:
         for action in item.result.actions:
@@ -98,7 +98,7 @@ def _constraint(item: CheckedViolation) -> str:
 
 
 def as_text(outcome: CheckOutcome) -> str:
-    """A line for each violation, as gator writes it."""
+    """Returns a line for each violation, in gator's format."""
     return "\n".join(
         f"{printable_name(item.subject)}: [{quote(item.result.constraint.name)}] "
         f"Message: {quote(item.result.msg)}"
@@ -107,7 +107,7 @@ def as_text(outcome: CheckOutcome) -> str:
 
 
 def as_json(outcome: CheckOutcome) -> str:
-    """An array of results; ``null`` where there are none, as gator writes it."""
+    """Returns an array of results; ``null`` without results, as in gator."""
     documents: Any = [_result(outcome, item) for item in outcome.shown] or None
     if outcome.times is not None:
         documents = {"results": documents, "stats": outcome.times}
@@ -115,7 +115,7 @@ def as_json(outcome: CheckOutcome) -> str:
 
 
 def as_yaml(outcome: CheckOutcome) -> str:
-    """Return the results as YAML, with the field names of gator's encoder."""
+    """Returns the results as YAML, with the field names of gator's encoder."""
     documents: Any = [_yaml_result(outcome, item) for item in outcome.shown]
     if outcome.times is not None:
         documents = {"results": documents, "stats": outcome.times}
@@ -123,7 +123,7 @@ def as_yaml(outcome: CheckOutcome) -> str:
 
 
 def report(outcome: CheckOutcome) -> Report:
-    """Return the results for SARIF, JUnit and annotations."""
+    """Returns the results for SARIF, JUnit and annotations."""
     places = FilesFieldLines()
     findings = [
         ShownFinding(
@@ -164,7 +164,7 @@ def _result(outcome: CheckOutcome, item: CheckedViolation) -> dict[str, Any]:
 
 
 def _defaulted(result: Result) -> dict[str, Any]:
-    """The constraint with what a CRD of Gatekeeper's gives it by default, as gator shows it."""
+    """Returns the constraint with the defaults of Gatekeeper's CRD, as gator shows it."""
     document = result.constraint.document
     if not is_constraint(gvk_of(document)):
         return document
@@ -198,7 +198,7 @@ def _yaml_result(outcome: CheckOutcome, item: CheckedViolation) -> dict[str, Any
 
 
 def _trace(outcome: CheckOutcome, item: CheckedViolation) -> str | None:
-    """The steps that led to a violation, as one text."""
+    """Returns the steps that led to a violation, as one text."""
     constraint = item.result.constraint
     for one in outcome.traces:
         given = one.template, one.parameters, one.review.get("object")

@@ -1,1 +1,1 @@
-"""waddle uninstall: what an installation left in a cluster is found and removed."""
+"""waddle uninstall: finds and removes the objects that an installation left in a cluster."""

@@ -1,4 +1,4 @@
-"""``waddle uninstall``: remove Waddle's objects from a cluster, in an order that blocks no request."""
+"""``waddle uninstall``: removes Waddle from a cluster in an order that blocks no request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def command(
     """Show what there is to remove, or with ``--yes`` remove it."""
     if not webhooks and not policies:
         raise click.UsageError("name what to remove: --webhooks, --policies or both")
-    # Here and not above: it brings aiohttp and the event loop.
+    # Imported here: it loads aiohttp and the event loop.
     from webhook.cli.uninstall.run import Uninstallation, run  # noqa: PLC0415
 
     return run(

@@ -1,4 +1,4 @@
-"""Runs ``waddle uninstall``: finds what an installation left in a cluster, and removes it."""
+"""Finds the objects that an installation left in a cluster, and removes them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 GROUPS: Final = tuple(
     sorted({"policy.waddle.dev", pod_status.GROUP, *known.GROUPS} - {table.CONSTRAINTS.group})
 )
-"""The API groups of the CRDs that the manifests bring."""
+"""The API groups of the CRDs in the manifests."""
 
 _GATEKEEPER: Final = "gatekeeper-validating-webhook-configuration"
 
@@ -55,13 +55,13 @@ class Uninstallation:
 
 
 class MustStay(Exception):
-    """Nothing may be removed now; the message says why."""
+    """The reason why no object may be removed now."""
 
 
 def run(
     chosen: Uninstallation, *, remove: bool, kubeconfig: str | None, context: str | None
 ) -> int:
-    """Show what there is, or remove it; return the exit code."""
+    """Lists the objects, or removes them; returns the exit code."""
 
     async def go() -> int:
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
@@ -94,7 +94,7 @@ def run(
 
 
 async def _check(client: ClusterClient, chosen: Uninstallation) -> None:
-    """Raise :class:`MustStay` where somebody enforces the policies, or makes them again."""
+    """Raises :class:`MustStay` if Gatekeeper uses the policies, or Pods would recreate them."""
     try:
         await client.get(WEBHOOK_CONFIGURATIONS, _GATEKEEPER)
     except ApiError as error:
@@ -115,7 +115,10 @@ async def _check(client: ClusterClient, chosen: Uninstallation) -> None:
 async def _found(
     client: ClusterClient, chosen: Uninstallation
 ) -> AsyncIterator[tuple[Resource, Object]]:
-    """Find the objects in the order of removal: what may refuse a request first, CRDs with their objects last."""
+    """Yields the objects in the order of removal.
+
+    Objects that may refuse a request come first, CRDs last.
+    """
     if chosen.webhooks:
         for resource, kind in (
             (WEBHOOK_CONFIGURATIONS, "validating"),
@@ -130,7 +133,8 @@ async def _found(
                 yield resource, item
     if not chosen.policies:
         return
-    # Bindings before policies: a policy without one refuses nothing, a binding without one may.
+    # Bindings before policies: a policy without a binding refuses no request, a binding without a
+    # policy may.
     for resource in (POLICY_BINDINGS, POLICIES):
         for item in await list_objects(client, resource):
             if _is_generated(item):
@@ -141,7 +145,7 @@ async def _found(
             for item in await list_objects(client, resource, query=labels):
                 yield resource, item
     crds = [item for item in await list_objects(client, CRDS) if _is_ours(item)]
-    # Constraints go before the templates that would have their CRDs made again.
+    # CRDs of constraints before the CRD of templates, from which replicas would create them again.
     for item in sorted(crds, key=lambda crd: crd["spec"]["group"] != constraint.GROUP):
         yield CRDS, item
 

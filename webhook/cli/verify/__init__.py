@@ -1,1 +1,1 @@
-"""waddle verify: suites of cases run against policies, and its reports."""
+"""waddle verify: runs test suites of policies, and prints reports."""

@@ -1,4 +1,4 @@
-"""``waddle verify``: run Gatekeeper test suites."""
+"""``waddle verify``: runs Gatekeeper test suites."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def command(  # noqa: PLR0913  # each is an option
     """Run suites and report."""
     if not paths:
         raise click.UsageError("Missing argument 'PATH...'.")
-    # Here and not above: --help, completion and a mistyped option need none of it.
+    # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.policies.suite_filter import Filter, InvalidFilter  # noqa: PLC0415
 
     try:
@@ -99,7 +99,7 @@ def command(  # noqa: PLR0913  # each is an option
         emit_refusal(outputs, [suites])
         complain(suites)
         return exit_codes.NO
-    # And what is not there is said without the engine.
+    # The engine is imported last: a missing suite is reported without it.
     from webhook.cli.clients import new_client  # noqa: PLC0415
     from webhook.cli.verify import report as verify_report  # noqa: PLC0415
     from webhook.policies.suite import Suite  # noqa: PLC0415
@@ -116,7 +116,7 @@ def command(  # noqa: PLR0913  # each is an option
         ),
         filter_,
     )
-    # For people each suite is told when it has run; a file gets everything when all have.
+    # A terminal gets each suite when it has run; a file gets all suites at the end.
     at_once = Output("table") in outputs
     results: list[SuiteResult] = []
     warned: set[str] = set()
@@ -131,7 +131,7 @@ def command(  # noqa: PLR0913  # each is an option
 
 
 def _warn(result: SuiteResult, warned: set[str]) -> None:
-    """Say what is odd about the policies of a suite's tests, and was not said before."""
+    """Prints each warning about the policies of a suite's tests once."""
     for text in dict.fromkeys(text for test in result.tests for text in test.warnings):
         if text not in warned:
             warned.add(text)
@@ -146,7 +146,7 @@ def _show_steps(trace: RegoTrace) -> None:
 def _report(
     results: list[SuiteResult], outputs: tuple[Output, ...], nothing: str, *, verbose: bool
 ) -> int:
-    """Tell all outputs what came of the suites, or ``nothing`` where none ran; the exit code."""
+    """Writes the results to all outputs, or ``nothing`` if no test ran; returns the exit code."""
     from webhook.cli.verify import report as verify_report  # noqa: PLC0415  # see command
     from webhook.policies.suite_result import summarize  # noqa: PLC0415  # see command
 
@@ -167,7 +167,10 @@ def _report(
 
 
 def _find(paths: tuple[str, ...]) -> list[tuple[Suite | KyvernoSuite, str]] | str:
-    """The suites at the paths, each once, with the path to show; or why they cannot be read."""
+    """Returns the suites at the paths, each once, with its path to print.
+
+    Or why they are unreadable.
+    """
     from webhook.policies.suite import InvalidSuite, find_suites  # noqa: PLC0415  # see command
 
     suites: dict[str, tuple[Suite | KyvernoSuite, str]] = {}
@@ -176,11 +179,11 @@ def _find(paths: tuple[str, ...]) -> list[tuple[Suite | KyvernoSuite, str]] | st
         try:
             read: list[Suite | KyvernoSuite] = [*find_suites(Path(folder))]
             if _has_kyverno_tests(Path(folder)):
-                # It brings CEL.
+                # It imports CEL.
                 from webhook.policies.kyverno_suite import find_kyverno_suites  # noqa: PLC0415
 
                 read += find_kyverno_suites(Path(folder))
-            counted: Counter[str] = Counter()  # a file of Kyverno's may hold several
+            counted: Counter[str] = Counter()  # a Kyverno file may hold several tests
             for suite in read:
                 file = os.path.realpath(suite.path)
                 counted[file] += 1
@@ -193,7 +196,7 @@ def _find(paths: tuple[str, ...]) -> list[tuple[Suite | KyvernoSuite, str]] | st
 
 
 def _has_kyverno_tests(path: Path) -> bool:
-    """Whether a test of Kyverno is there; raises OSError."""
+    """Whether a path has a Kyverno test; raises OSError."""
     from webhook.kyverno.kinds import TEST_FILES  # noqa: PLC0415  # see command
     from webhook.policies.manifests import find_files, is_stream  # noqa: PLC0415  # see command
 
@@ -201,7 +204,7 @@ def _has_kyverno_tests(path: Path) -> bool:
 
 
 def _folder(path: str) -> str:
-    """The path without Go's ``/...``, which asks for what is done anyway."""
+    """Returns the path without Go's ``/...``: folders are searched recursively anyway."""
     if path == "...":
         return "."
     return (path[:-4] or "/") if path.endswith("/...") else path

@@ -1,4 +1,4 @@
-"""The reports of ``waddle verify``: text like ``go test``'s, JSON, and JUnit's XML."""
+"""The reports of ``waddle verify``: text in the style of ``go test``, JSON, and JUnit XML."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def suite_text(suite: SuiteResult, *, verbose: bool) -> str:
-    """One suite: what failed, and everything when ``verbose``."""
+    """Returns the failures of a suite; all cases if ``verbose``."""
     lines: list[str] = []
     for test in suite.tests:
         lines += _test_lines(test, verbose=verbose)
@@ -68,7 +68,7 @@ def _indented(text: str, margin: str) -> str:
 
 
 def summary_text(summary: SuiteSummary) -> str:
-    """The closing lines: the verdict, then how much was run."""
+    """Returns the closing lines: the verdict, then the counts."""
     failures = f"{summary.failed} failed"
     if summary.tests_failed:
         failures += f", {quantity(summary.tests_failed, 'test')} not run"
@@ -83,7 +83,7 @@ def summary_text(summary: SuiteSummary) -> str:
 
 
 def document_of(results: Sequence[SuiteResult], summary: SuiteSummary) -> dict[str, Any]:
-    """Everything."""
+    """Returns all results as a document."""
     return {
         "summary": {**asdict(summary), "ok": summary.ok},
         "suites": [asdict(result) for result in results],
@@ -91,9 +91,9 @@ def document_of(results: Sequence[SuiteResult], summary: SuiteSummary) -> dict[s
 
 
 def report(results: Sequence[SuiteResult], missing: Sequence[str] = ()) -> Report:
-    """Return the results for SARIF and annotations: a rule for each test, a finding for each failure.
+    """Returns the results for SARIF and annotations.
 
-    ``missing`` says why nothing was run.
+    Each test is a rule, each failure a finding. ``missing`` says why no test ran.
     """
     findings = []
     for suite in results:
@@ -114,7 +114,7 @@ def report(results: Sequence[SuiteResult], missing: Sequence[str] = ()) -> Repor
 def as_junit(
     results: Sequence[SuiteResult], summary: SuiteSummary, missing: Sequence[str] = ()
 ) -> str:
-    """JUnit's XML: a testsuite for each test of a suite, a testcase for each case."""
+    """Returns JUnit XML: a testsuite for each test of a suite, a testcase for each case."""
     cases = summary.passed + summary.failed + summary.skipped
     root = ET.Element(
         "testsuites",
@@ -163,7 +163,7 @@ def _junit_test(root: ET.Element, path: str, test: SuiteTestResult) -> None:
 
 
 def table(results: Sequence[SuiteResult], summary: SuiteSummary, *, verbose: bool) -> str:
-    """Every suite, and how many cases passed."""
+    """Returns every suite, and the counts."""
     suites = [
         suite_text(one, verbose=verbose) for one in results if verbose or one.ran or one.skipped
     ]
@@ -186,4 +186,5 @@ FORMATS: Final[
     "sarif": lambda results, _, missing: as_sarif(report(results, missing)),
     "github": _as_github,
 }
-"""By its word, what a form makes of results, their summary and why nothing was run."""
+"""The function of each output format; it gets results, their summary and the reasons why no test
+ran."""
