@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "kubernetes.NamedFormat"
 _MAX_TEXT: Final = 100_000
-"""Characters of a text that is checked."""
+"""The longest text that is checked, in characters."""
 
 
 _ALPHANUMERIC: Final = "and must start and end with an alphanumeric character"
@@ -85,7 +85,7 @@ def _label_1035(text: str) -> list[str]:
 
 
 def _masked(text: str) -> str:
-    """Replace a dash at the end: more text follows a prefix, so it may end with one."""
+    """Returns a prefix with its last dash replaced: more text follows, so a dash there is valid."""
     return f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text
 
 

@@ -30,7 +30,7 @@ def place_of(source: str, at: int) -> tuple[int, int]:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A part of an expression."""
+    """A node of the tree."""
 
     at: int
 
@@ -51,7 +51,7 @@ class Name(Node):
 
 @dataclass(slots=True, eq=False)
 class Select(Node):
-    """``operand.field``; ``tests`` is of ``has(operand.field)``, ``optional`` of ``operand.?field``."""
+    """``operand.field``; ``tests`` for ``has(operand.field)``, ``optional`` for ``operand.?field``."""
 
     operand: Expr
     field: str
@@ -127,9 +127,9 @@ class Fold(Node):
 
 @dataclass(slots=True, eq=False)
 class OptMap(Node):
-    """``target.optMap(name, body)``, or optFlatMap where ``flat``.
+    """``target.optMap(name, body)``, or optFlatMap if ``flat``.
 
-    ``variable`` is the node with which cel-go's macro reads the name, whether or not the body does.
+    ``variable`` is the node by which cel-go's macro reads the name, even if the body does not.
     """
 
     target: Expr

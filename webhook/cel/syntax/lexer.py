@@ -69,5 +69,5 @@ def _bad_until(source: str, at: int) -> int:
     if source[at] in "'\"`":
         end = source.find("\n", at)
         return len(source) if end < 0 else end
-    # The API server's lexer has read the first half of `==`, `&&` or `||` and a wrong second one.
+    # The API server's lexer consumes the first half of `==`, `&&` or `||` and a wrong second half.
     return min(at + 2, len(source)) if source[at] in "=&|" else at + 1
