@@ -74,7 +74,7 @@ EMPTY: Final = Abstract(container=True)
 
 
 def at_place(*path: str) -> Abstract:
-    """Return the value at a place of the input or of data."""
+    """Returns the value at a place of the input or of data."""
     return Abstract(places=frozenset((path,)))
 
 
@@ -197,7 +197,7 @@ class AbstractReader:
         return united(results)
 
     def names(self, value: Abstract) -> Abstract | None:
-        """Return the possible keys of the value, or the members of a set."""
+        """Returns the possible keys of the value, or the members of a set."""
         results: list[Abstract | None] = [value.members]
         if value.places or value.anything or value.items is not None:
             results.append(ANYTHING)

@@ -145,7 +145,7 @@ class ReadRecorder:
         return at
 
     def frozen(self) -> ReadSet:
-        """Return the recorded reads."""
+        """Returns the recorded reads."""
         if self.is_whole:
             return WHOLE
         children = {name: below.frozen() for name, below in self._below.items()}

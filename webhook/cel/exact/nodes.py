@@ -67,7 +67,7 @@ def local(slot: int, value: Run | None = None) -> Run:
 
 
 def variable(name: str) -> Run:
-    """Read a variable of the environment; raises where it has no value."""
+    """Reads a variable of the environment; raises where it has no value."""
 
     def variable(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)

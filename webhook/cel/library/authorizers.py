@@ -120,7 +120,7 @@ def group(of: Opaque, text: str) -> Opaque:
 
 @form("serviceAccount", AUTHORIZER, str, str)
 def service_account(of: Opaque, namespace: str, name: str) -> Opaque:
-    """Return an authorizer of a service account."""
+    """Returns an authorizer of a service account."""
     if len(name) > _SUBDOMAIN_CHARACTERS or _SUBDOMAIN.fullmatch(name) is None or ".." in name:
         raise EvaluationError("Invalid service account name")
     if len(namespace) > _NAME_MAX or _NAME.fullmatch(namespace) is None:

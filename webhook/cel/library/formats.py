@@ -189,14 +189,14 @@ for _name, _value in _VALUES.items():
 
 @form("format.named", str)
 def named(name: str) -> Optional:
-    """Return the format of this name, as an optional."""
+    """Returns the format of this name, as an optional."""
     value = _VALUES.get(name)
     return NONE if value is None else Optional(value)
 
 
 @form("validate", NAME, str)
 def validate(named_format: Opaque, text: str) -> Optional:
-    """Return the faults of a text; an empty optional where it has the format."""
+    """Returns the faults of a text; an empty optional where it has the format."""
     if len(text) > _MAX_TEXT:
         return Optional([f"must be no more than {_MAX_TEXT} characters"])
     faults = _FORMATS[named_format.value][1](text)

@@ -74,7 +74,7 @@ def _string(value: Value) -> str:
 
 
 def _nested(value: Value) -> str:
-    """Return a value within a list or map as it would be written in CEL."""
+    """Returns a value within a list or map as it would be written in CEL."""
     if type(value) is Timestamp:
         return f'timestamp("{timestamp_text(value)}")'
     if type(value) is Duration:

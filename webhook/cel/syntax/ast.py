@@ -23,7 +23,7 @@ transformMap."""
 
 
 def place_of(source: str, at: int) -> tuple[int, int]:
-    """Return the line, from 1, and the column in code points, from 0, of an offset."""
+    """Returns the line, from 1, and the column in code points, from 0, of an offset."""
     line = source.count("\n", 0, at) + 1
     return line, at - (source.rfind("\n", 0, at) + 1)
 
@@ -170,7 +170,7 @@ class Parsed:
 
 
 def children(node: Expr) -> Iterator[Expr]:
-    """Yield the operands of an expression, in the order of its text."""
+    """Yields the operands of an expression, in the order of its text."""
     match node:
         case Select():
             yield node.operand
@@ -206,7 +206,7 @@ def children(node: Expr) -> Iterator[Expr]:
 
 
 def qualified(node: Expr) -> str | None:
-    """Return ``a.b.c`` as one name; None for any other expression."""
+    """Returns ``a.b.c`` as one name; None for any other expression."""
     if isinstance(node, Name):
         return node.name
     if isinstance(node, Select) and not node.tests and not node.optional:

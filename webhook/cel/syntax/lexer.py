@@ -45,7 +45,7 @@ _TOKEN: Final = re.compile(
 
 
 def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
-    """Return the tokens, the last of kind END, and a problem for each text that is no token."""
+    """Returns the tokens, the last of kind END, and a problem for each text that is no token."""
     tokens: list[Token] = []
     problems: list[Problem] = []
     at = 0
@@ -65,7 +65,7 @@ def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
 
 
 def _bad_until(source: str, at: int) -> int:
-    """Return the end of a text that is no token; a string without an end takes its line."""
+    """Returns the end of a text that is no token; a string without an end takes its line."""
     if source[at] in "'\"`":
         end = source.find("\n", at)
         return len(source) if end < 0 else end

@@ -187,7 +187,7 @@ class _Parser:
     # --- faults, reported and recovered from as by ANTLR (its DefaultErrorStrategy) --------------
 
     def class_of(self, ahead: int = 0) -> str:
-        """Return the grammar's class of a token."""
+        """Returns the grammar's class of a token."""
         token = self.tokens[min(self.place + ahead, len(self.tokens) - 1)]
         if token.kind == "OP" or token.text in {"in", *_WORDS}:
             return token.text

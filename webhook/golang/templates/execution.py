@@ -236,7 +236,7 @@ class _Execution:
         raise self.error(f"can't evaluate field {name} in type {self.static_type(value)}")
 
     def static_type(self, value: Any) -> str:
-        """Return Go's name of the type: values within the data are known as interfaces."""
+        """Returns Go's name of the type: values within the data are known as interfaces."""
         return "interface {}" if value is not self.variables[0][1] else go_type(value)
 
     def call(

@@ -49,7 +49,7 @@ def go_type(value: Any) -> str:
 
 
 def show(value: Any) -> str:
-    """Return the text of Go's ``%v``."""
+    """Returns the text of Go's ``%v``."""
     if value is None:
         return "<nil>"
     if value is NOTHING:

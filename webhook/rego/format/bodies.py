@@ -41,7 +41,7 @@ class _Step:
     left_end_row: int
 
     def breaks_line(self) -> bool:
-        """Whether the operand has a line of its own."""
+        """Returns whether the operand has a line of its own."""
         begins = self.right.brace or self.right.body[0].place
         return begins.row > self.left_end_row
 

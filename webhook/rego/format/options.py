@@ -41,7 +41,7 @@ class LayoutRules:
 
     @property
     def keywords(self) -> frozenset[str]:
-        """Return the words that are keywords under the file's version and imports."""
+        """Returns the words that are keywords under the file's version and imports."""
         if self.has_v2:
             return _V2
         return (_V1 if self.v1 else _V0) | frozenset(self.future_keywords)

@@ -103,7 +103,7 @@ class TermPlacer:
     # --- references and calls --------------------------------------------------------------
 
     def _head(self, head: ast.Term) -> TermNode:
-        """Return the head of a reference: ``input`` is a variable here."""
+        """Returns the head of a reference: ``input`` is a variable here."""
         if isinstance(head, ast.Var):
             return TermNode("var", head.name, self.at(head.location))
         return self.term(head)
@@ -128,7 +128,7 @@ class TermPlacer:
         return TermNode("ref", [head, *self.terms(ref.path)], place)
 
     def operator(self, operator: ast.Var | ast.Ref) -> TermNode:
-        """Return the called function, always a reference."""
+        """Returns the called function, always a reference."""
         if isinstance(operator, ast.Ref):
             return self._ref(operator)
         head = self._head(operator)
