@@ -151,7 +151,7 @@ class _Estimate:
         return within + max(1, self.work(name, operands))
 
     def work(self, name: str, operands: list[Expr]) -> int:
-        """Return the cost of a function itself."""
+        """Returns the cost of a function itself."""
         sizes = [self.size(one) for one in operands] or [0]
         texts = [self.characters(one) for one in operands] or [0]
         if name in _ONCE:
@@ -180,7 +180,7 @@ class _Estimate:
         return sizes[0] if name in {"reverse", "flatten", "lists.range"} else 1
 
     def are_sized(self, operands: list[Expr]) -> bool:
-        """Whether operands of an equality may both be longer than a number."""
+        """Returns whether operands of an equality may both be longer than a number."""
         return all(
             self.checked.types[one].is_dyn or self.checked.types[one].name in {"string", "bytes"}
             for one in operands
@@ -221,7 +221,7 @@ class _Estimate:
 
 
 def _is_constant(node: Expr) -> bool:
-    """Whether it is known before anything is evaluated."""
+    """Returns whether it is known before anything is evaluated."""
     if isinstance(node, Constant):
         return True
     return isinstance(node, ListOf | MapOf) and all(map(_is_constant, children(node)))

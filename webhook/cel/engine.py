@@ -105,7 +105,7 @@ def _compiled(checked: Checked) -> Expression:
 
 
 def _tells_errors(checked: Checked) -> bool:
-    """Return whether the first error of the fast form is the error of the exact form.
+    """Returns whether the first error of the fast form is the error of the exact form.
 
     It is if no operand absorbs errors of others, no operand is evaluated after an error, and no
     known operand changes the error's text.

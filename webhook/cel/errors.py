@@ -16,7 +16,7 @@ class EvaluationError(Exception):
 
     @property
     def text(self) -> str:
-        """Return the message."""
+        """Returns the message."""
         return str(self.args[0])
 
 

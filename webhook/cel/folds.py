@@ -74,7 +74,7 @@ def logic(operands: list[Run], *, ends: bool) -> Run:
 def _decided(
     operands: Callable[[dict[Any, Value], Meter], Iterable[tuple[Any, Run]]], *, ends: bool
 ) -> Run:
-    """Return whether an operand is ``ends``; if none is, raise the first error of any."""
+    """Returns whether an operand is ``ends``; if none is, raise the first error of any."""
 
     def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
         fault: EvaluationError | None = None

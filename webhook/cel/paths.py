@@ -41,7 +41,7 @@ def stored_in(node: Expr) -> Expr | None:
 
 
 def goes_on(node: Expr, checked: Checked) -> bool:
-    """Whether it is a step of a path that has a question mark in it or before it."""
+    """Returns whether it is a step of a path that has a question mark in it or before it."""
     is_part = (isinstance(node, Select) and not node.tests) or (
         isinstance(node, Call) and node.function in {"_[_]", "_[?_]"}
     )
@@ -83,7 +83,7 @@ def may_nest(node: Expr, checked: Checked) -> bool:
 
 
 def may_change(node: Expr, checked: Checked) -> bool:
-    """Whether it may be an optional whose value cel-go does not read back unchanged."""
+    """Returns whether it may be an optional whose value cel-go does not read back unchanged."""
     of = checked.types[node]
     if of.name == "optional_type":
         part = of.parts[0]
@@ -140,7 +140,7 @@ def resolved(root: Run, keys: Keys, *, opens: bool, is_key: bool) -> Run:
 
 
 def has_value(path: Run) -> Run:
-    """Return whether a path leads to a value: ``has()``."""
+    """Returns whether a path leads to a value: ``has()``."""
 
     def is_there(env: dict[Any, Value], meter: Meter) -> Value:
         value = path(env, meter)

@@ -106,7 +106,7 @@ class ExpressionReads:
         raise Unclear
 
     def _seen(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
-        """Return the value of an operand, after a shallow read of it."""
+        """Returns the value of an operand, after a shallow read of it."""
         value = self._value(node, env)
         self._reader.shallow(value)
         return value

@@ -12,7 +12,7 @@ from typing import Final
 
 
 class CorruptInputError(ValueError):
-    """The text is no base64; the message is Go's."""
+    """The text is not valid base64; the message is Go's."""
 
 
 _STANDARD: Final = re.compile(
@@ -30,7 +30,7 @@ _PAD: Final = ord("=")
 
 
 def decode(text: str | bytes) -> bytes:
-    """The bytes that standard base64 stands for.
+    """Returns the bytes of standard base64.
 
     Raises :class:`CorruptInputError` with Go's ``illegal base64 data at input byte N``.
     """
@@ -42,7 +42,7 @@ def decode(text: str | bytes) -> bytes:
 
 
 def decode_url(text: str) -> bytes:
-    """Decode base64url, whose padding may be missing (RFC 7515, appendix C)."""
+    """Returns the bytes of base64url, with or without padding (RFC 7515, appendix C)."""
     data = text.encode("utf-8", "surrogateescape")
     if not data.endswith(b"="):
         missing = len(data) % 4
@@ -56,12 +56,12 @@ def decode_url(text: str) -> bytes:
 
 
 def encode_url(data: bytes) -> str:
-    """Base64url without padding, as tokens and JSON web keys carry it."""
+    """Returns base64url without padding, as in tokens and JSON web keys."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
 def encode(data: bytes) -> str:
-    """Standard base64 with padding: Go's JSON form of bytes."""
+    """Returns standard base64 with padding: Go's JSON form of bytes."""
     return base64.b64encode(data).decode("ascii")
 
 
@@ -70,7 +70,7 @@ def _corrupt(data: bytes, alphabet: frozenset[int]) -> CorruptInputError:
 
 
 def _fault(data: bytes, alphabet: frozenset[int]) -> int:
-    """The offset that Go's decoder reports (encoding/base64, decodeQuantum)."""
+    """Returns the offset that Go's decoder reports (encoding/base64, decodeQuantum)."""
     filled = 0
     for offset, byte in enumerate(data):
         if byte in _LINE_ENDS:
@@ -85,7 +85,7 @@ def _fault(data: bytes, alphabet: frozenset[int]) -> int:
 
 
 def _padding_fault(data: bytes, offset: int, filled: int) -> int:
-    """Where the padding that begins at ``offset`` goes wrong."""
+    """Returns the offset of the fault in the padding that begins at ``offset``."""
     rest = _skip_line_ends(data, offset + 1)
     if filled == 2:
         if rest == len(data):

@@ -12,21 +12,20 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 PRECISION: Final = 64
-"""Bits of mantissa: what ``big.Float.SetString`` gives a number without a precision."""
+"""Bits of mantissa that ``big.Float.SetString`` gives a number without a precision."""
 
 DOUBLE_PRECISION: Final = 53
-"""The precision of ``big.NewFloat`` in bits, which a result that is computed into such a number
-keeps."""
+"""The precision of ``big.NewFloat``, in bits; results stored in such a number keep it."""
 
 MAX_BITS: Final = 1 << 20
-"""Largest number that may be computed: 315,653 digits; OPA has no limit here."""
+"""The largest integer that is computed, in bits: 315,653 digits; OPA has no limit."""
 
 
 MAX_DIGITS: Final = 315_653
-"""The number of digits of :data:`MAX_BITS`: no longer text is read as a number."""
+"""The digits of :data:`MAX_BITS`; longer texts are not read as numbers."""
 
 _DIRECT_DIGITS: Final = 2000
-"""Digits that Python reads and writes itself: beyond, it takes time with their square."""
+"""The most digits that Python converts itself; its time grows with their square."""
 
 _EXACT: Final = decimal.Context(
     prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[decimal.Inexact]
@@ -34,7 +33,7 @@ _EXACT: Final = decimal.Context(
 
 
 def int_from_text(digits: str) -> int:
-    """The integer, however long: a tenth of a second at :data:`MAX_DIGITS`, not three."""
+    """Returns an integer of any length; :data:`MAX_DIGITS` take a tenth of a second, not three."""
     if len(digits) <= _DIRECT_DIGITS:
         return int(digits)
     whole = _halves(digits.lstrip("+-"), {})
@@ -51,7 +50,7 @@ def _halves(digits: str, powers: dict[int, int]) -> int:
 
 
 def int_text(value: int) -> str:
-    """The integer's decimal digits, however many; in a tenth of a second at :data:`MAX_BITS`."""
+    """Returns the digits of an integer; :data:`MAX_BITS` take a tenth of a second."""
     bits = value.bit_length()
     if bits <= 3 * _DIRECT_DIGITS:
         return str(value)
@@ -59,7 +58,7 @@ def int_text(value: int) -> str:
 
 
 def _as_decimal(value: int, bits: int, powers: dict[int, Decimal]) -> Decimal:
-    """By halves, which :mod:`decimal` multiplies in nearly linear time."""
+    """Returns the decimal, by halves: :mod:`decimal` multiplies in nearly linear time."""
     if bits <= 3 * _DIRECT_DIGITS:
         return Decimal(value)
     half = bits >> 1
@@ -73,14 +72,12 @@ def _as_decimal(value: int, bits: int, powers: dict[int, Decimal]) -> Decimal:
 
 
 Binary: TypeAlias = tuple[int, int]
-"""A mantissa of 64 bits (or 0), and the power of two it is multiplied with.
-
-Where a precision is named the mantissa has as many bits.
-"""
+"""A mantissa of 64 bits (or 0) and a power of two. With a named precision, the mantissa has that
+many bits."""
 
 
 def nearest(numerator: int, denominator: int = 1, bits: int = PRECISION) -> Binary:
-    """The quotient rounded to nearest, ties to even."""
+    """Returns the quotient rounded to nearest, ties to even."""
     if not numerator:
         return 0, 0
     size = abs(numerator)
@@ -104,11 +101,11 @@ def nearest(numerator: int, denominator: int = 1, bits: int = PRECISION) -> Bina
 
 
 _DIGITS_ENOUGH: Final = 40
-"""Twice the digits that 64 bits of mantissa ever need."""
+"""Twice the digits that 64 bits of mantissa can need."""
 
 
 def _decimal_digits(mantissa: int, exponent: int) -> tuple[str, int]:
-    """Significant digits, cut where the number is so large or small that they are many."""
+    """Returns the significant digits, cut for very large or very small numbers."""
     if 0 <= exponent < 1000:
         text = int_text(mantissa << exponent)
         return text.rstrip("0"), len(text)
@@ -131,9 +128,9 @@ def _power_of_ten(power: int) -> int:
 
 
 def shortest(mantissa: int, exponent: int) -> tuple[str, int]:
-    """The fewest digits, and where the point stands in them, that read back as the same bits.
+    """Returns the fewest digits that are read back as the same bits, and their decimal point.
 
-    Go's math/big does it so (ftoa.go, roundShortest).
+    As Go's math/big (ftoa.go, roundShortest).
     """
     size = abs(mantissa)
     digits, point = _decimal_digits(size, exponent)
@@ -171,7 +168,7 @@ def _cut(digits: str, point: int, count: int, *, up: bool) -> tuple[str, int]:
 
 
 def _scaled(a: Binary, b: Binary) -> tuple[int, int, int]:
-    """Both mantissas at the smaller exponent."""
+    """Returns both mantissas at the smaller exponent."""
     exponent = min(a[1], b[1])
     return a[0] << (a[1] - exponent), b[0] << (b[1] - exponent), exponent
 
@@ -182,24 +179,24 @@ def _shifted(mantissa: int, exponent: int, bits: int = PRECISION) -> Binary:
 
 
 def add(a: Binary, b: Binary) -> Binary:
-    """``a + b``."""
+    """Returns ``a + b``."""
     x, y, exponent = _scaled(a, b)
     return _shifted(x + y, exponent)
 
 
 def subtract(a: Binary, b: Binary) -> Binary:
-    """``a - b``."""
+    """Returns ``a - b``."""
     x, y, exponent = _scaled(a, b)
     return _shifted(x - y, exponent)
 
 
 def multiply(a: Binary, b: Binary, bits: int = PRECISION) -> Binary:
-    """``a * b``, to so many bits."""
+    """Returns ``a * b`` with ``bits`` bits."""
     return _shifted(a[0] * b[0], a[1] + b[1], bits)
 
 
 def divide(a: Binary, b: Binary) -> Binary:
-    """``a / b``, where ``b`` is not nought."""
+    """Returns ``a / b``; ``b`` must not be 0."""
     mantissa, exponent = nearest(a[0] if b[0] > 0 else -a[0], abs(b[0]))
     return mantissa, (exponent + a[1] - b[1] if mantissa else 0)
 
@@ -208,7 +205,7 @@ HALF: Final = nearest(1, 2)
 
 
 def integer_part(value: Binary) -> int:
-    """Towards nought."""
+    """Returns the integer part, rounded towards 0."""
     mantissa, exponent = value
     if exponent >= 0:
         return mantissa << exponent

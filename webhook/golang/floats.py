@@ -1,4 +1,4 @@
-"""Floats as Go writes them: strconv's shortest digits, in the form ``g`` and in JSON."""
+"""Floats in Go's text forms: strconv's shortest digits in format ``g``, and JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def float_text(value: float) -> str:
 
 
 def _digits(text: str) -> tuple[str, int]:
-    """The significant digits of a float's ``repr``, and where the point stands in them."""
+    """Returns the significant digits of a float's ``repr``, and their decimal point."""
     mantissa, _, exponent = text.lstrip("-").partition("e")
     whole, _, part = mantissa.partition(".")
     digits = whole + part
@@ -26,7 +26,7 @@ def _digits(text: str) -> tuple[str, int]:
 
 
 def general(digits: str, point: int, *, negative: bool) -> str:
-    """Go's format ``g`` at its shortest: ``e`` from an exponent of -5 and of 21, here 6."""
+    """Returns Go's shortest format ``g``, with an exponent below -4 or from 6 on (``%v``: 21)."""
     sign = "-" if negative else ""
     exponent = point - 1
     if exponent < -4 or exponent >= 6:  # strconv: "use precision 6 for this decision"

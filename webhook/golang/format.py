@@ -24,17 +24,17 @@ Argument: TypeAlias = "str | int | float"
 
 
 class TooLong(Exception):
-    """The text would be longer than it may be."""
+    """The text would be longer than its limit."""
 
 
 def format_text(template: str, arguments: Sequence[Argument], characters_max: int) -> str:
-    """The formatted text; raises :class:`TooLong`."""
+    """Returns the formatted text; raises :class:`TooLong`."""
     return _Formatter(template, arguments, characters_max).run()
 
 
 @lru_cache(maxsize=4096)
 def simple_format(template: str) -> tuple[str, str] | None:
-    """The template for Python's ``%`` and its verbs, where all verbs are bare v, s, d or q."""
+    """Returns a template for Python's ``%``, and its verbs, if all are bare v, s, d or q."""
     pieces: list[str] = []
     verbs: list[str] = []
     rest = template
@@ -58,7 +58,7 @@ class BigInt(int):
 
 
 class GoInt(int):
-    """An ``int`` of Go's, which is formatted as an ``int64`` and called by its own name."""
+    """Go's ``int``: formatted like an ``int64``, with its own type name."""
 
 
 def _type_name(value: str | float) -> str:
@@ -86,7 +86,7 @@ class _Flags:
     precision: int | None = None
 
     def pad(self, text: str, *, zero: bool = True) -> str:
-        """Fill up to the width; zeros only to the left."""
+        """Fills up to the width; with zeros only on the left."""
         missing = (self.width or 0) - len(text)
         if missing <= 0:
             return text
@@ -175,7 +175,7 @@ class _Formatter:
         return flags
 
     def index(self) -> bool:
-        """``[2]``: take the second argument next."""
+        """Reads ``[2]``: the second argument comes next."""
         if self.template[self.at : self.at + 1] != "[":
             return False
         self.reordered = True
@@ -227,7 +227,7 @@ class _Formatter:
         return after_index
 
     def star(self) -> int | None:
-        """The next argument as a width or precision."""
+        """Returns the next argument as a width or precision."""
         if self.argument >= len(self.arguments):
             return None
         value = self.arguments[self.argument]
@@ -357,7 +357,7 @@ def _format_integer(value: int, verb: str, flags: _Flags) -> str:
 
 
 def _format_big(value: int, verb: str, flags: _Flags) -> str:
-    """math/big's own formatting, which differs in flags and in its complaint."""
+    """Formats as math/big, which differs in flags and error text."""
     base = _BASES.get("d" if verb == "s" else verb)
     if base is None:
         return f"%!{verb}(big.Int={int_text(int(value))})"
@@ -410,7 +410,7 @@ def _float_digits(size: float, verb: str, precision: int | None) -> str:
 
 
 def _binary_float(size: float) -> str:
-    """Go's format ``b``: the whole mantissa and the power of two."""
+    """Returns Go's format ``b``: the whole mantissa and the power of two."""
     if not size:
         return "0p-1074"
     fraction, power = size.hex()[2:].split("p")
@@ -419,7 +419,7 @@ def _binary_float(size: float) -> str:
 
 
 def _hexadecimal_float(size: float, precision: int | None) -> str:
-    """Go's format ``x``: ``0x1.8p+01``."""
+    """Returns Go's format ``x``: ``0x1.8p+01``."""
     if not size:
         fraction = f".{'0' * precision}" if precision else ""
         return f"0x0{fraction}p+00"
@@ -444,7 +444,7 @@ def _hexadecimal_float(size: float, precision: int | None) -> str:
 
 
 def _with_point(text: str, verb: str, precision: int | None) -> str:
-    """The flag ``#``: always a decimal point, and for %g all digits of the precision."""
+    """Applies the flag ``#``: always a decimal point, and all digits of the precision for %g."""
     digits = 0
     if verb in "vgGx":
         digits = 6 if precision is None else precision

@@ -1,4 +1,4 @@
-"""E-mail addresses as Go's ``net/mail`` reads them (RFC 5322, and a little more)."""
+"""E-mail addresses as Go's ``net/mail`` parses them (RFC 5322 with extensions)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SPACE: Final = re.compile("[ \t]*")
 
 
 class _NoAddress(ValueError):
-    """It is no address, nor several."""
+    """The text is neither an address nor a group of addresses."""
 
 
 def is_address(text: str) -> bool:
-    """Whether ``ParseAddress`` takes a text: one address, with a name or comments about it."""
+    """Returns whether ``ParseAddress`` accepts a text: one address, with a name or comments."""
     parser = _Parser(text)
     try:
         count = parser.address(may_be_group=True)
@@ -36,7 +36,7 @@ class _Parser:
         self.at = 0
 
     def address(self, *, may_be_group: bool) -> int:
-        """Read an address, or a group of so many."""
+        """Reads an address or a group; returns the number of addresses."""
         self._take(_SPACE)
         began = self.at
         try:
@@ -59,7 +59,7 @@ class _Parser:
         return 1
 
     def comments(self) -> None:
-        """Skip spaces and comments."""
+        """Skips spaces and comments."""
         self._take(_SPACE)
         while self._sees("("):
             self._comment()

@@ -1,7 +1,7 @@
-"""Strings as Go holds and quotes them.
+"""Strings as Go stores and quotes them.
 
-A string may hold bytes that are no UTF-8. Each such byte is a lone surrogate here, as Python's
-``surrogateescape`` makes it.
+A string may have bytes that are not valid UTF-8. Each is a lone surrogate here, as with Python's
+``surrogateescape``.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Final
 
 
 def utf8(text: str) -> bytes:
-    """The string's bytes, also those that are no UTF-8."""
+    """Returns the string's bytes, invalid UTF-8 included."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def from_utf8(raw: bytes) -> str:
-    """The string with these bytes."""
+    """Returns the string with these bytes."""
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -30,22 +30,22 @@ ESCAPES: Final = {
     "\\": "\\\\",
     '"': '\\"',
 }
-"""Characters that Go, and so CEL, writes by a name in quotes."""
+"""Characters that Go and CEL escape by a letter in quotes."""
 
 
 SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""The characters that Go's unicode.IsSpace takes for a space."""
+"""The characters that Go's unicode.IsSpace accepts."""
 
 
 def quote(text: str) -> str:
-    """The string as Go's ``strconv.Quote`` writes it."""
+    """Returns the string as Go's ``strconv.Quote`` quotes it."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return f'"{"".join(map(_escape, text))}"'
 
 
 def quote_ascii(text: str) -> str:
-    """The string as Go's ``strconv.QuoteToASCII`` writes it."""
+    """Returns the string as Go's ``strconv.QuoteToASCII`` quotes it."""
     return f'"{"".join(c if " " <= c <= "~" and c not in ESCAPES else _escape(c, True) for c in text)}"'
 
 
@@ -56,7 +56,7 @@ def _escape(character: str, ascii_only: bool = False) -> str:
     code = ord(character)
     if character.isprintable() and not (ascii_only and code > 0x7E):
         return character
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of invalid UTF-8
         return f"\\x{code - 0xDC00:02x}"
     if code < 0x20 or code == 0x7F:
         return f"\\x{code:02x}"

@@ -55,7 +55,7 @@ _PART: Final = re.compile(
 
 
 NO_ZONES: Final = "this machine has no time zones: install its tzdata, or pip install tzdata"
-"""Why no zone is known: what a policy finds without its zones would be wrong, and look right."""
+"""The error if no time zones are installed: a result without them would look right but be wrong."""
 
 
 class NoTimeZones(Exception):
@@ -63,7 +63,7 @@ class NoTimeZones(Exception):
 
 
 def load_zone(name: str) -> ZoneInfo | None:
-    """A zone by its name, None for an unknown one; raises :class:`NoTimeZones`."""
+    """Returns a zone by name, None for an unknown name; raises :class:`NoTimeZones`."""
     try:
         return ZoneInfo(name)
     except (OSError, ValueError, KeyError):
@@ -82,7 +82,7 @@ def _has_zones() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time as a calendar and a clock in some zone show it."""
+    """A time as calendar and clock of a zone show it."""
 
     year: int
     month: int
@@ -112,7 +112,7 @@ class Moment:
 
 
 def days_of(year: int, month: int, day: int) -> int:
-    """Days from 1970 to a date of the Gregorian calendar; months and days may run over."""
+    """Returns days from 1970 to a Gregorian date; months and days may overflow."""
     year += (month - 1) // 12
     month = (month - 1) % 12 + 1
     # Years begin in March, so that the leap day is their last; 719468 days lie before 1970.
@@ -122,7 +122,7 @@ def days_of(year: int, month: int, day: int) -> int:
 
 
 def date_of(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a number of days since 1970."""
+    """Returns year, month and day of a number of days since 1970."""
     days += 719468
     era, day_of_era = divmod(days, 146097)
     year = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
@@ -133,7 +133,7 @@ def date_of(days: int) -> tuple[int, int, int]:
 
 
 def days_in(year: int, month: int) -> int:
-    """Days of a month."""
+    """Returns the number of days of a month."""
     return days_of(year, month + 1, 1) - days_of(year, month, 1)
 
 
@@ -141,7 +141,7 @@ def days_in(year: int, month: int) -> int:
 
 
 def format_time(moment: Moment, layout: str) -> str:
-    """The time as the layout shows it."""
+    """Returns the time in a layout."""
     return _PART.sub(lambda part: _shown(moment, part[0]), layout)
 
 
@@ -211,11 +211,11 @@ def _offset_shown(moment: Moment, part: str) -> str:
 
 
 class TimeParseError(ValueError):
-    """The value is no time of this layout; the message is Go's."""
+    """The value does not have this layout; the message is Go's."""
 
 
 class _BadPart(Exception):
-    """A part of the value does not fit; ``rest`` is where Go stands when it complains."""
+    """A part of the value does not fit; ``rest`` is the text that Go's error names."""
 
     def __init__(self, out_of_range: str = "") -> None:
         super().__init__(out_of_range)
@@ -223,7 +223,7 @@ class _BadPart(Exception):
 
 
 def quote_time(text: str) -> str:
-    """The string as package time quotes it in messages."""
+    """Returns the string as package time quotes it in messages."""
     shown: list[str] = []
     for character in text:
         if character < " " or character > "\x7f":
@@ -245,7 +245,7 @@ class _Reading:
     layout_after: str = ""
 
     def number(self, *, fixed: bool, most: int = 2) -> int:
-        """Up to ``most`` digits; exactly that many if ``fixed``."""
+        """Reads up to ``most`` digits; exactly that many if ``fixed``."""
         match = re.match(rf"[0-9]{{{most if fixed else 1},{most}}}", self.rest)
         if match is None:
             raise _BadPart
@@ -253,7 +253,7 @@ class _Reading:
         return int(match[0])
 
     def name(self, names: tuple[str, ...]) -> int:
-        """One of the names, whatever its case."""
+        """Reads one of the names, in upper or lower case."""
         for at, name in enumerate(names):
             if self.rest[: len(name)].lower() == name.lower():
                 self.rest = self.rest[len(name) :]
@@ -266,7 +266,7 @@ class _Reading:
             raise _BadPart(name)
 
     def fraction(self, size: int) -> None:
-        """A separator and digits, ``size`` characters in all; beyond nanoseconds they are cut."""
+        """Reads a separator and digits, ``size`` characters in total; digits below 1 ns are cut."""
         text = self.rest[:size]
         if text[:1] not in {".", ","} or not re.fullmatch(r"[0-9]*", text[1:10]):
             raise _BadPart
@@ -275,7 +275,7 @@ class _Reading:
 
 
 def parse_time(layout: str, value: str) -> Moment:
-    """Read a time; what the layout leaves out is January, 1, 0 and UTC."""
+    """Returns a time; parts missing in the layout are January, 1, 0 and UTC."""
     reading = _Reading(value)
     at = 0
     while True:
@@ -320,7 +320,7 @@ class _Skipped(Exception):
 
 
 def _skip(value: str, prefix: str) -> str:
-    """Pass the layout's own text; its spaces stand for any number of them."""
+    """Skips the layout's own text; a space in it matches any number of spaces."""
     whole = prefix
     while prefix:
         if prefix[0] == " ":

@@ -35,7 +35,7 @@ _PLAIN_FRAGMENT: Final = re.compile(f"(?:[{_UNRESERVED}$&+,/:;=?@!'()*\\[\\]]|%)
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """The parts of a URL; ``raw_path`` and ``raw_fragment`` only where escaping is unusual."""
+    """The parts of a URL; ``raw_path`` and ``raw_fragment`` are set only for unusual escaping."""
 
     scheme: str = ""
     opaque: str = ""
@@ -56,18 +56,18 @@ class Url:
 
     @property
     def port(self) -> str:
-        """The digits of the port, or nothing."""
+        """The digits of the port, or an empty text."""
         return _split_host(self.host)[1]
 
     @property
     def escaped_path(self) -> str:
-        """The path as it stands in a URL."""
+        """The path, escaped."""
         if self.raw_path and _PLAIN_PATH.fullmatch(self.raw_path):
             return self.raw_path
         return "*" if self.path == "*" else _escape(self.path, "path")
 
     def json(self) -> dict[str, Any]:
-        """Go's JSON form of ``url.URL``; the user's name is not in it."""
+        """Returns Go's JSON form of ``url.URL``, which has no user name."""
         return {
             "Scheme": self.scheme,
             "Opaque": self.opaque,
@@ -113,7 +113,7 @@ class Url:
 
 
 def parse(text: str) -> Url:
-    """The parts of ``text``; raises ValueError with Go's message."""
+    """Returns the parts of ``text``; raises ValueError with Go's message."""
     before, _, fragment = text.partition("#")
     try:
         parts = _parse(before)
@@ -129,7 +129,7 @@ def parse(text: str) -> Url:
 
 
 def fault_of_request_uri(text: str) -> str | None:
-    """Why Go's ``ParseRequestURI`` does not take a text; None where it does."""
+    """Returns why Go's ``ParseRequestURI`` rejects a text; None if it is valid."""
     if not text:
         return 'parse "": empty url'
     is_path, is_any = text[0] == "/", text == "*"

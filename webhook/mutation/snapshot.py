@@ -34,10 +34,10 @@ class MutationSnapshot:
         preview: MutationSnapshot | None = None,
         would_conflict: Mapping[MutatorId, tuple[MutatorId, ...]] | None = None,
     ) -> None:
-        """``mutators`` in any order; those that ``conflicts`` names are known and not applied.
+        """``mutators`` may be in any order; mutators in ``conflicts`` are known and not applied.
 
-        ``preview`` is what would be in force with those mutators that are only previewed, None
-        where there are none; of them ``would_conflict`` tells who is left out of it, and why.
+        ``preview`` is the snapshot that includes mutators in preview; None without such mutators.
+        ``would_conflict`` has the mutators that are left out of ``preview``, each with its conflicts.
         """
         self.conflicts = {} if conflicts is None else dict(conflicts)
         self.preview = preview

@@ -1,7 +1,7 @@
-"""Finds the set of paths that an evaluation can read, from a policy, without running it.
+"""Finds the paths that a policy's evaluation can read, without running the policy.
 
-Both languages are interpreted over abstract values (:mod:`webhook.reads.abstract`): a value is the
-places of the input or of data that it may be, or what a policy made of them. What a policy looks at
-is recorded, and frozen into a :class:`~webhook.reads.read_set.ReadSet`. Two inputs that agree in it
-have the same result: ``evaluate(x) == evaluate(reads.project(x))``.
+Rego and CEL are interpreted over abstract values (:mod:`webhook.reads.abstract`). An abstract value
+is a set of places in the input or data, or a value that the policy made from them. Each read is
+recorded; the record is frozen into a :class:`~webhook.reads.read_set.ReadSet`. Two inputs that
+agree in the read set have the same result: ``evaluate(x) == evaluate(reads.project(x))``.
 """

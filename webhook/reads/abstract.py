@@ -1,4 +1,4 @@
-"""Values of an abstract interpretation: where a value may come from, and what is made of it."""
+"""Abstract values: the places that a value may come from, and the values made from them."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     from webhook.reads.read_set import ReadPath
 
 Scalar: TypeAlias = tuple[str, Any]
-"""A known scalar with the name of its kind, so that true is not 1."""
+"""A known scalar with the name of its type, so that true differs from 1."""
 
 CONSTANT_PARTS_MAX: Final = 500
-"""Parts of a constant that are followed one by one; of a larger one any may be met."""
+"""The largest constant that is followed part by part; a larger one may be any value."""
 
 STEPS_MAX: Final = 200_000
 """Steps of an interpretation: some 0.2 s, a hundred times the largest template of the public library."""
 
 
 class Unclear(Exception):
-    """The reads of a policy cannot be found: then it is taken to read everything."""
+    """The reads of a policy cannot be found; it is assumed to read everything."""
 
 
 @dataclass(frozen=True, slots=True, unsafe_hash=True)
 class Abstract:
-    """The possible values of a term: those at ``places``, a known scalar, or a collection of others.
+    """The possible values of a term: values at ``places``, known scalars, or collections.
 
-    ``anything`` is any value that depends on nothing but what has been recorded. ``fields`` and
-    ``items`` are of objects and arrays (by known keys, and at any), ``members`` of sets.
-    ``container`` is one that may hold nothing. ``text`` has the parts of a text that nobody has
-    looked at yet: it stands beside ``anything``.
+    ``anything`` is any value that depends only on recorded reads. ``fields`` are an object's or
+    array's values at known keys, ``items`` those at any key, ``members`` those of a set.
+    ``container`` is a container that may be empty. ``text`` has the parts of a text whose reads are
+    not recorded yet; ``anything`` is true then, too.
     """
 
     places: frozenset[ReadPath] = frozenset()
@@ -47,24 +47,24 @@ class Abstract:
 
     @property
     def known(self) -> frozenset[Scalar] | None:
-        """The scalars that it can be; None where it may be something else."""
+        """The possible scalars; None if other values are possible."""
         is_known = not (self.places or self.anything or self.fields or self.items)
         return self.scalars if is_known and not self.members and not self.container else None
 
     @property
     def only(self) -> Scalar | None:
-        """The one scalar that it is."""
+        """The scalar, if only one value is possible."""
         known = self.known
         return next(iter(known)) if known is not None and len(known) == 1 else None
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is some scalar that is known."""
+        """Whether all possible values are known scalars."""
         return self.known is not None
 
     @property
     def parts(self) -> list[Abstract]:
-        """Return the parts of the value."""
+        """Returns the parts of the value."""
         parts = [value for _, value in self.fields]
         return parts + [part for part in (self.items, self.members, self.text) if part is not None]
 
@@ -74,12 +74,12 @@ EMPTY: Final = Abstract(container=True)
 
 
 def at_place(*path: str) -> Abstract:
-    """Return the value at a place of the input or of data."""
+    """Returns the value at a place of the input or of data."""
     return Abstract(places=frozenset((path,)))
 
 
 def scalar(value: Any) -> Abstract:
-    """A known scalar."""
+    """Returns a known scalar."""
     return Abstract(scalars=frozenset((_scalar(value),)))
 
 
@@ -90,7 +90,7 @@ def _scalar(value: Any) -> Scalar:
 
 
 def united(values: Iterable[Abstract | None]) -> Abstract | None:
-    """Unite values; None where there are none."""
+    """Returns the union of values; None for no values."""
     result: Abstract | None = None
     for value in values:
         if value is not None and value is not result:
@@ -117,7 +117,7 @@ def _union(one: Abstract, other: Abstract) -> Abstract:
 
 
 def are_different(one: Abstract, other: Abstract) -> bool:
-    """Whether two values cannot be equal."""
+    """Returns whether two values cannot be equal."""
     first, second = one.known, other.known
     if first is None or second is None:
         return False
@@ -129,9 +129,9 @@ def _numbers(scalars: frozenset[Scalar]) -> bool:
 
 
 class AbstractReader:
-    """Follows abstract values, and records what is read of the places that they are.
+    """Follows abstract values, and records the reads of their places.
 
-    ``given`` says what is known to be at a place.
+    ``given`` has known values by place.
     """
 
     def __init__(self, given: Mapping[ReadPath, Abstract]) -> None:
@@ -140,31 +140,31 @@ class AbstractReader:
         self._left = STEPS_MAX
 
     def pay(self) -> None:
-        """Count a step; raises :class:`Unclear` beyond the bound."""
+        """Counts a step; raises :class:`Unclear` beyond the limit."""
         self._left -= 1
         if self._left < 0:
             raise Unclear
 
     def present(self, value: Abstract) -> None:
-        """Look whether there is something, and not false."""
+        """Records a check whether the value is defined and not false."""
         for place in value.places:
             self.record.present(place)
 
     def shallow(self, value: Abstract) -> None:
-        """Record a shallow read: the kind of the value, and which scalar."""
+        """Records a shallow read: the type of the value, and the value of a scalar."""
         for place in value.places:
             self.record.shallow(place)
         self.whole(value.text)
 
     def keys(self, value: Abstract) -> None:
-        """Look at all keys, or how many items there are."""
+        """Records a read of all keys, or of the number of items."""
         for place in value.places:
             self.record.present((*place, EVERY_KEY))
         if value.members is not None:
             self.whole(value.members)
 
     def whole(self, value: Abstract | None) -> None:
-        """Look at all of it."""
+        """Records a read of the whole value."""
         if value is None:
             return
         self.pay()
@@ -174,7 +174,7 @@ class AbstractReader:
             self.whole(part)
 
     def compare(self, one: Abstract, other: Abstract) -> None:
-        """Look whether two values are equal: beside a scalar nothing within a container matters."""
+        """Records a comparison; next to a scalar, the content of a container does not matter."""
         for value, beside in ((one, other), (other, one)):
             if beside.is_scalar:
                 self.shallow(value)
@@ -182,7 +182,7 @@ class AbstractReader:
                 self.whole(value)
 
     def step(self, value: Abstract, key: Any = EVERY_KEY) -> Abstract | None:
-        """Return the value at a key, or at any key; None where there can be none. Nothing is recorded."""
+        """Returns the value at a key, or at any key; None if there is none. Records nothing."""
         self.pay()
         results: list[Abstract | None] = []
         for place in value.places:
@@ -197,7 +197,7 @@ class AbstractReader:
         return united(results)
 
     def names(self, value: Abstract) -> Abstract | None:
-        """Return the possible keys of the value, or the members of a set."""
+        """Returns the possible keys of the value, or the members of a set."""
         results: list[Abstract | None] = [value.members]
         if value.places or value.anything or value.items is not None:
             results.append(ANYTHING)
@@ -206,7 +206,7 @@ class AbstractReader:
 
 
 def constant(value: Any) -> Abstract:
-    """A value that is written in a policy."""
+    """Returns the abstract value of a policy's constant."""
     budget = [CONSTANT_PARTS_MAX]
     abstract = _constant(value, budget)
     return ANYTHING if budget[0] < 0 else abstract

@@ -1,4 +1,4 @@
-"""Functions that take from a value what a read set names, in a form that differs where that does."""
+"""Functions that extract the read parts of a value, to compare two values by them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Projection: TypeAlias = "Callable[[Any], Any]"
 
 FUNCTIONS_MAX: Final = 1_000
-"""Parts of a read set that a function is written for: ten times those of the library's largest."""
+"""The most parts of a read set for a projection: ten times those of the library's largest."""
 
 _MISSING: Final[list[Any]] = []
 _OBJECT: Final = [1]
@@ -26,13 +26,14 @@ _NAMES: Final = {
 
 
 class TooManyParts(Exception):
-    """A read set has more parts than a function is written for."""
+    """A read set has too many parts for a projection."""
 
 
 def widened(reads: ReadSet, depth: int, kept: Collection[str]) -> ReadSet:
-    """More than a read set, that costs less to take: containers below a depth are taken whole.
+    """Returns a larger read set that is faster to extract: containers below a depth are read whole.
 
-    Those with ``kept`` names are not. Where only the presence of a scalar is read, that stays so.
+    Children with ``kept`` names stay as they are. A scalar of which only the presence is read stays
+    so, too.
     """
     if reads.whole or not reads.children:
         return reads
@@ -46,11 +47,12 @@ def widened(reads: ReadSet, depth: int, kept: Collection[str]) -> ReadSet:
 
 
 def projection(reads: ReadSet) -> Projection:
-    """The function for a read set. Its results are of JSON's types and share parts of the value.
+    """Returns the projection of a read set. Raises :class:`TooManyParts`.
 
-    Two are equal as JSON exactly where what is read of both values is: a scalar stands for itself,
-    and what stands for a container, or for nothing, is an array that says so first. Order of keys is
-    that of the value where all are read. Raises :class:`TooManyParts`.
+    The results have JSON's types and share parts of the value. Two results are equal as JSON
+    exactly if the read parts of the two values are equal. A scalar is its own projection. A
+    container or a missing value becomes an array that begins with a mark. Where all keys are read,
+    they keep their order.
     """
     writer = _Writer()
     name = writer.function(reads)
@@ -62,7 +64,7 @@ def projection(reads: ReadSet) -> Projection:
 
 
 class _Writer:
-    """Writes a function for each different part of a read set."""
+    """Writes a function for each distinct part of a read set."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -70,7 +72,7 @@ class _Writer:
         self._tables = 0
 
     def function(self, reads: ReadSet) -> str:
-        """The name of the function of a part."""
+        """Returns the name of a part's function."""
         key = _key(reads)
         name = self._names.get(key)
         if name is None:
@@ -81,7 +83,7 @@ class _Writer:
         return name
 
     def _written(self, name: str, reads: ReadSet) -> list[str]:
-        """One function; those that it calls are written before it."""
+        """Returns the lines of one function; the functions that it calls are written first."""
         lines = [f"def {name}(value):"]
         if reads.whole:
             return [*lines, " return [3, value]"]
@@ -120,7 +122,7 @@ class _Writer:
         return ["  get = value.get", f"  return [1, {', '.join(parts)}]"]
 
     def _child(self, name: str, reads: ReadSet) -> str:
-        """Return the value at a name, or that there is none."""
+        """Returns code for the value at a name, or for its absence."""
         at = f"MISSING if (at := get({name!r}, MISSING)) is MISSING else "
         if reads.whole:
             return f"{at}[3, at]"
@@ -138,6 +140,6 @@ class _Writer:
 
 
 def _key(reads: ReadSet) -> Any:
-    """Equal for equal parts."""
+    """Returns a key that is equal for equal parts."""
     below = tuple((name, _key(reads.children[name])) for name in sorted(reads.children))
     return reads.whole, reads.scalar, below

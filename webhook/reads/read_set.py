@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 EVERY_KEY: Final = "*"
-"""Every key of an object, every item of a list. A key that is written so is read as every key, too."""
+"""Every key of an object, or every item of a list. A key with this name is read as every key, too.
+"""
 
 ReadPath: TypeAlias = tuple[str, ...]
 """A path from a root, as ``("input", "review", "object", "spec")``."""
@@ -20,12 +21,12 @@ ReadPath: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReadSet:
-    """The read parts of a value: all of it where ``whole``, else its kind, and these children.
+    """The read parts of a value: the whole value, or its type and some children.
 
-    Of a container that is not read whole an evaluation sees what kind it is, and no more than the
-    children say. The child :data:`EVERY_KEY` shows all keys, and how many items there are. Without
-    ``scalar`` it sees of one no more than that it is there, and whether it is false; of a value
-    without children nothing else.
+    Four cases: ``whole`` reads everything; ``children`` read the type of a container and these
+    children; the child :data:`EVERY_KEY` reads all keys, or the number of items; without
+    ``scalar``, a scalar is only checked for presence and for false. Without children and
+    ``scalar``, a container is checked for presence only.
     """
 
     whole: bool = False
@@ -33,7 +34,7 @@ class ReadSet:
     children: Mapping[str, ReadSet] = field(default_factory=lambda: MappingProxyType({}))
 
     def at(self, *path: str) -> ReadSet | None:
-        """Return the reads below a path; None where there are none."""
+        """Returns the reads below a path; None if there are none."""
         at: ReadSet | None = self
         for name in path:
             if at is None or at.whole:
@@ -42,7 +43,7 @@ class ReadSet:
         return at
 
     def paths(self) -> Iterator[ReadPath]:
-        """The paths at which it ends, in order."""
+        """Yields the paths of the leaves, in order."""
         if not self.children:
             yield ()
         for name in sorted(self.children):
@@ -51,11 +52,11 @@ class ReadSet:
 
     @property
     def texts(self) -> list[str]:
-        """The paths as policies write them, without ``input``: ``review.object.spec``; ``*`` for all."""
+        """The paths as in policies, without ``input``: ``review.object.spec``; ``*`` for all."""
         return [_text(path) for path in self.paths() if path] or ["*"] * self.whole
 
     def project(self, value: Any) -> Any:
-        """The value with nothing in it but what is read."""
+        """Returns the value reduced to its read parts."""
         if self.whole:
             return value
         if not self.scalar and not (self.children and isinstance(value, (dict, list))):
@@ -72,7 +73,7 @@ class ReadSet:
         return value
 
     def __or__(self, other: ReadSet) -> ReadSet:
-        """Unite two sets of reads."""
+        """Returns the union of two read sets."""
         if self.whole or other.whole:
             return WHOLE
         if self == other:
@@ -100,7 +101,7 @@ def _united(one: ReadSet | None, other: ReadSet | None) -> ReadSet | None:
 
 
 def _text(path: ReadPath) -> str:
-    """A path from a review, parameters or data, in dots and brackets."""
+    """Returns a path from a review, parameters or data, in dots and brackets."""
     names = path[1:] if path[0] == "input" and len(path) > 1 else path
     text = ""
     for name in names:
@@ -114,7 +115,7 @@ def _text(path: ReadPath) -> str:
 
 
 class ReadRecorder:
-    """Collects what is read, to be frozen into a :class:`ReadSet`."""
+    """Records reads, to be frozen into a :class:`ReadSet`."""
 
     __slots__ = ("_below", "is_scalar", "is_whole")
 
@@ -123,15 +124,15 @@ class ReadRecorder:
         self._below: dict[str, ReadRecorder] = {}
 
     def present(self, place: ReadPath) -> None:
-        """Somebody asks whether there is something at a place, and not false."""
+        """Records a check whether the value at a place is defined and not false."""
         self._reach(place)
 
     def shallow(self, place: ReadPath) -> None:
-        """Record a shallow read: the kind of the value, and which scalar."""
+        """Records a shallow read: the type of the value, and the value of a scalar."""
         self._reach(place).is_scalar = True
 
     def whole(self, place: ReadPath) -> None:
-        """Somebody reads all that is at a place."""
+        """Records a read of the whole value at a place."""
         self._reach(place).is_whole = True
 
     def _reach(self, place: ReadPath) -> ReadRecorder:
@@ -144,12 +145,12 @@ class ReadRecorder:
         return at
 
     def frozen(self) -> ReadSet:
-        """Return the recorded reads."""
+        """Returns the recorded reads."""
         if self.is_whole:
             return WHOLE
         children = {name: below.frozen() for name, below in self._below.items()}
         every = children.get(EVERY_KEY)
-        if every is not None:  # what every key shows need not be said of one
+        if every is not None:  # every key covers children that read no more
             children = {
                 name: below
                 for name, below in children.items()
@@ -162,10 +163,11 @@ class ReadRecorder:
 class PolicyReads:
     """The reads that the results of a policy depend on.
 
-    ``reads`` has the roots ``input`` and ``data``. ``deciding`` is the part of it by which there is a
-    violation or none: what only messages tell is left out. ``changing`` are functions that may answer
-    otherwise another time (time, chance, a network), or have an effect (prints); with none of them, and where it asks no
-    ``providers``, equal values of what is read have equal results.
+    ``reads`` has the roots ``input`` and ``data``. ``deciding`` is the part that decides whether
+    there is a violation, without reads for messages only. ``changing`` are functions that may
+    return other results later (time, random numbers, network) or have an effect (prints).
+    ``providers`` is whether the policy uses external data. Without both, equal read parts have
+    equal results.
     """
 
     reads: ReadSet
@@ -180,19 +182,19 @@ class PolicyReads:
 
     @property
     def deterministic(self) -> bool:
-        """Whether the fields that are read, with providers' answers, decide the results."""
+        """Whether the read fields, with providers' answers, decide the results."""
         return not self.changing
 
     @property
     def lines(self) -> list[str]:
-        """All of it for people, a line each."""
+        """The reads as text, one line each."""
         changing = [
             f"{name}, which has an effect or may answer otherwise" for name in self.changing
         ]
         return [*self.paths, *changing, *(["what providers answer"] if self.providers else [])]
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """Returns the reads as JSON."""
         return {
             "paths": self.paths,
             "deterministic": self.deterministic,

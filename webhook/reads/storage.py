@@ -1,7 +1,7 @@
-"""Keeps the paths of an object that policies read, so that no evaluation sees a difference.
+"""Reduces stored objects to the paths that policies read; evaluations see no difference.
 
-Beside :mod:`webhook.reads.projection`, whose results are compared, these results are evaluated: they
-are values of the same kinds, with whatever is read of the whole value at the same places.
+In :mod:`webhook.reads.projection` results are only compared. Here they are evaluated: types and
+paths of the read parts stay as they are.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from webhook.reads.read_set import ReadPath
 
 NOTHING: Final = ReadSet(scalar=False)
-"""No evaluation sees more than that there is an object."""
+"""Reads only that the object exists."""
 
 SHARED_MAX: Final = 4_096
-"""Different values that are shared at a time, as the Nodes of a large cluster are."""
+"""The most distinct values that are shared, enough for the Nodes of a large cluster."""
 
 SHARED_BYTES_MAX: Final = 256
-"""Of JSON: what is larger is hardly ever the same for two objects."""
+"""The largest shared value, in bytes of JSON: larger values are rarely equal in two objects."""
 
 _NO_FIELDS: Final[dict[str, Any]] = {}
 _NO_ITEMS: Final[list[Any]] = []
 
 
 def covers(reads: ReadSet, needed: ReadSet) -> bool:
-    """Whether all that ``needed`` names is named by ``reads``."""
+    """Returns whether ``reads`` includes all of ``needed``."""
     if reads.whole or needed.whole:
         return reads.whole
     if needed.scalar and not reads.scalar:
@@ -45,9 +45,9 @@ def covers(reads: ReadSet, needed: ReadSet) -> bool:
 
 
 def of_kind(inventory: ReadSet, group_version: str, kind: str) -> ReadSet:
-    """Returns the paths that are read of a kind's object, by those of ``data.inventory``.
+    """Returns the paths that are read of a kind's objects, from the reads of ``data.inventory``.
 
-    A policy may name a namespace or an object: what is read of any counts for all of the kind.
+    A policy may name a namespace or an object; its reads count for all objects of the kind.
     """
     reads = NOTHING
     namespaces = _any_of(inventory.at("namespace"))
@@ -59,7 +59,7 @@ def of_kind(inventory: ReadSet, group_version: str, kind: str) -> ReadSet:
 
 
 def _any_of(reads: ReadSet | None) -> ReadSet | None:
-    """Returns the paths that are read at any key; None for none."""
+    """Returns the union of the reads at all keys; None for no reads."""
     if reads is None or reads.whole:
         return reads
     below = NOTHING
@@ -69,7 +69,7 @@ def _any_of(reads: ReadSet | None) -> ReadSet | None:
 
 
 def reads_of(paths: Iterable[ReadPath]) -> ReadSet:
-    """A set of scalars at these paths."""
+    """Returns a read set of the scalars at these paths."""
     reads = NOTHING
     for path in paths:
         at = ReadSet()
@@ -80,10 +80,10 @@ def reads_of(paths: Iterable[ReadPath]) -> ReadSet:
 
 
 def keeping(reads: ReadSet) -> Projection:
-    """Return the function that keeps of a value what a set names.
+    """Returns the function that reduces a value to a read set.
 
-    Keys and items stay all where any is read, in their order. A container of which nothing is read
-    stays an empty one of its kind, a text an empty text.
+    Three cases: all keys and items stay, in their order, if every key is read; a container without
+    reads becomes an empty container of its type; a text without reads becomes an empty text.
     """
     if reads.whole:
         return _all
@@ -115,16 +115,16 @@ def _all(value: Any) -> Any:
 
 
 class SharedValues:
-    """Values that are equal are kept once: of many Pods, those of one Node.
+    """Keeps equal values once, such as those of many Pods on one Node.
 
-    It holds a bounded number of them, and begins anew beyond that.
+    The number of values is limited; at the limit it starts again from empty.
     """
 
     def __init__(self) -> None:
         self._known: dict[bytes, Any] = {}
 
     def shared(self, value: Any) -> tuple[Any, int]:
-        """Return the value, or one that is equal to it, and its length in JSON, in bytes."""
+        """Returns the value, or an equal value that is kept already, and its JSON length in bytes."""
         text = encode(value)
         size = len(text)
         if size > SHARED_BYTES_MAX:
@@ -134,5 +134,5 @@ class SharedValues:
         known = self._known.get(text)
         if known is None:
             known = self._known[compact(text)] = value
-        # A lone surrogate is written as another character is.
+        # A lone surrogate has the same JSON as another character, so values are compared, too.
         return (known if known == value else value), size

@@ -94,7 +94,7 @@ def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Probl
 
 
 def planned(checked: Checked) -> Checked:
-    """Read each variable that holds a type, and has a type's name, as that type.
+    """Reads each variable that holds a type, and has a type's name, as that type.
 
     So cel-go's planner reads whatever has a type for its value, by nothing but its name.
     """
@@ -411,7 +411,7 @@ class _Checker:
         return self.resolve(node.at, "_?_:_", [test, mapped, nothing], member=False)
 
     def copied(self, node: OptMap) -> Type:
-        """Return the type of the target, which the macro copies: its problems are reported twice.
+        """Returns the type of the target, which the macro copies: its problems are reported twice.
 
         A copy's fields of messages are said to be where the macro is. One that is within so many
         others that it would be checked too often is not checked again.

@@ -108,7 +108,7 @@ OBJECT: Final = "Object"
 
 
 def is_object(name: str) -> bool:
-    """Whether this is the type of an object that an expression writes, or of its part."""
+    """Returns whether this is the type of an object that an expression writes, or of its part."""
     return name == OBJECT or name.startswith(f"{OBJECT}.")
 
 
@@ -130,7 +130,7 @@ class Environment:
     """Whether a value can be named within an expression: ``cel.bind(name, value, body)``."""
 
     def candidates(self, name: str) -> Iterator[str]:
-        """Return the possible meanings of a name, the longest first."""
+        """Returns the possible meanings of a name, the longest first."""
         if name.startswith("."):
             yield name[1:]
             return

@@ -67,7 +67,7 @@ def union(one: Size, other: Size) -> Size:
 
 
 def size_of_type(of: Type) -> Size | None:
-    """Return the size of a type's values, where all have the same."""
+    """Returns the size of a type's values, where all have the same."""
     if of.name == "optional_type" and of.parts:
         return size_of_type(of.parts[0])
     return ONE if of.name in _SCALARS else None
@@ -91,7 +91,7 @@ class Path:
 
     @property
     def names(self) -> list[str]:
-        """Return the path's names so far."""
+        """Returns the path's names so far."""
         return self.cells[: self.length]
 
 

@@ -231,7 +231,7 @@ def known_members(node: Expr, checked: Checked) -> frozenset[Value] | None:
 
 
 def known_value(node: Expr, checked: Checked) -> Value:
-    """Return the value that cel-go knows before evaluation; NOTHING where there is none."""
+    """Returns the value that cel-go knows before evaluation; NOTHING where there is none."""
     try:
         return _constant(node, checked)
     except EvaluationError:
@@ -255,7 +255,7 @@ def _is_lost(node: Name, checked: Checked) -> bool:
 
 
 def _is_message(meaning: str) -> bool:
-    """Whether cel-go takes it for the name of a message until it makes one.
+    """Returns whether cel-go takes it for the name of a message until it makes one.
 
     Kubernetes' provider knows types by the name alone, a variable's as well.
     """

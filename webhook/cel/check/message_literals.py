@@ -59,7 +59,7 @@ class Made:
 
 
 def made_of(meaning: Type, name: str) -> Made:
-    """Return the type that a literal of this name makes."""
+    """Returns the type that a literal of this name makes."""
     if meaning == ERROR:
         return Made(ERROR, name)
     if meaning.name != "type":
@@ -73,7 +73,7 @@ def made_of(meaning: Type, name: str) -> Made:
 
 
 def _message_name(of: Type) -> str | None:
-    """Return a type's name as a message; None for a type that no literal makes."""
+    """Returns a type's name as a message; None for a type that no literal makes."""
     if of.is_dyn:
         return _VALUE
     if of in {types.DURATION, types.TIMESTAMP}:

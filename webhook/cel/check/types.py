@@ -28,7 +28,7 @@ class Type:
     message: bool = False
 
     def __str__(self) -> str:
-        """Return the type as error messages show it (cel-go, checker/format.go)."""
+        """Returns the type as error messages show it (cel-go, checker/format.go)."""
         name = self.name if self.free else _SHOWN.get(self.name, self.name)
         if not self.parts:
             return name
@@ -36,7 +36,7 @@ class Type:
 
     @property
     def text(self) -> str:
-        """Return the type's name in messages."""
+        """Returns the type's name in messages."""
         if not self.parts:
             return self.name
         return f"{self.name}({', '.join(part.text for part in self.parts)})"
@@ -136,7 +136,7 @@ class Mapping:
         self._made = 0
 
     def new(self) -> Type:
-        """Return a new free type."""
+        """Returns a new free type."""
         self._made += 1
         return Type(f"_var{self._made - 1}", free=True)
 
@@ -145,7 +145,7 @@ class Mapping:
         return self.all_fit([one], [other])
 
     def all_fit(self, ones: list[Type], others: list[Type]) -> bool:
-        """Return whether the types of two lists fit, pair by pair."""
+        """Returns whether the types of two lists fit, pair by pair."""
         if len(ones) != len(others):
             return False
         self._before.clear()
@@ -184,7 +184,7 @@ class Mapping:
         return all(self._fits(a, b) for a, b in zip(one.parts, other.parts, strict=True))
 
     def _stands_for(self, one: Type, free: Type) -> tuple[bool, bool]:
-        """Return whether a type may stand for a free type, and whether that was known before."""
+        """Returns whether a type may stand for a free type, and whether that was known before."""
         if one == free:
             return True, True
         known = self._found.get(free)
@@ -224,7 +224,7 @@ class Mapping:
 
 
 def _is_nullable(of: Type) -> bool:
-    """Return whether null fits a type: opaque types, messages and times."""
+    """Returns whether null fits a type: opaque types, messages and times."""
     return of.message or of.name == "optional_type" or "." in of.name
 
 
@@ -241,5 +241,5 @@ def _is_as_general(one: Type, other: Type) -> bool:
 
 
 def more_general(one: Type, other: Type) -> Type:
-    """Return the more general of two types that fit each other."""
+    """Returns the more general of two types that fit each other."""
     return one if _is_as_general(one, other) else other

@@ -1,1 +1,1 @@
-"""The meaning of CEL: an expression is evaluated node by node, with its errors and its costs."""
+"""The exact evaluation of CEL, node by node, with the errors and costs of cel-go."""

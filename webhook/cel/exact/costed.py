@@ -1,7 +1,9 @@
-"""Calls that cel-go looks at beside evaluating them.
+"""Calls whose operands cel-go inspects for its cost count, apart from their evaluation.
 
-Its count of costs takes some operands for lists, and panics where they are none (ext/lists.go), also
-where they have no value: so nothing makes up for an error of one.
+The cost count assumes that some operands are lists. cel-go panics if an operand is no list, or if
+its evaluation failed (ext/lists.go). No ``&&`` or ``
+
+`` absorbs such a panic.
 """
 
 from __future__ import annotations
@@ -35,13 +37,13 @@ _ORDERED: Final = frozenset(
 _HASHED: Final = _ORDERED - {"bytes"}
 
 _ADDERS: Final = _ORDERED - {"bool"}
-"""Types with one of the methods that a list has in Go, which then lack another."""
+"""Types with Go's method Add; their panic names Contains as missing, others' names Add."""
 
 _ERROR: Final = "*types.Err"
 
 
 def may_end(node: Expr, checked: Checked) -> bool:
-    """Whether a node may end in a panic, whatever else there is an error."""
+    """Returns whether a node may panic in cel-go; no other operand absorbs the panic."""
     if isinstance(node, Call):
         if node.function == "@in":
             item = node.args[0]
@@ -57,7 +59,7 @@ def _no_list(named: str, missing: str = "Add") -> InternalError:
 
 
 def _settled(run: Run, env: dict[Any, Value], meter: Meter) -> tuple[Value, EvaluationError | None]:
-    """An operand's value, and why it has none; raises Ended, which nothing makes up for."""
+    """Returns the value of an operand, or None and its error; raises Ended for a panic."""
     try:
         return run(env, meter), None
     except Ended:
@@ -67,7 +69,10 @@ def _settled(run: Run, env: dict[Any, Value], meter: Meter) -> tuple[Value, Eval
 
 
 def both(left: Run, right: Run) -> Callable[[dict[Any, Value], Meter], tuple[Value, Value]]:
-    """Two operands: the second is evaluated, and may end it all, though the first has no value."""
+    """Returns a function for two operands; the second is evaluated even if the first fails.
+
+    The first error is raised, unless the second operand panics.
+    """
 
     def operands(env: dict[Any, Value], meter: Meter) -> tuple[Value, Value]:
         a, fault = _settled(left, env, meter)
@@ -80,7 +85,7 @@ def both(left: Run, right: Run) -> Callable[[dict[Any, Value], Meter], tuple[Val
 
 
 def lister(operand: Run) -> Run:
-    """An operand that has to be a list."""
+    """Returns an operand that panics unless its value is a list."""
 
     def listed(env: dict[Any, Value], meter: Meter) -> Value:
         value, fault = _settled(operand, env, meter)
@@ -95,7 +100,7 @@ def lister(operand: Run) -> Run:
 
 
 def flattened(items: Run, depth: Run) -> Run:
-    """``flatten`` of a depth, which is counted first."""
+    """Returns the call ``flatten(depth)``; a depth that is no int panics before the list is used."""
 
     def flat(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
@@ -117,7 +122,7 @@ def _no_depth(named: str) -> InternalError:
 
 
 def sorted_by(node: SortBy, target: Run, slot: int, key: Run, checked: Checked) -> Run:
-    """``sortBy``, whose keys are counted where a checker knows their type."""
+    """Returns the call ``sortBy``; an error panics if the checker knows that the keys are ordered."""
     is_counted = checked.types.get(node.key, types.DYN).name in _ORDERED
 
     def ordered(env: dict[Any, Value], meter: Meter) -> Value:
@@ -140,7 +145,7 @@ def sorted_by(node: SortBy, target: Run, slot: int, key: Run, checked: Checked) 
 
 
 def search(name: str, args: list[Run]) -> Run:
-    """By a pattern that is known: cel-go looks at what values of Go the other operands are."""
+    """Returns a search by a constant pattern; the other operands must be strings or ints in Go."""
 
     def searched(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)

@@ -1,6 +1,6 @@
-"""The exact form of an expression: a function for each node, errors absorbed as CEL absorbs them.
+"""The exact form of an expression: a function for each node, errors absorbed as in CEL.
 
-It is what an expression means. It is run where the fast form raises, and compared with it in tests.
+It is the reference for the fast form: it runs if the fast form raises, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _SEARCHES: Final = frozenset({"find", "findAll", "matches"})
 
 
 def exact_form(checked: Checked) -> Run:
-    """Build the function that computes an expression."""
+    """Returns the function that computes an expression."""
     return _Builder(checked).build(checked.parsed.root)
 
 
@@ -91,7 +91,7 @@ class _Builder:
         """The functions that compute the variables of ``cel.bind``, by slot."""
 
     def build(self, node: Expr) -> Run:
-        """Build the function that computes a node."""
+        """Returns the function that computes a node."""
         match node:
             case Constant():
                 return nodes.constant(node.value)
@@ -120,9 +120,11 @@ class _Builder:
     # --- paths --------------------------------------------------------------------------------
 
     def path(self, node: Expr, keys: Keys = (), *, is_key: bool = False) -> Run:
-        """Build the function that computes a node, and the ``keys`` behind it.
+        """Returns the function that computes a node and then looks up the ``keys`` behind it.
 
-        A conditional goes on in each of its branches. ``is_key`` is of what is a key itself.
+        Three cases: a selection or index adds its key, a conditional looks up the keys in each
+        branch, any other node is the root of the path. ``is_key`` is true if the node is itself a
+        key of another path.
         """
         match node:
             case Select() if node not in self.checked.names and not self.is_composed(node):
@@ -148,16 +150,16 @@ class _Builder:
         return run if is_one or not self.has_other_keys else paths.read(run)
 
     def is_bound(self, node: Expr) -> bool:
-        """Whether it is a macro's variable."""
+        """Returns whether a node is a macro's variable."""
         meaning = self.checked.names.get(node, getattr(node, "name", ""))
         return meaning[:1] != "." and any(meaning in scope for scope in self.scopes)
 
     def is_part(self, node: Expr, keys: Keys) -> bool:
-        """Whether keys behind it lead to part of a variable, as it is decoded in Go."""
+        """Returns whether node and keys lead to a value that cel-go keeps as a native value of Go."""
         return paths.is_native(node, self.checked) and not any(key.converts for key in keys)
 
     def root(self, node: Expr) -> Run:
-        """Build the function that returns the beginning of a path as it is."""
+        """Returns the function that computes the root of a path, without its keys."""
         match node:
             case Name():
                 return self.name(self.checked.names.get(node, node.name))
@@ -175,7 +177,7 @@ class _Builder:
         return self.build(node)
 
     def is_composed(self, node: Expr) -> bool:
-        """Whether it is a composed variable."""
+        """Returns whether a node is a composed variable (``variables.x``)."""
         if not isinstance(node, Select) or node in self.checked.names:
             return False
         of = self.checked.types.get(node.operand)
@@ -192,7 +194,7 @@ class _Builder:
         return nodes.variable(meaning.removeprefix("."))
 
     def slot(self, *names: str) -> list[int]:
-        """Numbers for the variables of a macro, which hide those around it."""
+        """Returns slots for the variables of a macro, which hide outer ones of the same names."""
         numbers = list(range(self.slots, self.slots + len(names)))
         self.slots += len(names)
         self.scopes.append(dict(zip(names, numbers, strict=True)))
@@ -216,7 +218,7 @@ class _Builder:
         if function in _BINARY:
             return nodes.binary(_BINARY[function], args[0], args[1])
         if function == "@in" and isinstance(node.args[1], ListOf) and not node.args[1].items:
-            return nodes.constant(False)  # cel-go does not look at what would be in it
+            return nodes.constant(False)  # cel-go does not evaluate the item
         if function == "@in":
             known = known_members(node.args[1], self.checked)
             return nodes.member(args[0], args[1]) if known is None else nodes.among(args[0], known)
@@ -224,7 +226,7 @@ class _Builder:
         return paths.taken(run) if self.has_other_keys and function in _TAKING else run
 
     def library(self, node: Call, name: str, args: list[Run], *, member: bool) -> Run:
-        """A function of the library."""
+        """Returns the function that calls a library function."""
         function, count = node.function, len(args)
         form = self.called(node, name, member=member)
         if function in _SEARCHES and count > 1:
@@ -247,16 +249,16 @@ class _Builder:
         return nodes.invocation(form, args, at_once=self.is_at_once(node, function))
 
     def is_at_once(self, node: Call, function: str) -> bool:
-        """Whether cel-go evaluates both operands of a call before it looks at either.
+        """Returns whether cel-go evaluates both operands of a call before it checks either.
 
-        It does for one form of a function, and where one is found by operands they end at an error.
+        This is so if the checker found one overload. Otherwise the first error ends the call.
         """
         return function != "format" and self.checked.only_overload(node) is not None
 
     def called(self, node: Call, name: str, *, member: bool) -> str:
-        """The name in the library of what a call may run."""
+        """Returns the name of a call's function in the library."""
         if name == "ip" and member:
-            return ".ip"  # what is a member of a range is a function of a text
+            return ".ip"  # the method of a range, apart from the function of a text
         return narrowed_name(name, node, self.checked)
 
     # --- literals -----------------------------------------------------------------------------
@@ -297,7 +299,7 @@ class _Builder:
         return map_value
 
     def message(self, node: Message) -> Run:
-        """A message of its fields; of one that is named twice the last value stays."""
+        """Returns the function that makes a message; the last value of a repeated field counts."""
         name = self.checked.names.get(node, node.type_name).removeprefix(":")
         fields = [(one.name, self.build(one.value), one.optional) for one in node.fields]
 
@@ -337,12 +339,12 @@ class _Builder:
 
     @cached_property
     def has_other_keys(self) -> bool:
-        """Whether a map may have a list or a map for a key, which is found by itself alone."""
+        """Returns whether a map may have a list or map as key, which is found by identity only."""
         waiting: list[Expr] = [self.checked.parsed.root]
         while waiting:
             node = waiting.pop()
             if isinstance(node, Fold) and node.key is not None and node.first.startswith("."):
-                return True  # transformMap reads another's value for its first variable
+                return True  # transformMap reads another scope's variable
             if isinstance(node, MapOf):
                 of = self.checked.types.get(node)
                 if of is None or of.parts[0].name not in _FOUND_BY_VALUE:
@@ -351,7 +353,7 @@ class _Builder:
         return False
 
     def opt_map(self, node: OptMap) -> Run:
-        """Returns the step that a conditional goes on from; :meth:`path` goes on from it."""
+        """Returns the function of ``optMap``; :meth:`path` looks up the keys behind it."""
         target = self.build(node.target)
         (slot,) = self.slot(node.variable.name)
         body = self.build(node.body)

@@ -1,7 +1,7 @@
 """Builds the closure that evaluates one node, from the closures of its operands.
 
 Each function here is for one form of node. Its closure charges the node's cost as cel-go does, and
-returns its value. ``env`` has the variables, and the values of macros' variables by slot.
+returns its value. ``env`` has the variables by name and the macros' variables by slot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def once(literal: Run) -> Run:
-    """Return a literal of constants as the same object each time, so that as a key it finds itself."""
+    """Returns a constant list or map as the same object each time, so that it is found as a key."""
     kept: list[Value] = []
 
     def same(env: dict[Any, Value], meter: Meter) -> Value:
@@ -36,7 +36,7 @@ def once(literal: Run) -> Run:
 
 
 def constant(value: Value) -> Run:
-    """Return a value that is known at compile time; it costs nothing."""
+    """Returns a constant; it costs nothing."""
 
     def constant(_env: dict[Any, Value], _meter: Meter) -> Value:
         return value
@@ -45,9 +45,9 @@ def constant(value: Value) -> Run:
 
 
 def local(slot: int, value: Run | None = None) -> Run:
-    """Read the variable of a macro; it costs nothing.
+    """Reads the variable of a macro; it costs nothing.
 
-    ``value`` computes the variable of ``cel.bind``, the first time that it is read.
+    ``value`` computes the variable of ``cel.bind`` at its first read.
     """
     if value is None:
         return lambda env, _meter: there(env[slot])
@@ -67,7 +67,7 @@ def local(slot: int, value: Run | None = None) -> Run:
 
 
 def variable(name: str) -> Run:
-    """Read a variable of the environment; raises where it has no value."""
+    """Reads a variable of the environment; raises where it has no value."""
 
     def variable(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
@@ -90,7 +90,7 @@ def unary(operator: Callable[[Value], Value], operand: Run) -> Run:
 
 
 def _size_cost(value: Value) -> int:
-    """Return what a value's size adds to the cost: a tenth of its length."""
+    """Returns the cost of a value's size: a tenth of its length."""
     return len(value) // 10 if type(value) in {str, bytes, list, dict} else 0
 
 

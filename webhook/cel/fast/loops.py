@@ -53,7 +53,7 @@ class LoopLines(Lines):
 
     @abstractmethod
     def is_plain(self, node: Expr) -> bool:
-        """Whether the value of a node, as it is written, is decoded JSON all through."""
+        """Returns whether the value of a node, as it is written, is decoded JSON all through."""
 
     def fold(self, node: Fold) -> Expression:
         """A macro over items: a loop."""
@@ -90,7 +90,7 @@ class LoopLines(Lines):
         return result.of_kind(Kind.LIST) if result.kind is Kind.ANY else result
 
     def _turns(self, goes: str, range_: Expression, cost: int) -> Expression:
-        """Return the items that a loop goes through: a short list as it is."""
+        """Returns the items that a loop goes through: a short list as it is."""
         paid = source.call(goes, "M", range_, str(cost))
         if goes != "items":
             return paid

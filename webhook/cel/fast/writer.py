@@ -54,7 +54,7 @@ _PLAIN: Final = frozenset(
 
 
 def is_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
-    """Whether a node is such an expression.
+    """Returns whether a node is such an expression.
 
     ``known`` answers for names, macros and composed variables; None for a node of another sort.
     """
@@ -93,7 +93,7 @@ def _is_plain_call(node: Call, known: Callable[[Expr], bool | None]) -> bool:
 
 
 def _holds_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
-    """Whether an optional holds such a value, if any: one that was looked for by a path."""
+    """Returns whether an optional holds such a value, if any: one that was looked for by a path."""
     if isinstance(node, Select) and node.optional:
         of = node.operand
     elif isinstance(node, Call) and node.function == "_[?_]":
@@ -233,7 +233,7 @@ class Writer(LoopLines):
         return source.item(operand, field.source)
 
     def is_composed(self, node: Select) -> bool:
-        """Whether it is a composed variable."""
+        """Returns whether it is a composed variable."""
         return self.checked.types[node.operand].name == VARIABLES
 
     def variable(self, node: Select) -> Expression:
@@ -243,11 +243,11 @@ class Writer(LoopLines):
         return source.item(self.value(node.operand), source.scalar(node.field).source)
 
     def is_plain(self, node: Expr) -> bool:
-        """Whether the value of a node, as it is written, is decoded JSON all through."""
+        """Returns whether the value of a node, as it is written, is decoded JSON all through."""
         return is_plain(node, self.said_plain)
 
     def said_plain(self, node: Expr) -> bool | None:
-        """Whether a name, a macro or a composed variable is; None for another node."""
+        """Returns whether a name, a macro or a composed variable is; None for another node."""
         meaning = self.checked.names.get(node)
         if meaning is not None:
             for scope in reversed(self.scopes):
@@ -261,7 +261,7 @@ class Writer(LoopLines):
         return None
 
     def is_plain_variable(self, name: str) -> bool:
-        """Whether a composed variable is."""
+        """Returns whether a composed variable is."""
         return name in KNOWN
 
     def map_of(self, node: MapOf) -> Expression:
@@ -424,7 +424,7 @@ class Writer(LoopLines):
         return first.kind if first.kind in {Kind.STRING, Kind.LIST} else Kind.ANY
 
     def is_silent(self, node: Expr) -> bool:
-        """Return whether a node raises no error: that of a field is left to the exact form."""
+        """Returns whether a node raises no error: that of a field is left to the exact form."""
         while isinstance(node, Select) and not node.optional and not self.is_composed(node):
             node = node.operand
         return isinstance(node, Constant | Name)

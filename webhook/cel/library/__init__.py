@@ -1,1 +1,1 @@
-"""The functions of Kubernetes' CEL libraries, by the types of what they are given."""
+"""The functions of Kubernetes' CEL libraries, with an overload for each list of operand types."""

@@ -1,4 +1,4 @@
-"""Addresses and ranges as Go's ``net/netip`` reads them, with its words for what is none."""
+"""IP addresses and CIDR ranges as Go's ``net/netip`` parses them, with its error messages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 Address: TypeAlias = "IPv4Address | IPv6Address"
 
 MAX_LENGTH: Final = 1_000
-"""Characters of a text that is looked at; an address has at most 45, and a zone."""
+"""The longest text that is parsed, in characters; an address has at most 45, and a zone."""
 
 _GROUP: Final = re.compile(r"[0-9a-fA-F]*", re.ASCII)
 _FIRST_MARK: Final = re.compile(r"[.:%]")
 
 
 class InvalidAddress(ValueError):
-    """Go's words for what is no address, or no range."""
+    """The text is no address or range; the message is Go's."""
 
 
 def _refuse(text: str, message: str, at: str = "") -> NoReturn:
@@ -30,7 +30,7 @@ def _refuse(text: str, message: str, at: str = "") -> NoReturn:
 
 
 def parse_address(text: str) -> tuple[Address, str]:
-    """An address and its zone."""
+    """Returns an address and its zone."""
     mark = _FIRST_MARK.search(text)
     if mark is None or len(text) > MAX_LENGTH:
         _refuse(text, "unable to parse IP")
@@ -42,7 +42,7 @@ def parse_address(text: str) -> tuple[Address, str]:
 
 
 def _octets(part: str, whole: str) -> list[int]:
-    """The four numbers of a part of a text."""
+    """Returns the four numbers of the IPv4 part of a text."""
     octets: list[int] = []
     digits = ""
     for at, mark in enumerate(part):
@@ -134,7 +134,7 @@ def _expanded(octets: list[int], ellipsis: int, text: str) -> list[int]:
 
 
 def parse_prefix(text: str) -> tuple[Address, int]:
-    """An address and how many of its bits a range shares."""
+    """Returns the address and the prefix length of a range."""
     error_prefix = f"netip.ParsePrefix({quote(text)}): "
     head, slash, bits = text.rpartition("/")
     if not slash:

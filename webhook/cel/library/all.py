@@ -1,6 +1,6 @@
-"""Every module of the library: imported, so that its functions are registered.
+"""Imports every module of the library, so that its functions are registered.
 
-What is registered here has no module of its own: conversions, and parts of times and durations.
+This module registers conversions, and the getters of timestamps and durations.
 """
 
 from functools import partial

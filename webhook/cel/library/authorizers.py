@@ -1,9 +1,8 @@
-"""Asks in expressions who may do what (k8s.io/apiserver, pkg/cel/library/authz.go).
+"""Checks of a user's rights in expressions (k8s.io/apiserver, pkg/cel/library/authz.go).
 
-Keys of JSON Patches (jsonpatch.go) stand here, too, beside what else only a policy may ask.
-
-Whoever evaluates gives the variables ``authorizer`` and ``authorizer.requestResource``, which
-:func:`authorizer` and :func:`request_resource` make. They hold who answers.
+The escaping of JSON Patch keys (jsonpatch.go) is here, too: it is for policies only. The caller of
+an evaluation sets the variables ``authorizer`` and ``authorizer.requestResource``.
+:func:`authorizer` and :func:`request_resource` make them; they hold the :class:`Answerer`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ RESOURCE_CHECK: Final = f"{_PREFIX}ResourceCheck"
 DECISION: Final = f"{_PREFIX}Decision"
 
 CHECK_COST: Final = 350_000
-"""Of one question: an expression may ask two (pkg/cel/library/cost.go)."""
+"""The cost of one check; an expression may have two (pkg/cel/library/cost.go)."""
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _NAME_MAX: Final = 63
@@ -40,7 +39,7 @@ _SUBDOMAIN_CHARACTERS: Final = 253
 
 @dataclass(frozen=True, slots=True)
 class AccessQuestion:
-    """Whether somebody may do something. ``path`` is set where it is about no resource."""
+    """A question whether a user may use a verb. ``path`` is set for non-resource URLs."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -55,7 +54,7 @@ class AccessQuestion:
     label_selector: str = ""
 
     def __str__(self) -> str:
-        """As a person asks it."""
+        """Returns the question as text."""
         subject = self.path or ".".join(part for part in (self.resource, self.group) if part)
         subject += f"/{self.subresource}" if self.subresource else ""
         subject += f" {self.name}" if self.name else ""
@@ -64,7 +63,7 @@ class AccessQuestion:
 
 
 class AccessDecision(NamedTuple):
-    """The answer to a check; ``error`` is why nobody could find out."""
+    """The answer to a check; ``error`` is why the check failed."""
 
     allowed: bool
     reason: str = ""
@@ -75,23 +74,23 @@ class Answerer(Protocol):
     """Answers checks of rights."""
 
     def decide(self, question: AccessQuestion) -> AccessDecision:
-        """The answer; raises :class:`~webhook.cel.errors.NobodyAnswers`."""
+        """Returns the answer; raises :class:`~webhook.cel.errors.NobodyAnswers`."""
 
 
 class _Asking(NamedTuple):
-    """A question as it is put together, and who is asked."""
+    """A check under construction: the question so far, and the answerer."""
 
     answerer: Answerer
     question: AccessQuestion
 
 
 def authorizer(answerer: Answerer, user: str, groups: Sequence[str]) -> Opaque:
-    """The variable ``authorizer`` of a request's user."""
+    """Returns the variable ``authorizer`` for the user of a request."""
     return Opaque(AUTHORIZER, _Asking(answerer, AccessQuestion(user, tuple(groups))))
 
 
 def request_resource(of: Opaque, **about: str) -> Opaque:
-    """The variable ``authorizer.requestResource``: the same about what a request is about."""
+    """Returns the variable ``authorizer.requestResource``: a check of the request's resource."""
     return _more(RESOURCE_CHECK, of, **about)
 
 
@@ -109,19 +108,19 @@ def _filled(text: str, field: str) -> str:
 
 @form("path", AUTHORIZER, str)
 def path(of: Opaque, text: str) -> Opaque:
-    """Begin a check about a path."""
+    """Returns a check of a path."""
     return _more(PATH_CHECK, of, path=_filled(text, "path"))
 
 
 @form("group", AUTHORIZER, str)
 def group(of: Opaque, text: str) -> Opaque:
-    """Begin a check about an API group."""
+    """Returns a check of an API group."""
     return _more(GROUP_CHECK, of, group=text)
 
 
 @form("serviceAccount", AUTHORIZER, str, str)
 def service_account(of: Opaque, namespace: str, name: str) -> Opaque:
-    """Return an authorizer of a service account."""
+    """Returns an authorizer of a service account."""
     if len(name) > _SUBDOMAIN_CHARACTERS or _SUBDOMAIN.fullmatch(name) is None or ".." in name:
         raise EvaluationError("Invalid service account name")
     if len(namespace) > _NAME_MAX or _NAME.fullmatch(namespace) is None:
@@ -132,38 +131,38 @@ def service_account(of: Opaque, namespace: str, name: str) -> Opaque:
 
 @form("resource", GROUP_CHECK, str)
 def resource(of: Opaque, text: str) -> Opaque:
-    """Begin a check about a resource."""
+    """Returns a check of a resource."""
     return _more(RESOURCE_CHECK, of, resource=_filled(text, "resource"))
 
 
 @form("subresource", RESOURCE_CHECK, str)
 def subresource(of: Opaque, text: str) -> Opaque:
-    """About a part of it."""
+    """Returns the check for a subresource."""
     return _more(RESOURCE_CHECK, of, subresource=text)
 
 
 @form("namespace", RESOURCE_CHECK, str)
 def namespace(of: Opaque, text: str) -> Opaque:
-    """Asks about objects of one namespace only."""
+    """Returns the check for one namespace."""
     return _more(RESOURCE_CHECK, of, namespace=text)
 
 
 @form("name", RESOURCE_CHECK, str)
 def name(of: Opaque, text: str) -> Opaque:
-    """Asks about one object, and not about all of the resource."""
+    """Returns the check for one object."""
     return _more(RESOURCE_CHECK, of, name=text)
 
 
 @form("fieldSelector", RESOURCE_CHECK, str, charges=True)
 def field_selector(meter: Meter, of: Opaque, text: str) -> Opaque:
-    """Of those that a selector of fields selects."""
+    """Returns the check for objects that a field selector selects."""
     meter.charge(10 + 25 * len(text))
     return _more(RESOURCE_CHECK, of, field_selector=text)
 
 
 @form("labelSelector", RESOURCE_CHECK, str, charges=True)
 def label_selector(meter: Meter, of: Opaque, text: str) -> Opaque:
-    """Of those that a selector of labels selects."""
+    """Returns the check for objects that a label selector selects."""
     meter.charge(10 + 25 * len(text))
     return _more(RESOURCE_CHECK, of, label_selector=text)
 
@@ -171,7 +170,7 @@ def label_selector(meter: Meter, of: Opaque, text: str) -> Opaque:
 @form("check", PATH_CHECK, str, charges=True)
 @form("check", RESOURCE_CHECK, str, charges=True)
 def check(meter: Meter, of: Opaque, verb: str) -> Opaque:
-    """The answer."""
+    """Returns the decision on a verb."""
     meter.charge(CHECK_COST - 1)
     asking: _Asking = of.value
     return Opaque(DECISION, asking.answerer.decide(replace(asking.question, verb=verb)))
@@ -179,29 +178,29 @@ def check(meter: Meter, of: Opaque, verb: str) -> Opaque:
 
 @form("allowed", DECISION)
 def allowed(of: Opaque) -> bool:
-    """Whether they may."""
+    """Returns whether the user is allowed."""
     return bool(of.value.allowed)
 
 
 @form("reason", DECISION)
 def reason(of: Opaque) -> str:
-    """Why."""
+    """Returns the reason of the decision."""
     return str(of.value.reason)
 
 
 @form("errored", DECISION)
 def errored(of: Opaque) -> bool:
-    """Whether it could not be found out."""
+    """Returns whether the check failed."""
     return bool(of.value.error)
 
 
 @form("error", DECISION)
 def error(of: Opaque) -> str:
-    """Why not."""
+    """Returns why the check failed."""
     return str(of.value.error)
 
 
 @form("jsonpatch.escapeKey", str)
 def escape_key(text: str) -> str:
-    """A key as a path of a JSON Patch has it."""
+    """Returns a key, escaped for a JSON Patch path."""
     return text.replace("~", "~0").replace("/", "~1")

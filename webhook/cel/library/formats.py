@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "kubernetes.NamedFormat"
 _MAX_TEXT: Final = 100_000
-"""Characters of a text that is checked."""
+"""The longest text that is checked, in characters."""
 
 
 _ALPHANUMERIC: Final = "and must start and end with an alphanumeric character"
@@ -85,7 +85,7 @@ def _label_1035(text: str) -> list[str]:
 
 
 def _masked(text: str) -> str:
-    """Replace a dash at the end: more text follows a prefix, so it may end with one."""
+    """Returns a prefix with its last dash replaced: more text follows, so a dash there is valid."""
     return f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text
 
 
@@ -189,14 +189,14 @@ for _name, _value in _VALUES.items():
 
 @form("format.named", str)
 def named(name: str) -> Optional:
-    """Return the format of this name, as an optional."""
+    """Returns the format of this name, as an optional."""
     value = _VALUES.get(name)
     return NONE if value is None else Optional(value)
 
 
 @form("validate", NAME, str)
 def validate(named_format: Opaque, text: str) -> Optional:
-    """Return the faults of a text; an empty optional where it has the format."""
+    """Returns the faults of a text; an empty optional where it has the format."""
     if len(text) > _MAX_TEXT:
         return Optional([f"must be no more than {_MAX_TEXT} characters"])
     faults = _FORMATS[named_format.value][1](text)

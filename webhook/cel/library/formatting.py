@@ -36,7 +36,7 @@ _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹�
 
 
 class _FormatError(Exception):
-    """A clause that does not take its argument."""
+    """A clause cannot format its argument."""
 
 
 REFUSALS: Final = {
@@ -49,7 +49,7 @@ REFUSALS: Final = {
     "x": "only integers, byte buffers, and strings can be formatted as hex, was given {}",
     "o": "octal clause can only be used on integers, was given {}",
 }
-"""The error of each clause for a value of another type."""
+"""The error of each clause for a value of a wrong type."""
 
 
 def _refused(clause: str, value: Value) -> _FormatError:
@@ -74,7 +74,7 @@ def _string(value: Value) -> str:
 
 
 def _nested(value: Value) -> str:
-    """Return a value within a list or map as it would be written in CEL."""
+    """Returns a value within a list or map as it would be written in CEL."""
     if type(value) is Timestamp:
         return f'timestamp("{timestamp_text(value)}")'
     if type(value) is Duration:
@@ -119,7 +119,7 @@ def _decimal(value: Value) -> str:
 
 def _number(value: Value, clause: str) -> float:
     if type(value) is float:
-        return value or 0.0  # of a zero no sign is shown
+        return value or 0.0  # a zero has no sign
     if type(value) is str and value in {"NaN", "Infinity", "-Infinity"}:
         return float(value)
     raise _refused(clause, value)
@@ -235,7 +235,7 @@ def clauses_of(
 
 @form("format", str, list, charges=True)
 def format_(meter: Meter, template: str, args: list[Value]) -> str:
-    """Fill the clauses of a text."""
+    """Returns the template with its clauses filled in."""
     parts: list[str] = []
     at = 0
     meter.charge(len(template) // 10)

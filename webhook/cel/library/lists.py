@@ -1,4 +1,4 @@
-"""Lists and sets: Kubernetes' own functions and cel-go's extensions (ext/lists.go, ext/sets.go)."""
+"""List functions: Kubernetes' own, and cel-go's extensions (ext/lists.go, ext/sets.go)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _order(one: Value, other: Value) -> int:
-    """Compare two items; those that have no order count as equal, and so stay where they are."""
+    """Compares two items; items without an order count as equal, so they keep their places."""
     try:
         return compared("", one, other)
     except EvaluationError:
@@ -31,14 +31,14 @@ _ADDED: Final = frozenset({int, Uint, float, Duration})
 
 
 def _check_first(name: str, items: list[Value], types: frozenset[type]) -> None:
-    """The type of a list is its first item's: no other is asked which form of a function it has."""
+    """Raises unless the first item has one of the types; the other items select no overload."""
     if items and type(items[0]) not in types:
         raise EvaluationError(f"{NO_OVERLOAD}: {name}(list)")
 
 
 @form("isSorted", list, charges=True)
 def is_sorted(meter: Meter, items: list[Value]) -> bool:
-    """Whether no item is less than the one before; those of different types are as good as equal."""
+    """Returns whether no item is less than the one before; different types count as equal."""
     _check_first("isSorted", items, ORDERED)
     meter.charge(len(items))
     for at, item in enumerate(items):
@@ -54,12 +54,12 @@ def is_sorted(meter: Meter, items: list[Value]) -> bool:
 
 @form("sum", list, charges=True)
 def total(meter: Meter, items: list[Value]) -> Value:
-    """All items added; 0 where there are none."""
+    """Returns the sum; 0 for an empty list."""
     _check_first("sum", items, _ADDED)
     meter.charge(len(items))
     if not items:
         return 0
-    total = items[0] + 0.0 if type(items[0]) is float else items[0]  # of which -0.0 is none
+    total = items[0] + 0.0 if type(items[0]) is float else items[0]  # turns -0.0 into 0.0
     for item in items[1:]:
         total = add(total, there(item))
     return total
@@ -67,13 +67,13 @@ def total(meter: Meter, items: list[Value]) -> Value:
 
 @form("min", list, charges=True)
 def least(meter: Meter, items: list[Value]) -> Value:
-    """The least item."""
+    """Returns the least item."""
     return _extreme(meter, items, "min", 1)
 
 
 @form("max", list, charges=True)
 def greatest(meter: Meter, items: list[Value]) -> Value:
-    """The greatest item."""
+    """Returns the greatest item."""
     return _extreme(meter, items, "max", -1)
 
 
@@ -93,21 +93,21 @@ def _extreme(meter: Meter, items: list[Value], name: str, order: int) -> Value:
 
 @form("indexOf", list, None, charges=True)
 def index_of(meter: Meter, items: list[Value], item: Value) -> int:
-    """Where an item is found first; -1 where it is not."""
+    """Returns the index of the first equal item; -1 if missing."""
     meter.charge(len(items))
     return next((at for at, one in enumerate(items) if is_equal(one, item)), -1)
 
 
 @form("lastIndexOf", list, None, charges=True)
 def last_index_of(meter: Meter, items: list[Value], item: Value) -> int:
-    """Where an item is found last."""
+    """Returns the index of the last equal item; -1 if missing."""
     meter.charge(len(items))
     return next((at for at in range(len(items) - 1, -1, -1) if is_equal(items[at], item)), -1)
 
 
 @form("includes", None, None, charges=True)
 def includes(meter: Meter, target: Value, item: Value) -> bool:
-    """Whether an item is found in a list, or is equal to what is no list (Kubernetes 1.37)."""
+    """Returns whether a list has an item, or another value equals it (Kubernetes 1.37)."""
     if type(target) is not list:
         return is_equal(target, item)
     meter.charge(len(target))
@@ -116,25 +116,25 @@ def includes(meter: Meter, target: Value, item: Value) -> bool:
 
 @form("first", list)
 def first(items: list[Value]) -> Optional:
-    """The first item, if there is one."""
+    """Returns the first item as an optional."""
     return Optional(items[0]) if items else NONE
 
 
 @form("last", list)
 def last(items: list[Value]) -> Optional:
-    """The last item, if there is one."""
+    """Returns the last item as an optional."""
     return Optional(items[-1]) if items else NONE
 
 
 @form("reverse", list)
 def reverse(items: list[Value]) -> list[Value]:
-    """From the last to the first."""
+    """Returns the items in reverse order."""
     return items[::-1]
 
 
 @form("slice", list, int, int)
 def slice_(items: list[Value], start: int, end: int) -> list[Value]:
-    """From an index up to another."""
+    """Returns the items from ``start`` to before ``end``."""
     message = f"cannot slice({start}, {end})"
     if start < 0 or end < 0:
         raise EvaluationError(f"{message}, negative indexes not supported")
@@ -148,7 +148,7 @@ def slice_(items: list[Value], start: int, end: int) -> list[Value]:
 @form("flatten", list, charges=True)
 @form("flatten", list, int, charges=True)
 def flatten(meter: Meter, items: list[Value], depth: int = 1) -> list[Value]:
-    """The items of lists within, so many levels deep."""
+    """Returns the items with nested lists replaced by their items, down to ``depth`` levels."""
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     meter.charge(len(items))
@@ -163,7 +163,7 @@ def flatten(meter: Meter, items: list[Value], depth: int = 1) -> list[Value]:
 
 @form("distinct", list, charges=True)
 def distinct(meter: Meter, items: list[Value]) -> list[Value]:
-    """Each item once."""
+    """Returns the items without duplicates."""
     distinct_items: list[Value] = []
     for item in items:
         meter.charge(len(distinct_items) + 1)
@@ -174,20 +174,20 @@ def distinct(meter: Meter, items: list[Value]) -> list[Value]:
 
 @form("lists.range", int, charges=True)
 def range_(meter: Meter, count: int) -> list[int]:
-    """The numbers from 0 on."""
+    """Returns the numbers from 0 to before ``count``."""
     meter.charge(max(count, 0))
     return list(range(count))
 
 
 @form("sort", list, charges=True)
 def sort(meter: Meter, items: list[Value]) -> list[Value]:
-    """In order."""
+    """Returns the items in ascending order."""
     return sort_by(meter, items, items)
 
 
 @form("@sortByAssociatedKeys", list, list, charges=True)
 def sort_by(meter: Meter, items: list[Value], keys: Sequence[Value]) -> list[Value]:
-    """In the order of keys, one for each item; equal ones as Go's ``sort.Slice`` leaves them."""
+    """Returns the items in the order of their keys; equal keys as Go's ``sort.Slice`` leaves them."""
     if not items:
         return items
     meter.charge(len(items) * 2)
@@ -211,20 +211,20 @@ def _has_all(items: list[Value], members: list[Value]) -> bool:
 
 @form("sets.contains", list, list, charges=True)
 def sets_contains(meter: Meter, items: list[Value], members: list[Value]) -> bool:
-    """Whether a list has all items of another."""
+    """Returns whether a list has all items of another."""
     meter.charge(len(items) * len(members))
     return _has_all(items, members)
 
 
 @form("sets.equivalent", list, list, charges=True)
 def sets_equivalent(meter: Meter, one: list[Value], other: list[Value]) -> bool:
-    """Whether two lists have the same items."""
+    """Returns whether two lists have the same items."""
     meter.charge(2 * len(one) * len(other))
     return _has_all(one, other) and _has_all(other, one)
 
 
 @form("sets.intersects", list, list, charges=True)
 def sets_intersects(meter: Meter, one: list[Value], other: list[Value]) -> bool:
-    """Whether two lists have an item in common."""
+    """Returns whether two lists have a common item."""
     meter.charge(len(one) * len(other))
     return any(is_equal(a, b) for a in one for b in other)

@@ -27,7 +27,7 @@ def _is_mapped(address: Address) -> bool:
 
 
 def read_ip(text: str) -> Address:
-    """An address as Kubernetes takes it; raises with its words."""
+    """Returns an IP address; raises with Kubernetes' message."""
     try:
         address, zone = parse_address(text)
     except InvalidAddress as error:
@@ -47,13 +47,13 @@ def _ip(address: Address) -> Opaque:
 
 @form("ip", str)
 def ip(text: str) -> Opaque:
-    """The address that a text writes."""
+    """Returns the address of a text."""
     return _ip(read_ip(text))
 
 
 @form("isIP", str)
 def is_ip(text: str) -> bool:
-    """Whether a text writes one."""
+    """Returns whether a text is an address."""
     try:
         read_ip(text)
     except EvaluationError:
@@ -63,31 +63,31 @@ def is_ip(text: str) -> bool:
 
 @form("ip.isCanonical", str)
 def is_canonical(text: str) -> bool:
-    """Whether an address is written as it is shown."""
+    """Returns whether an address is in its canonical form."""
     return _go_text(read_ip(text)) == text
 
 
 @form("family", IP)
 def family(one: Opaque) -> int:
-    """4 or 6."""
+    """Returns 4 or 6."""
     return int(one.value.version)
 
 
 @form("isUnspecified", IP)
 def is_unspecified(one: Opaque) -> bool:
-    """Whether it is all zeros."""
+    """Returns whether an address is ``0.0.0.0`` or ``::``."""
     return bool(one.value.is_unspecified)
 
 
 @form("isLoopback", IP)
 def is_loopback(one: Opaque) -> bool:
-    """Whether it is of the machine itself."""
+    """Returns whether an address is a loopback address."""
     return bool(one.value.is_loopback)
 
 
 @form("isLinkLocalMulticast", IP)
 def is_link_local_multicast(one: Opaque) -> bool:
-    """``224.0.0.0/24``, or ``ff02::/16`` with any flags."""
+    """Returns whether an address is in ``224.0.0.0/24``, or in ``ff02::/16`` with any flags."""
     packed = one.value.packed
     if one.value.version == 4:
         return bool(packed[:3] == b"\xe0\x00\x00")
@@ -96,7 +96,7 @@ def is_link_local_multicast(one: Opaque) -> bool:
 
 @form("isLinkLocalUnicast", IP)
 def is_link_local_unicast(one: Opaque) -> bool:
-    """``169.254.0.0/16`` or ``fe80::/10``."""
+    """Returns whether an address is in ``169.254.0.0/16`` or ``fe80::/10``."""
     packed = one.value.packed
     if one.value.version == 4:
         return bool(packed[:2] == b"\xa9\xfe")
@@ -105,7 +105,7 @@ def is_link_local_unicast(one: Opaque) -> bool:
 
 @form("isGlobalUnicast", IP)
 def is_global_unicast(one: Opaque) -> bool:
-    """Anything that is not one of the others, a broadcast or a multicast."""
+    """Returns whether an address is in none of these groups, and no broadcast or multicast address."""
     address = one.value
     if address.version == 4 and address.packed in {b"\xff\xff\xff\xff", b"\0\0\0\0"}:
         return False
@@ -125,7 +125,7 @@ _CONVERTING: Final = "network address parse error during conversion from string:
 
 @form("cidr", str)
 def cidr(text: str) -> Opaque:
-    """The range that a text writes."""
+    """Returns the range of a text."""
     try:
         address, bits = parse_prefix(text)
     except InvalidAddress as error:
@@ -137,7 +137,7 @@ def cidr(text: str) -> Opaque:
 
 @form("isCIDR", str)
 def is_cidr(text: str) -> bool:
-    """Whether a text writes one."""
+    """Returns whether a text is a range."""
     try:
         cidr(text)
     except EvaluationError:
@@ -157,47 +157,47 @@ def _has(range_: Opaque, address: Address) -> bool:
 
 @form("containsIP", CIDR, IP)
 def contains_ip(range_: Opaque, one: Opaque) -> bool:
-    """Whether an address is in a range."""
+    """Returns whether a range has an address."""
     return _has(range_, one.value)
 
 
 @form("containsIP", CIDR, str)
 def contains_ip_text(range_: Opaque, text: str) -> bool:
-    """Whether an address, given as text, is in a range."""
+    """Returns whether a range has an address that is given as text."""
     try:
         address = read_ip(text)
-    except EvaluationError:  # Kubernetes tells nothing of what is wrong with it
+    except EvaluationError:  # Kubernetes does not report the fault of the text
         raise EvaluationError("no such overload") from None
     return _has(range_, address)
 
 
 @form("containsCIDR", CIDR, CIDR)
 def contains_cidr(range_: Opaque, other: Opaque) -> bool:
-    """Whether a range lies in another."""
+    """Returns whether a range includes another."""
     address, bits = other.value
     return range_.value[1] <= bits and _has(range_, address)
 
 
 @form("containsCIDR", CIDR, str)
 def contains_cidr_text(range_: Opaque, text: str) -> bool:
-    """Whether a range, given as text, lies in another."""
+    """Returns whether a range includes another that is given as text."""
     return contains_cidr(range_, cidr(text))
 
 
 @form(".ip", CIDR)
 def ip_of(range_: Opaque) -> Opaque:
-    """The address that a range is written with."""
+    """Returns the address of a range as it was written."""
     return _ip(range_.value[0])
 
 
 @form("masked", CIDR)
 def masked(range_: Opaque) -> Opaque:
-    """The range written with its first address."""
+    """Returns the range with its first address."""
     address, bits = range_.value
     return _cidr(type(address)(_masked(address, bits)), bits)
 
 
 @form("prefixLength", CIDR)
 def prefix_length(range_: Opaque) -> int:
-    """How many bits its addresses share."""
+    """Returns the prefix length, in bits."""
     return int(range_.value[1])

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 @form("optional.none")
 def none() -> Optional:
-    """No value."""
+    """Returns an optional without a value."""
     return NONE
 
 
 @form("optional.of", None)
 def of(value: Value) -> Optional:
-    """A value that is there."""
+    """Returns an optional with a value."""
     return Optional(value)
 
 
 @form("optional.ofNonZeroValue", None)
 def of_non_zero(value: Value) -> Optional:
-    """A value, unless it is its type's zero."""
+    """Returns an optional with the value; empty for the zero of its type."""
     if value is None or (type(value) in _TIMES and value in _ZEROS):
         return NONE
     sized = isinstance(value, (bool, int, float, str, bytes, list, dict))
@@ -41,13 +41,13 @@ _ZEROS: Final = (Duration(0), Timestamp(TIME_MIN))
 
 @form("hasValue", Optional)
 def has_value(value: Optional) -> bool:
-    """Whether it is there."""
+    """Returns whether the optional has a value."""
     return value.value is not NOTHING
 
 
 @form("value", Optional)
 def value_of(value: Optional) -> Value:
-    """The value itself."""
+    """Returns the value of the optional."""
     if value.value is NOTHING:
         raise EvaluationError("optional.none() dereference")
     return held(value)
@@ -55,13 +55,13 @@ def value_of(value: Optional) -> Value:
 
 @form("optional.unwrap", list)
 def unwrap(values: list[Value]) -> list[Value]:
-    """The values that are there; unsure where one was lost."""
+    """Returns the present values; raises Unsure for a lost value."""
     return _sure(unwrapped("optional.unwrap", values))
 
 
 @form("unwrapOpt", list)
 def unwrap_of_list(values: list[Value]) -> list[Value]:
-    """``list.unwrapOpt()``: the values that are there; unsure where one was lost."""
+    """Returns the values of ``list.unwrapOpt()``; raises Unsure for a lost value."""
     return _sure(unwrapped("unwrapOpt", values))
 
 
@@ -72,8 +72,8 @@ def _sure(values: list[Value]) -> list[Value]:
 
 
 def unwrapped(function: str, values: list[Value]) -> list[Value]:
-    """The values that are there, even lost."""
-    if values and type(values[0]) is not Optional:  # a list is of its first item's type
+    """Returns the present values, lost ones included."""
+    if values and type(values[0]) is not Optional:  # the first item decides a list's type
         raise EvaluationError(f"no such overload: {function}(list)")
     for value in values:
         if type(value) is not Optional:

@@ -1,7 +1,7 @@
-"""The order in which Go's ``sort.Slice`` leaves items: those that are equal do not keep their places.
+"""The order of Go's ``sort.Slice``, which is not stable: equal items may change places.
 
-Go sorts by a quicksort that defeats patterns (Orson Peters), without chance: its few random places
-are made of the length. Only where some items are equal, or cannot be ordered, is it seen.
+Go uses a pattern-defeating quicksort (Orson Peters); its random swaps depend only on the length.
+The difference to a stable sort shows only with items that are equal or have no order.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 
 SHORT: Final = 12
-"""Items that are inserted one by one, which keeps equal ones in their order."""
+"""Ranges of up to this many items are sorted by insertion, which keeps the order of equal items."""
 
 _LONG: Final = 50
-"""Items of which a pivot is sought among nine, and some that lie wrong are set right."""
+"""From this many items on, a pivot is chosen from nine, and a few misplaced items are moved."""
 
 _PAID: Final = 50
-"""Items of a range that is divided, for which one unit of cost is paid."""
+"""The number of items of a divided range that cost one unit."""
 
 _MENDED: Final = 5
 _MOST_SWAPS: Final = 12
@@ -30,14 +30,14 @@ _BITS: Final = (1 << 64) - 1
 def go_sorted(
     items: list[_Item], less: Callable[[_Item, _Item], bool], charge: Callable[[int], None]
 ) -> list[_Item]:
-    """The items in order; nothing is assumed of ``less``. A part of what is compared is charged."""
+    """Returns the sorted items, for any ``less``; a part of the comparisons is charged."""
     sorting = _Sorting(list(items), less, charge)
     sorting.sort(0, len(items), len(items).bit_length())
     return sorting.items
 
 
 class _Sorting(Generic[_Item]):
-    """Ranges are from an index up to another, as slices are."""
+    """A sort in progress. Ranges go from ``begin`` to before ``end``."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class _Sorting(Generic[_Item]):
         items[one], items[other] = items[other], items[one]
 
     def sort(self, begin: int, end: int, bad_left: int) -> None:
-        """``bad_left`` is how many pivots may divide badly before a heap is made instead."""
+        """Sorts a range; after ``bad_left`` bad pivots by heapsort."""
         was_balanced = was_divided = True
         while end - begin > SHORT:
             self.charge((end - begin) // _PAID)
@@ -68,7 +68,7 @@ class _Sorting(Generic[_Item]):
                 self.shuffle(begin, end)
                 bad_left -= 1
             pivot, swaps = self.pivot(begin, end)
-            if swaps == _MOST_SWAPS:  # they stand the wrong way round
+            if swaps == _MOST_SWAPS:  # the range is in descending order
                 self.items[begin:end] = self.items[begin:end][::-1]
                 pivot = begin + end - 1 - pivot
             is_sorted = swaps in {0, _MOST_SWAPS}
@@ -90,13 +90,13 @@ class _Sorting(Generic[_Item]):
             self.sink(at, begin)
 
     def sink(self, at: int, lowest: int) -> None:
-        """Move an item down to its place."""
+        """Moves an item down to its place."""
         while at > lowest and self.less(at, at - 1):
             self.swap(at, at - 1)
             at -= 1
 
     def mend(self, begin: int, end: int) -> bool:
-        """Set a few right that lie wrong; whether all are sorted then."""
+        """Moves a few misplaced items; returns whether the range is sorted now."""
         at = begin + 1
         for _ in range(_MENDED):
             while at < end and not self.less(at, at - 1):
@@ -118,7 +118,7 @@ class _Sorting(Generic[_Item]):
     # --- pivots -------------------------------------------------------------------------------
 
     def pivot(self, begin: int, end: int) -> tuple[int, int]:
-        """Where a pivot is, and how many of those that were compared stand the wrong way round."""
+        """Returns the index of a pivot, and the number of swaps that its choice needed."""
         quarter = (end - begin) // 4
         places = [begin + quarter * part for part in (1, 2, 3)]
         swaps = 0
@@ -140,7 +140,7 @@ class _Sorting(Generic[_Item]):
         return middle, swaps
 
     def shuffle(self, begin: int, end: int) -> None:
-        """Move three of the middle to places that nobody expects."""
+        """Swaps three items in the middle with pseudo-random ones, to break patterns."""
         length = state = end - begin
         first = begin + length // 4 * 2 - 1
         for at in range(first, first + 3):
@@ -153,7 +153,7 @@ class _Sorting(Generic[_Item]):
     # --- dividing -----------------------------------------------------------------------------
 
     def divide(self, begin: int, end: int, pivot: int) -> tuple[int, bool]:
-        """Moves smaller items to the front; returns where the pivot is then, and whether they stood so."""
+        """Moves smaller items to the front; returns the pivot's index, and whether they were there."""
         self.swap(begin, pivot)
         low, high = begin + 1, end - 1
         swaps = 0
@@ -170,7 +170,7 @@ class _Sorting(Generic[_Item]):
         return high, not swaps
 
     def divide_equal(self, begin: int, end: int, pivot: int) -> int:
-        """Moves items equal to the pivot to the front, where none is less; returns where the others begin."""
+        """Moves items equal to the pivot to the front, as none is less; returns the end of them."""
         self.swap(begin, pivot)
         low, high = begin + 1, end - 1
         while True:
@@ -186,7 +186,7 @@ class _Sorting(Generic[_Item]):
     # --- a heap -------------------------------------------------------------------------------
 
     def by_heap(self, begin: int, end: int) -> None:
-        """Where pivots were bad too often."""
+        """Sorts a range by heapsort, after too many bad pivots."""
         length = end - begin
         for root in range((length - 1) // 2, -1, -1):
             self.sift(root, length, begin)

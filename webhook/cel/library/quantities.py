@@ -25,10 +25,10 @@ _SCALES: Final = {
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 MAX_DIGITS: Final = 200
-"""Digits of a quantity that is read."""
+"""The longest text of a quantity that is read, in characters."""
 
 KEPT_MAX: Final = 1_000
-"""Texts whose quantities are kept: those of policies, and the usual ones of objects."""
+"""The size of the cache of parsed quantities: the texts of policies, and common ones of objects."""
 
 _LARGEST: Final = 2**63 - 1
 _NANO: Final = Fraction(1, 10**9)
@@ -36,14 +36,14 @@ _NANO: Final = Fraction(1, 10**9)
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A value, exact to the nano, and how it is written: binary, decimal or with an exponent."""
+    """A value, exact to the nano, and its form: binary, decimal or with an exponent."""
 
     value: Fraction
     form: str = ""
     scale: int = 0
-    """The power of ten that Kubernetes keeps an integer of 64 bits with."""
+    """The power of ten of the value if Kubernetes stores it as an integer of 64 bits."""
     is_large: bool = False
-    """Whether Kubernetes keeps it as a decimal of any size instead."""
+    """Whether Kubernetes stores the value as a decimal of any size."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Amount) and self.value == other.value
@@ -58,7 +58,7 @@ _BAD_FORM: Final = (
 
 
 def read(text: str) -> Amount:
-    """A quantity; raises :class:`~webhook.cel.errors.EvaluationError` with Kubernetes' words."""
+    """Returns a quantity; raises EvaluationError with Kubernetes' message."""
     match = _QUANTITY.fullmatch(text)
     if match is None or not text or len(text) > MAX_DIGITS:
         raise EvaluationError(_BAD_FORM)
@@ -78,14 +78,14 @@ def read(text: str) -> Amount:
         raise EvaluationError("unable to parse quantity's suffix")
     scale, is_large = _kept(kind, suffix, digits, places, value)
     rest = value % _NANO
-    if rest:  # what is smaller than a nano is rounded up
+    if rest:  # a rest below a nano is rounded up
         value += _NANO - rest
     value = min(value, Fraction(_LARGEST)) if kind == "binary" else value
     return Amount(-value if sign == "-" else value, kind, scale, is_large)
 
 
 def _kept(kind: str, suffix: str, digits: str, places: str, value: Fraction) -> tuple[int, bool]:
-    """How Kubernetes keeps a quantity (apimachinery, api/resource/quantity.go, ParseQuantity)."""
+    """Returns the scale, and whether it is large (apimachinery, quantity.go, ParseQuantity)."""
     digits = digits.lstrip("0") or "0"
     if kind == "binary":
         room = 15 - len(digits) - _BINARY[suffix] * 3 // 10 - 1
@@ -96,7 +96,7 @@ def _kept(kind: str, suffix: str, digits: str, places: str, value: Fraction) -> 
 
 
 def shown(amount: Amount) -> str:
-    """A quantity in its canonical form."""
+    """Returns a quantity in its canonical form."""
     value = amount.value
     if amount.form == "binary" and value.denominator == 1 and abs(value) >= 1024:
         size = int(value)
@@ -106,7 +106,7 @@ def shown(amount: Amount) -> str:
     for suffix, power in sorted(_SCALES.items(), key=lambda one: -one[1]):
         scaled = value / Fraction(10) ** power
         if amount.form == "exponent" and power == 18:
-            while scaled and scaled % 1000 == 0:  # there is an exponent for each size
+            while scaled and scaled % 1000 == 0:  # exponents have no largest size
                 scaled, power = scaled / 1000, power + 3  # noqa: PLW2901
         if scaled.denominator == 1 and (scaled or not power):
             if amount.form == "exponent" and power:
@@ -116,13 +116,13 @@ def shown(amount: Amount) -> str:
 
 
 def quantity(amount: Amount) -> Opaque:
-    """A quantity as a value of CEL's."""
+    """Returns a quantity as a CEL value."""
     return Opaque(NAME, amount, shown(amount))
 
 
 @form("quantity", str)
 def of_text(text: str) -> Opaque:
-    """The quantity that a text writes."""
+    """Returns the quantity of a text."""
     return Opaque(NAME, *_read_and_shown(text))
 
 
@@ -133,7 +133,7 @@ def _read_and_shown(text: str) -> tuple[Amount, str]:
 
 
 def _is_canonical(text: str, amount: Amount) -> bool:
-    """Whether Kubernetes keeps the text itself (likewise)."""
+    """Returns whether Kubernetes keeps the text as it is (quantity.go, too)."""
     match = _QUANTITY.fullmatch(text)
     if amount.is_large or match is None:
         return False
@@ -146,7 +146,7 @@ def _is_canonical(text: str, amount: Amount) -> bool:
 
 @form("isQuantity", str)
 def is_quantity(text: str) -> bool:
-    """Whether a text writes one."""
+    """Returns whether a text is a quantity."""
     try:
         read(text)
     except EvaluationError:
@@ -163,13 +163,13 @@ def _is_whole(one: Opaque) -> bool:
 
 @form("isInteger", NAME)
 def is_integer(one: Opaque) -> bool:
-    """Whether it is a whole number of 64 bits."""
+    """Returns whether a quantity is an integer of 64 bits."""
     return _is_whole(one)
 
 
 @form("asInteger", NAME)
 def as_integer(one: Opaque) -> int:
-    """The whole number that it is."""
+    """Returns a quantity as an integer."""
     if not _is_whole(one):
         raise EvaluationError("cannot convert value to integer")
     return int(one.value.value)
@@ -177,7 +177,7 @@ def as_integer(one: Opaque) -> int:
 
 @form("asApproximateFloat", NAME)
 def as_float(one: Opaque) -> float:
-    """About the nearest double: Kubernetes multiplies the integer that it keeps."""
+    """Returns about the nearest double: Kubernetes multiplies the integer that it stores."""
     kept: Amount = one.value
     try:
         if kept.is_large and kept.value and kept.value != _LARGEST:  # rounded to whole nanos
@@ -192,40 +192,40 @@ def as_float(one: Opaque) -> float:
 
 @form("sign", NAME)
 def sign(one: Opaque) -> int:
-    """-1, 0 or 1."""
+    """Returns -1, 0 or 1."""
     value = one.value.value
     return int(value > 0) - int(value < 0)
 
 
 @form("compareTo", NAME, NAME)
 def compare(one: Opaque, other: Opaque) -> int:
-    """-1, 0 or 1."""
+    """Returns -1, 0 or 1."""
     a, b = one.value.value, other.value.value
     return int(a > b) - int(a < b)
 
 
 @form("isGreaterThan", NAME, NAME)
 def is_greater(one: Opaque, other: Opaque) -> bool:
-    """Whether it is more."""
+    """Returns whether a quantity is greater, in any form."""
     return compare(one, other) > 0
 
 
 @form("isLessThan", NAME, NAME)
 def is_less(one: Opaque, other: Opaque) -> bool:
-    """Order by amount, whatever the forms: 1000m is not less than 1."""
+    """Returns whether a quantity is less, in any form: 1000m is not less than 1."""
     return compare(one, other) < 0
 
 
 def _sum(one: Amount, other: Opaque | int, sign: int) -> Opaque:
     added = Amount(Fraction(other), "decimal") if isinstance(other, int) else other.value
-    form_ = one.form if one.value else added.form  # of nothing the form is the other's
+    form_ = one.form if one.value else added.form  # a zero takes the form of the other operand
     if not added.value:
         return _detached(Amount(one.value, form_, one.scale, one.is_large))
     is_large = one.is_large or added.is_large
     scale = min(one.scale, added.scale) if one.value else added.scale
     is_least = added.value == INT_MIN * Fraction(10) ** added.scale
     if sign < 0 and is_least and not is_large and one.value >= 0 and scale == added.scale:
-        sign = 1  # as in Go, where the least of 64 bits is its own negative
+        sign = 1  # as in Go: the least integer of 64 bits is its own negative
     total = one.value + sign * added.value
     unit = Fraction(10) ** scale
     # Beyond 64 bits Go goes on with a decimal; the least of them has no negative there.
@@ -241,12 +241,12 @@ def _detached(amount: Amount) -> Opaque:
 @form("add", NAME, NAME)
 @form("add", NAME, int)
 def add(one: Opaque, other: Opaque | int) -> Opaque:
-    """The sum."""
+    """Returns the sum."""
     return _sum(one.value, other, 1)
 
 
 @form("sub", NAME, NAME)
 @form("sub", NAME, int)
 def subtract(one: Opaque, other: Opaque | int) -> Opaque:
-    """The difference."""
+    """Returns the difference."""
     return _sum(one.value, other, -1)

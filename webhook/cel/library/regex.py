@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from webhook.cel.run.meter import Meter
 
 LOOKS_A_UNIT: Final = 40
-"""Of Kubernetes' own cost of a match: a tenth for each character by a quarter for each one of the
-pattern. Asked for large patterns alone, of others RE2 has an automaton."""
+"""The divisor of a search's cost. Kubernetes' own cost is a tenth for each character, times a
+quarter for each character of the pattern. Only large patterns cost more: for others RE2 has an
+automaton."""
 
 MAX_PATTERN = 10_000
-"""Characters of a pattern: RE2 compiles larger ones for too long."""
+"""The longest pattern, in characters: RE2 takes too long to compile larger ones."""
 
 
 def compiled(text: str, prefix: str = "") -> Pattern:
-    """A pattern; raises :class:`~webhook.cel.errors.EvaluationError` with Go's words."""
+    """Returns a pattern; raises :class:`~webhook.cel.errors.EvaluationError` with Go's message."""
     if len(text) > MAX_PATTERN:
         raise EvaluationError(f"{prefix}error parsing regexp: expression too large")
     try:
@@ -34,15 +35,18 @@ def compiled(text: str, prefix: str = "") -> Pattern:
 def paid(
     meter: Meter, text: str, expression: str, prefix: str = "", *, spans: bool = True
 ) -> Pattern:
-    """Compile a pattern, and pay for a search of the text that finds ``spans`` of groups."""
+    """Returns a compiled pattern, and charges a search of the text.
+
+    ``spans`` is whether the search needs the spans of groups.
+    """
     meter.charge(1 + len(text) // 10 + len(expression) // 4)
     try:
         regex = compiled(expression, prefix)
     except EvaluationError:
-        meter.check()  # RE2 takes 35 ms to find some too large.
+        meter.check()  # RE2 takes 35 ms to reject some patterns as too large.
         raise
     if regex.instructions:
-        meter.check()  # Perhaps it was compiled just now: of eight characters that may take 40 ms.
+        meter.check()  # A compilation may have taken 40 ms, even of eight characters.
         groups = 1 + regex.compiled.groups // GROUPS_A_LOOK if spans else 1
         meter.charge(len(text) * regex.instructions * groups // LOOKS_A_UNIT)
     return regex
@@ -50,13 +54,13 @@ def paid(
 
 @form("matches", str, str, charges=True)
 def matches(meter: Meter, text: str, expression: str) -> bool:
-    """Whether some part of a text matches."""
+    """Returns whether a part of a text matches."""
     return paid(meter, text, expression, spans=False).found_in(text)
 
 
 @form("find", str, str, charges=True)
 def find(meter: Meter, text: str, expression: str) -> str:
-    """The first part that matches; empty where none does."""
+    """Returns the first match; an empty text if there is none."""
     searched = paid(meter, text, expression, "Illegal regex: ")
     raw = utf8(text)
     spans = next(searched.all_in(raw, 1), None)
@@ -66,7 +70,7 @@ def find(meter: Meter, text: str, expression: str) -> str:
 @form("findAll", str, str, charges=True)
 @form("findAll", str, str, int, charges=True)
 def find_all(meter: Meter, text: str, expression: str, limit: int = -1) -> list[str]:
-    """All parts that match, at most so many."""
+    """Returns the matches, at most ``limit``."""
     searched = paid(meter, text, expression, "Illegal regex: ")
     raw = utf8(text)
     texts = []

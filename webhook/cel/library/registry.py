@@ -1,4 +1,4 @@
-"""Functions by name, each with its forms: the types of operands and what computes the result."""
+"""The functions of CEL by name, each with its overloads: operand types and implementation."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ if TYPE_CHECKING:
     from webhook.cel.run.values import Value
 
 Operand: TypeAlias = "type | str | tuple[Operand] | None"
-"""A type of Python's, the name of an opaque type, or None for any value.
-
-One in a tuple is that of the first item of a list.
-"""
+"""The type of an operand: a Python type, the name of an opaque type, or None for any. A tuple holds
+the type of a list's first item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One overload. ``charges`` for those that are given the meter first."""
+    """One overload. ``charges`` is whether its implementation takes the meter first."""
 
     operands: tuple[Operand, ...]
     run: Callable[..., Any]
     charges: bool
 
     def takes(self, args: tuple[Value, ...]) -> bool:
-        """Whether operands have its types."""
+        """Returns whether the operands have the overload's types."""
         for operand, arg in zip(self.operands, args, strict=True):
             if operand is not None and type(arg) is not operand and not _is_of(arg, operand):
                 return False
@@ -38,7 +36,7 @@ class Form:
 
 
 def _is_of(arg: Value, operand: Operand) -> bool:
-    if type(operand) is tuple:  # of a list its first item alone is looked at, as in cel-go
+    if type(operand) is tuple:  # only the first item of a list is checked, as in cel-go
         part = operand[0]
         return type(arg) is list and (not arg or type(arg[0]) is part or _is_of(arg[0], part))
     return type(arg) is operand or (type(arg) is Opaque and arg.type_name == operand)
@@ -50,7 +48,7 @@ _Run = TypeVar("_Run", bound="Callable[..., Any]")
 
 
 def form(name: str, *operands: Operand, charges: bool = False) -> Callable[[_Run], _Run]:
-    """Register what computes a function of operands of these types."""
+    """Registers the decorated function as the overload for operands of these types."""
 
     def register(run: _Run) -> _Run:
         _FORMS.setdefault((name, len(operands)), []).append(Form(operands, run, charges))
@@ -62,7 +60,7 @@ def form(name: str, *operands: Operand, charges: bool = False) -> Callable[[_Run
 _SILENT: Final = frozenset({"contains", "endsWith", "startsWith"})
 _BARE: Final = frozenset({"matches", "size"})
 _SORTS: Final = frozenset({"sort", "@sortByAssociatedKeys"})
-"""Functions that do not tell the types that they do not take, and of these some not even themselves."""
+"""Functions whose overload errors name no types, and for some receivers not even the function."""
 
 _RECEIVERS: Final = frozenset({"string", "google.protobuf.Duration", "google.protobuf.Timestamp"})
 
@@ -80,7 +78,7 @@ def _no_overload(name: str, args: tuple[Value, ...]) -> EvaluationError:
 
 
 def invoke(meter: Meter, name: str, *args: Value) -> Value:
-    """The value of a function, or :class:`~webhook.cel.errors.EvaluationError`."""
+    """Returns the value of a call; raises :class:`~webhook.cel.errors.EvaluationError`."""
     for one in _FORMS.get((name, len(args)), ()):
         if one.takes(args):
             return one.run(meter, *args) if one.charges else one.run(*args)
@@ -88,13 +86,13 @@ def invoke(meter: Meter, name: str, *args: Value) -> Value:
 
 
 _NARROWED: Final = "#"
-"""Behind the name of a function, before the types of the only form that a call may have."""
+"""The separator between a function's name and the types of its only possible overload."""
 
 
 def narrowed(name: str, operands: tuple[Operand, ...]) -> str:
-    """A name for the form of a function that a checker found to be the only one.
+    """Returns a name for the only overload that the checker found for a call.
 
-    It is run for no other types, even where the checker took a value for what it is not.
+    Values of other types raise, also where the checker was wrong about a type.
     """
     key = f"{name}{_NARROWED}{','.join(map(repr, operands))}"
     if name in _WHOLE or (key, len(operands)) in _FORMS:
@@ -116,11 +114,11 @@ def _compatible(has: Operand, wants: Operand) -> bool:
 
 
 _WHOLE: Final = frozenset({"dyn", "flatten", "size", "sort", "type"})
-"""Functions that are one for all types, or that look at theirs themselves."""
+"""Functions with one implementation for all types, or that check types themselves."""
 
 
 def direct(name: str, operands: int) -> Callable[..., Value]:
-    """Look up the implementation of a function, which takes the meter and its operands."""
+    """Returns the implementation of a function, which takes the meter and its operands."""
     forms = tuple(_FORMS.get((name, operands), ()))
 
     def general(meter: Meter, *args: Value) -> Value:
@@ -158,5 +156,5 @@ def _of_two(only: Form, general: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def is_function(name: str, operands: int) -> bool:
-    """Whether there is a function of so many operands."""
+    """Returns whether a function exists with this number of operands."""
     return (name, operands) in _FORMS

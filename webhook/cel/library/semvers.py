@@ -69,14 +69,14 @@ def read(text: str) -> Opaque:
 
 
 class Version(tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]):
-    """Numbers, pre-release and build; equal without regard to the build."""
+    """Numbers, pre-release and build of a version; equality ignores the build."""
 
     __slots__ = ()
 
     def __new__(
         cls, numbers: tuple[int, ...], releases: tuple[str, ...], builds: tuple[str, ...]
     ) -> Self:
-        """All parts of a version."""
+        """Makes a version from all its parts."""
         return super().__new__(cls, (numbers, releases, builds))
 
     def __eq__(self, other: object) -> bool:
@@ -120,14 +120,14 @@ def _normalised(text: str) -> str:
 @form("semver", str)
 @form("semver", str, bool)
 def semver(text: str, normalise: bool = False) -> Opaque:
-    """Reads a version; with ``normalise`` also a short form such as ``v1.2``."""
+    """Returns a version; with ``normalise`` also from a short form such as ``v1.2``."""
     return read(_normalised(text) if normalise else text)
 
 
 @form("isSemver", str)
 @form("isSemver", str, bool)
 def is_semver(text: str, normalise: bool = False) -> bool:
-    """Whether a text is a version."""
+    """Returns whether a text is a version."""
     try:
         semver(text, normalise)
     except EvaluationError:
@@ -137,19 +137,19 @@ def is_semver(text: str, normalise: bool = False) -> bool:
 
 @form("major", NAME)
 def major(one: Opaque) -> int:
-    """The first number."""
+    """Returns the major version."""
     return int(one.value[0][0])
 
 
 @form("minor", NAME)
 def minor(one: Opaque) -> int:
-    """The second number."""
+    """Returns the minor version."""
     return int(one.value[0][1])
 
 
 @form("patch", NAME)
 def patch(one: Opaque) -> int:
-    """The third number."""
+    """Returns the patch version."""
     return int(one.value[0][2])
 
 
@@ -161,11 +161,11 @@ def compare(one: Opaque, other: Opaque) -> int:
 
 @form("isGreaterThan", NAME, NAME)
 def is_greater(one: Opaque, other: Opaque) -> bool:
-    """Whether it is later."""
+    """Returns whether a version is later."""
     return compare(one, other) > 0
 
 
 @form("isLessThan", NAME, NAME)
 def is_less(one: Opaque, other: Opaque) -> bool:
-    """Whether it is earlier."""
+    """Returns whether a version is earlier."""
     return compare(one, other) < 0

@@ -1,4 +1,4 @@
-"""Strings: the standard's functions, and the extension's second version (cel-go, ext/strings.go)."""
+"""Functions of strings: the standard's, and version 2 of cel-go's extension (ext/strings.go)."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _UPPER: Final = {code: code - 32 for code in range(97, 123)}
 @form("size", list)
 @form("size", dict)
 def size(value: Value) -> int:
-    """How many code points, bytes, items or entries."""
+    """Returns the number of code points, bytes, items or entries."""
     return len(value)
 
 
 @form("contains", str, str)
 def contains(text: str, part: str) -> bool:
-    """Whether a text has a part."""
+    """Returns whether a text contains a part."""
     return part in text
 
 
 @form("startsWith", str, str)
 def starts_with(text: str, part: str) -> bool:
-    """Whether a text begins with another."""
+    """Returns whether a text begins with another."""
     return text.startswith(part)
 
 
 @form("endsWith", str, str)
 def ends_with(text: str, part: str) -> bool:
-    """Whether a text ends with another."""
+    """Returns whether a text ends with another."""
     return text.endswith(part)
 
 
@@ -50,7 +50,7 @@ def _out_of_range(index: int) -> EvaluationError:
 
 @form("charAt", str, int)
 def char_at(text: str, index: int) -> str:
-    """The code point at an index; empty right behind the last."""
+    """Returns the code point at an index; an empty text right behind the last."""
     if not 0 <= index <= len(text):
         raise _out_of_range(index)
     return text[index : index + 1]
@@ -59,7 +59,7 @@ def char_at(text: str, index: int) -> str:
 @form("indexOf", str, str)
 @form("indexOf", str, str, int)
 def index_of(text: str, part: str, offset: int = 0) -> int:
-    """Where a part is found first, from an offset on; -1 where it is not."""
+    """Returns the first index of a part, from ``offset`` on; -1 if missing."""
     if not part:
         return offset
     if offset < 0:
@@ -69,13 +69,13 @@ def index_of(text: str, part: str, offset: int = 0) -> int:
 
 @form("lastIndexOf", str, str)
 def last_index_of(text: str, part: str) -> int:
-    """Where a part is found last."""
+    """Returns the last index of a part; -1 if missing."""
     return text.rfind(part) if part else len(text)
 
 
 @form("lastIndexOf", str, str, int)
 def last_index_until(text: str, part: str, offset: int) -> int:
-    """Where a part is found last that begins at an offset or before."""
+    """Returns the last index of a part, at ``offset`` or before."""
     if not part:
         return offset
     if offset < 0:
@@ -87,26 +87,26 @@ def last_index_until(text: str, part: str, offset: int) -> int:
 
 @form("lowerAscii", str)
 def lower_ascii(text: str) -> str:
-    """ASCII letters small."""
+    """Returns the text with ASCII letters in lower case."""
     return text.translate(_LOWER)
 
 
 @form("upperAscii", str)
 def upper_ascii(text: str) -> str:
-    """ASCII letters large."""
+    """Returns the text with ASCII letters in upper case."""
     return text.translate(_UPPER)
 
 
 @form("trim", str)
 def trim(text: str) -> str:
-    """Without spaces at both ends."""
+    """Returns the text without white space at both ends."""
     return text.strip(SPACES)
 
 
 @form("replace", str, str, str, charges=True)
 @form("replace", str, str, str, int, charges=True)
 def replace(meter: Meter, text: str, old: str, new: str, limit: int = -1) -> str:
-    """With parts replaced, the first so many of them."""
+    """Returns the text with the first ``limit`` occurrences of ``old`` replaced."""
     count = len(text) + 1 if not old else text.count(old)
     count = count if limit < 0 else min(count, limit)
     meter.charge((len(text) + count * max(len(new), 1)) // 10)
@@ -116,7 +116,7 @@ def replace(meter: Meter, text: str, old: str, new: str, limit: int = -1) -> str
 @form("split", str, str, charges=True)
 @form("split", str, str, int, charges=True)
 def split(meter: Meter, text: str, separator: str, limit: int = -1) -> list[str]:
-    """The parts between separators, at most so many."""
+    """Returns the parts between separators, at most ``limit``."""
     meter.charge(len(text) // 10)
     if limit == 0:
         return []
@@ -129,7 +129,7 @@ def split(meter: Meter, text: str, separator: str, limit: int = -1) -> list[str]
 
 @form("substring", str, int)
 def substring_from(text: str, start: int) -> str:
-    """From an index on."""
+    """Returns the text from an index on."""
     if not 0 <= start <= len(text):
         raise _out_of_range(start)
     return text[start:]
@@ -137,7 +137,7 @@ def substring_from(text: str, start: int) -> str:
 
 @form("substring", str, int, int)
 def substring(text: str, start: int, end: int) -> str:
-    """From an index up to another."""
+    """Returns the text from ``start`` to before ``end``."""
     if start > end:
         raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
     for index in (start, end):
@@ -149,7 +149,7 @@ def substring(text: str, start: int, end: int) -> str:
 @form("join", list, charges=True)
 @form("join", list, str, charges=True)
 def join(meter: Meter, items: list[Value], separator: str = "") -> str:
-    """Strings put together."""
+    """Returns the strings joined."""
     if items and type(items[0]) is not str:
         operands = "list, string" if separator else "list"
         raise EvaluationError(f"no such overload: join({operands})")
@@ -167,6 +167,6 @@ _QUOTED: Final = str.maketrans(ESCAPES)
 
 @form("strings.quote", str, charges=True)
 def quote(meter: Meter, text: str) -> str:
-    """Between quotes, escaped."""
+    """Returns the text in quotes, escaped."""
     meter.charge(len(text) // 10)
     return f'"{text.translate(_QUOTED)}"'

@@ -17,7 +17,7 @@ NAME: Final = "kubernetes.URL"
 
 @form("url", str)
 def url(text: str) -> Opaque:
-    """The URL that a text writes."""
+    """Returns the URL of a text."""
     fault = fault_of_request_uri(text)
     if fault is None:
         try:
@@ -31,43 +31,43 @@ def url(text: str) -> Opaque:
 
 @form("isURL", str)
 def is_url(text: str) -> bool:
-    """Whether a text writes one."""
+    """Returns whether a text is a URL."""
     return fault_of_request_uri(text) is None
 
 
 @form("getScheme", NAME)
 def scheme(one: Opaque) -> str:
-    """Before the first colon."""
+    """Returns the scheme."""
     return str(one.value.scheme)
 
 
 @form("getHost", NAME)
 def host(one: Opaque) -> str:
-    """The host with its port."""
+    """Returns the host with its port."""
     return str(one.value.host)
 
 
 @form("getHostname", NAME)
 def hostname(one: Opaque) -> str:
-    """The host alone."""
+    """Returns the host without its port."""
     return str(one.value.hostname)
 
 
 @form("getPort", NAME)
 def port(one: Opaque) -> str:
-    """The port's digits."""
+    """Returns the digits of the port."""
     return str(one.value.port)
 
 
 @form("getEscapedPath", NAME)
 def escaped_path(one: Opaque) -> str:
-    """The path as it stands in the URL."""
+    """Returns the path, escaped."""
     return str(one.value.escaped_path)
 
 
 @form("getQuery", NAME)
 def query(one: Opaque) -> dict[str, list[str]]:
-    """The query's values by name; what is written wrongly is left out."""
+    """Returns the query's values by name; malformed parameters are left out."""
     values: dict[str, list[str]] = {}
     for pair in str(one.value.raw_query).split("&"):
         if not pair or ";" in pair:

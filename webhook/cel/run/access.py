@@ -73,7 +73,7 @@ _GO_TYPES: Final = {
 
 
 def go_type(value: Value) -> str:
-    """Return the name of a value's type in cel-go's source, which messages show."""
+    """Returns the name of a value's type in cel-go's source, which messages show."""
     name = type_name(value)
     of = _GO_TYPES.get(name, name)
     return f"*{of}" if type(value) is Opaque and value.detached else of
@@ -84,7 +84,7 @@ def _missing(key: Value) -> EvaluationError:
 
 
 def _position(key: Value) -> int:
-    """Return the position in a list that a key names; raises for a key that names none."""
+    """Returns the position in a list that a key names; raises for a key that names none."""
     if type(key) is Uint and key > INT_MAX:
         raise EvaluationError(f"unsupported index value {shown(key)} in list")
     if type(key) is int or type(key) is Uint:
@@ -106,13 +106,13 @@ def checked_key(key: Value) -> Value:
 
 
 def _no_qualifier(key: Value) -> EvaluationError:
-    """Return the error for a key of a wrong type, which it names as Go does."""
+    """Returns the error for a key of a wrong type, which it names as Go does."""
     named = _JSON_TYPES.get(type(key)) or go_type(key)
     return EvaluationError(f"invalid qualifier type: {named}")
 
 
 def computed_key(key: Value) -> Value:
-    """Return a key that an expression computed; raises where no map or list has such keys."""
+    """Returns a key that an expression computed; raises where no map or list has such keys."""
     if type(key) in _JSON_TYPES:
         raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
     return key
@@ -126,7 +126,7 @@ def go_value(value: Value) -> Value:
 
 
 def item(of: Value, key: Value) -> Value:
-    """Return ``of[key]`` or ``of.key``; raises where there is none."""
+    """Returns ``of[key]`` or ``of.key``; raises where there is none."""
     if type(of) is dict:
         entry = entry_of(of, checked_key(key))
         if entry is NOTHING:
@@ -144,7 +144,7 @@ def item(of: Value, key: Value) -> Value:
 
 
 def found_item(of: Value, key: Value) -> Value:
-    """Return ``of[key]``, or NOTHING where there is none. An item of a list may be lost."""
+    """Returns ``of[key]``, or NOTHING where there is none. An item of a list may be lost."""
     if type(of) is dict:
         return there(entry_of(of, checked_key(key)))
     if type(of) is list:
@@ -169,7 +169,7 @@ def found_on_the_way(of: Value, key: Value) -> Value:
 
 
 def item_on_the_way(of: Value, key: Value) -> Value:
-    """Return ``of[key]`` within a path, which may be lost; raises where there is none."""
+    """Returns ``of[key]`` within a path, which may be lost; raises where there is none."""
     if type(of) is dict:
         return item(of, key)
     on_the_way = found_on_the_way(of, key)
@@ -177,7 +177,7 @@ def item_on_the_way(of: Value, key: Value) -> Value:
 
 
 def further_item(of: Value, key: Value) -> Value:
-    """Return ``of[key]`` behind a question mark; ``of`` is what the path has found so far.
+    """Returns ``of[key]`` behind a question mark; ``of`` is what the path has found so far.
 
     There are three cases: ``of`` is no optional, and the item is selected as ever; it is an empty
     optional, or one of an optional, and the result is empty; else the item of its value is optional.
@@ -228,7 +228,7 @@ def unnested(value: Value) -> Value:
 
 
 def optional_item(of: Value, key: Value) -> Optional:
-    """Return ``of[?key]`` or ``of.?key``."""
+    """Returns ``of[?key]`` or ``of.?key``."""
     entry = found_item(of, key)
     return NONE if entry is NOTHING else Optional(entry)
 
@@ -252,7 +252,7 @@ def pairs_of(of: Value) -> list[tuple[Value, Value]]:
 
 
 def condition(value: Value) -> bool:
-    """Return a condition; raises for anything but a boolean."""
+    """Returns a condition; raises for anything but a boolean."""
     if type(value) is not bool:
         raise EvaluationError("no such overload")
     return value

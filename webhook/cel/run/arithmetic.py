@@ -27,14 +27,14 @@ _WHOLE: Final = frozenset({int, Uint})
 
 
 def within_int(value: int) -> int:
-    """Return an integer that 64 bits hold; raises for any other."""
+    """Returns an integer that 64 bits hold; raises for any other."""
     if not INT_MIN <= value <= INT_MAX:
         raise EvaluationError("integer overflow")
     return value
 
 
 def within_uint(value: int) -> Uint:
-    """Return an unsigned integer that 64 bits hold; raises for any other."""
+    """Returns an unsigned integer that 64 bits hold; raises for any other."""
     if not 0 <= value <= UINT_MAX:
         raise EvaluationError("unsigned integer overflow")
     return Uint(value)
@@ -46,7 +46,7 @@ def duration(ns: int) -> Duration:
 
 
 def timestamp(ns: int, offset_seconds: int = 0) -> Timestamp:
-    """Return a time in the years 1 to 9999; raises for any other."""
+    """Returns a time in the years 1 to 9999; raises for any other."""
     if not TIME_MIN <= ns <= TIME_MAX:
         raise EvaluationError("timestamp overflow")
     return Timestamp(ns, offset_seconds)

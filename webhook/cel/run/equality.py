@@ -31,7 +31,7 @@ _RECEIVERS: Final = frozenset({str, Duration, Timestamp})
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Whether two values are equal; values of different types are not, except numbers.
+    """Returns whether two values are equal; values of different types are not, except numbers.
 
     Raises for a value of a library beside one of another type.
     """
@@ -93,7 +93,7 @@ def _order(a: Value, b: Value) -> int | None:
 
 
 def no_overload(function: str, left: Value) -> EvaluationError:
-    """Return the error of an operator for operands of these types."""
+    """Returns the error of an operator for operands of these types."""
     if type(left) in _RECEIVERS:
         return EvaluationError(NO_OVERLOAD)
     return EvaluationError(f"{NO_OVERLOAD}: {function}")

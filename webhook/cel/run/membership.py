@@ -21,12 +21,12 @@ _UNHASHABLE: Final = frozenset({"kubernetes.NamedFormat", "kubernetes.Semver"})
 
 
 def is_unhashable(value: Value) -> bool:
-    """Whether it is a panic of Go's to look for a value in a map."""
+    """Returns whether it is a panic of Go's to look for a value in a map."""
     return type(value) is bytes or (type(value) is Opaque and value.type_name in _UNHASHABLE)
 
 
 def checked_hash(value: Value) -> None:
-    """Raise the panic of Go for a value that it cannot hash."""
+    """Raises the panic of Go for a value that it cannot hash."""
     if is_unhashable(value):
         raise InternalError(f"runtime error: hash of unhashable type {access.go_type(value)}")
 

@@ -47,7 +47,7 @@ _NAMES: Final[dict[type, str]] = {
 
 
 def has_values(name: str) -> bool:
-    """Whether a message of this type is a value."""
+    """Returns whether a message of this type is a value."""
     return name in NAMES or name == "JSONPatch" or name.partition(".")[0] == "Object"
 
 

@@ -62,7 +62,7 @@ def items(meter: Meter, of: Value, cost: int) -> Iterable[Value]:
 
 
 def pairs(meter: Meter, of: Value, cost: int) -> Iterable[tuple[Value, Value]]:
-    """Yield the pairs of a macro of two variables, each at a cost."""
+    """Yields the pairs of a macro of two variables, each at a cost."""
     return _paid(meter, [(from_key(key), value) for key, value in access.pairs_of(of)], cost)
 
 
@@ -145,7 +145,7 @@ def or_value(of: Value, other: Value) -> Value:
 
 
 def found_in(meter: Meter, pattern: Pattern, text: Value) -> bool:
-    """Whether some part of a text matches; raises an exception for other values."""
+    """Returns whether some part of a text matches; raises an exception for other values."""
     meter.charge(1 + len(text) // 10)
     return pattern.found_in(text)
 

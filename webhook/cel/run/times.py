@@ -54,7 +54,7 @@ def _seconds_within(seconds: int) -> int:
 
 
 def _zone_offset(value: Timestamp, zone: str) -> int:
-    """Return the seconds east of UTC of a zone at a time."""
+    """Returns the seconds east of UTC of a zone at a time."""
     if ":" in zone:
         return _numeric_offset(zone)
     if zone in {"", "UTC", "Local"}:
@@ -148,7 +148,7 @@ def _read_int(text: str) -> int:
 
 
 def _wrapped(value: int) -> int:
-    """Return an integer as 64 bits hold it: it wraps around."""
+    """Returns an integer as 64 bits hold it: it wraps around."""
     return (value - INT_MIN) % (UINT_MAX + 1) + INT_MIN
 
 
@@ -194,12 +194,12 @@ _SPANS: Final = {
 
 
 def part(function: str, value: Timestamp, zone: str = "") -> int:
-    """Return a part of a time, by the name of CEL's function."""
+    """Returns a part of a time, by the name of CEL's function."""
     return PARTS[function](local(value, zone))
 
 
 def span(function: str, value: Duration) -> int:
-    """Return a duration in whole units, by the name of CEL's function; rounds towards zero."""
+    """Returns a duration in whole units, by the name of CEL's function; rounds towards zero."""
     size = abs(value.ns) // _SPANS[function]
     return -size if value.ns < 0 else size
 

@@ -97,19 +97,19 @@ class Lost:
 
 
 def there(value: Value) -> Value:
-    """Return a value; raises where it is lost."""
+    """Returns a value; raises where it is lost."""
     if type(value) is Lost:
         raise EvaluationError(value.text)
     return value
 
 
 def held(of: Optional) -> Value:
-    """Return the value of an optional; raises where it is lost."""
+    """Returns the value of an optional; raises where it is lost."""
     return there(of.value)
 
 
 def lost_within(value: Value) -> Lost | None:
-    """Return a lost value within a value, at any depth; None where there is none."""
+    """Returns a lost value within a value, at any depth; None where there is none."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -166,7 +166,7 @@ class OtherKey:
 
 
 def key_of(value: Value) -> Value:
-    """Return the key of a value in a ``dict``."""
+    """Returns the key of a value in a ``dict``."""
     of = type(value)
     if of is str or of is int:
         return value
@@ -183,7 +183,7 @@ def key_of(value: Value) -> Value:
 
 
 def entry_of(of: dict[Value, Value], key: Value) -> Value:
-    """Return a map's value for a key of :func:`key_of`; NOTHING where it has none."""
+    """Returns a map's value for a key of :func:`key_of`; NOTHING where it has none."""
     entry = of.get(key, NOTHING)
     if entry is NOTHING and type(key) is not str:
         for other in equals_of(key):
@@ -216,7 +216,7 @@ _WRAPPED: Final = frozenset({BoolKey, DoubleKey, OtherKey, UintKey})
 
 
 def from_key(key: Value) -> Value:
-    """Return the value of a ``dict``'s key."""
+    """Returns the value of a ``dict``'s key."""
     return key.value if type(key) in _WRAPPED else key
 
 
@@ -243,7 +243,7 @@ VARIABLES: Final = "kubernetes.variables"
 
 
 def type_name(value: Value) -> str:
-    """Return the name of a value's type."""
+    """Returns the name of a value's type."""
     if type(value) is Opaque:
         return value.type_name
     return TYPES.get(type(value), VARIABLES)

@@ -1,1 +1,1 @@
-"""From text to a tree: tokens, grammar, macros."""
+"""The syntax of CEL: tokens, grammar, macros and tree."""

@@ -23,14 +23,14 @@ transformMap."""
 
 
 def place_of(source: str, at: int) -> tuple[int, int]:
-    """Return the line, from 1, and the column in code points, from 0, of an offset."""
+    """Returns the line, from 1, and the column in code points, from 0, of an offset."""
     line = source.count("\n", 0, at) + 1
     return line, at - (source.rfind("\n", 0, at) + 1)
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A part of an expression."""
+    """A node of the tree."""
 
     at: int
 
@@ -51,7 +51,7 @@ class Name(Node):
 
 @dataclass(slots=True, eq=False)
 class Select(Node):
-    """``operand.field``; ``tests`` is of ``has(operand.field)``, ``optional`` of ``operand.?field``."""
+    """``operand.field``; ``tests`` for ``has(operand.field)``, ``optional`` for ``operand.?field``."""
 
     operand: Expr
     field: str
@@ -127,9 +127,9 @@ class Fold(Node):
 
 @dataclass(slots=True, eq=False)
 class OptMap(Node):
-    """``target.optMap(name, body)``, or optFlatMap where ``flat``.
+    """``target.optMap(name, body)``, or optFlatMap if ``flat``.
 
-    ``variable`` is the node with which cel-go's macro reads the name, whether or not the body does.
+    ``variable`` is the node by which cel-go's macro reads the name, even if the body does not.
     """
 
     target: Expr
@@ -170,7 +170,7 @@ class Parsed:
 
 
 def children(node: Expr) -> Iterator[Expr]:
-    """Yield the operands of an expression, in the order of its text."""
+    """Yields the operands of an expression, in the order of its text."""
     match node:
         case Select():
             yield node.operand
@@ -206,7 +206,7 @@ def children(node: Expr) -> Iterator[Expr]:
 
 
 def qualified(node: Expr) -> str | None:
-    """Return ``a.b.c`` as one name; None for any other expression."""
+    """Returns ``a.b.c`` as one name; None for any other expression."""
     if isinstance(node, Name):
         return node.name
     if isinstance(node, Select) and not node.tests and not node.optional:

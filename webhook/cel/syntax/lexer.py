@@ -45,7 +45,7 @@ _TOKEN: Final = re.compile(
 
 
 def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
-    """Return the tokens, the last of kind END, and a problem for each text that is no token."""
+    """Returns the tokens, the last of kind END, and a problem for each text that is no token."""
     tokens: list[Token] = []
     problems: list[Problem] = []
     at = 0
@@ -65,9 +65,9 @@ def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
 
 
 def _bad_until(source: str, at: int) -> int:
-    """Return the end of a text that is no token; a string without an end takes its line."""
+    """Returns the end of a text that is no token; a string without an end takes its line."""
     if source[at] in "'\"`":
         end = source.find("\n", at)
         return len(source) if end < 0 else end
-    # The API server's lexer has read the first half of `==`, `&&` or `||` and a wrong second one.
+    # The API server's lexer consumes the first half of `==`, `&&` or `||` and a wrong second half.
     return min(at + 2, len(source)) if source[at] in "=&|" else at + 1

@@ -28,7 +28,7 @@ class LiteralError(Exception):
 
 
 def string_of(text: str) -> str:
-    """Return the value of a string literal, quotes and prefix included in its text."""
+    """Returns the value of a string literal, quotes and prefix included in its text."""
     body, raw = _body(text)
     body = body.replace("\r\n", "\n").replace("\r", "\n")
     if raw or "\\" not in body:
@@ -37,7 +37,7 @@ def string_of(text: str) -> str:
 
 
 def bytes_of(text: str) -> bytes:
-    """Return the value of a bytes literal, in which an escape is one byte and not a character."""
+    """Returns the value of a bytes literal, in which an escape is one byte and not a character."""
     body, raw = _body(text[1:])
     body = body.replace("\r\n", "\n").replace("\r", "\n")
     if raw or "\\" not in body:
@@ -52,7 +52,7 @@ def bytes_of(text: str) -> bytes:
 
 
 def _body(text: str) -> tuple[str, bool]:
-    """Return what is between the quotes, and whether the literal is raw."""
+    """Returns what is between the quotes, and whether the literal is raw."""
     raw = text[0] in "rR"
     if raw:
         text = text[1:]
@@ -61,7 +61,7 @@ def _body(text: str) -> tuple[str, bool]:
 
 
 def _checked(body: str) -> str:
-    """Return the text; raises for an escape that CEL does not have."""
+    """Returns the text; raises for an escape that CEL does not have."""
     for match in _ESCAPE.finditer(body):
         if match[6] is not None and match[6] not in _PLAIN:
             raise LiteralError("unable to unescape string")
@@ -69,7 +69,7 @@ def _checked(body: str) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
-    """Return the character of an escape in a string."""
+    """Returns the character of an escape in a string."""
     digits = match[1] or match[2] or match[3] or match[4]
     if digits:
         code = int(digits, 16)
@@ -83,7 +83,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _byte(match: re.Match[str]) -> bytes:
-    """Return the byte of an escape in bytes, which has no ``u`` escapes."""
+    """Returns the byte of an escape in bytes, which has no ``u`` escapes."""
     if match[3] or match[4]:
         raise LiteralError("unable to unescape string")
     if match[1] or match[2]:
@@ -94,7 +94,7 @@ def _byte(match: re.Match[str]) -> bytes:
 
 
 def int_of(text: str, *, negative: bool) -> int:
-    """Return the value of an integer; ``negative`` is whether a minus stands before it."""
+    """Returns the value of an integer; ``negative`` is whether a minus stands before it."""
     value = _whole(text)
     value = -value if negative else value
     if not INT_MIN <= value <= INT_MAX:
@@ -103,7 +103,7 @@ def int_of(text: str, *, negative: bool) -> int:
 
 
 def uint_of(text: str) -> Uint:
-    """Return the value of an unsigned integer, whose text ends in ``u``."""
+    """Returns the value of an unsigned integer, whose text ends in ``u``."""
     value = _whole(text[:-1])
     if value > UINT_MAX:
         raise LiteralError("invalid uint literal")
@@ -111,7 +111,7 @@ def uint_of(text: str) -> Uint:
 
 
 def _whole(text: str) -> int:
-    """Return a decimal or hexadecimal number; any beyond 20 digits is too large for both types."""
+    """Returns a decimal or hexadecimal number; any beyond 20 digits is too large for both types."""
     digits, base = (text[2:], 16) if text.startswith("0x") else (text, 10)
     if len(digits.lstrip("0")) > 20:
         return UINT_MAX + 1
@@ -119,7 +119,7 @@ def _whole(text: str) -> int:
 
 
 def float_of(text: str, *, negative: bool) -> float:
-    """Return the value of a double; infinity is no literal."""
+    """Returns the value of a double; infinity is no literal."""
     value = float(text)
     if value == float("inf"):
         raise LiteralError("invalid double literal")

@@ -1,4 +1,4 @@
-"""Macros: calls that are no calls (cel-go, parser/macro.go, and of ext: bindings, comprehensions, lists)."""
+"""Macros of cel-go (parser/macro.go; ext: bindings, comprehensions, lists)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Call, Expr, FoldKind
 
 ACCUMULATORS: Final = frozenset({"__result__", "@result"})
-"""Names that cel-go uses for itself: no variable of a macro may have them."""
+"""Names that cel-go uses itself; a macro's variable must not have them."""
 
 _QUANTIFIERS: Final[dict[str, FoldKind]] = {
     "all": "all",
@@ -29,7 +29,7 @@ _QUANTIFIERS: Final[dict[str, FoldKind]] = {
     "exists_one": "exists_one",
 }
 _OF_PAIRS: Final[dict[str, FoldKind]] = {**_QUANTIFIERS, "existsOne": "exists_one"}
-"""Of two variables, for which there is another name that those of one do not have."""
+"""Macros with two variables, some under names that macros with one variable do not have."""
 
 _TRANSFORMS: Final[dict[str, FoldKind]] = {
     "transformList": "list",
@@ -39,7 +39,7 @@ _TRANSFORMS: Final[dict[str, FoldKind]] = {
 
 
 class MacroError(Exception):
-    """A macro that is used wrongly: where, and what is wrong."""
+    """A macro is used wrongly; offset and message."""
 
     def __init__(self, at: int, text: str) -> None:
         super().__init__(text)
@@ -48,9 +48,9 @@ class MacroError(Exception):
 
 
 def expand(call: Call, *, binds: bool = False) -> Expr:
-    """Expand a call; a call that is no macro stays. Raises :class:`MacroError`.
+    """Returns a macro's node, or the call itself if it is no macro. Raises :class:`MacroError`.
 
-    ``binds`` is whether there is a macro ``cel.bind``, which Kubernetes has not.
+    ``binds`` is whether ``cel.bind`` is a macro; in Kubernetes it is not.
     """
     name, args = call.function, call.args
     if call.target is None:

@@ -1,6 +1,8 @@
-"""The grammar of CEL, by descent (cel-go, parser/gen/CEL.g4), with Kubernetes' optional syntax.
+"""The grammar of CEL, by recursive descent (cel-go, parser/gen/CEL.g4), with optional syntax.
 
-Chains of ``&&`` and of ``||`` become one call of many operands.
+A chain of ``&&`` or of ``
+
+`` becomes one call with many operands.
 """
 
 from __future__ import annotations
@@ -34,13 +36,15 @@ if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Expr
 
 MAX_DEPTH: Final = 200
-"""Nodes below each other; cel-go has 250. A check has three of Python's 1,000 calls for each."""
+"""The deepest nesting of nodes; cel-go allows 250. A check takes three of Python's 1,000 call
+levels for each node."""
 
 MAX_NESTING: Final = 60
-"""Parentheses, brackets and operands within each other: nine calls each while they are parsed."""
+"""The deepest nesting of parentheses, brackets and operands; parsing takes nine call levels each.
+"""
 
 MAX_SOURCE: Final = 100_000
-"""Code points of an expression, likewise."""
+"""The longest expression, in code points, as in cel-go."""
 
 RESERVED: Final = frozenset(
     [
@@ -76,7 +80,7 @@ _ORDER: Final = (
     *("-", "!", "?", ":", "+", "*", "/", "%", "true", "false", "null"),
     *("NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER"),
 )
-"""Tokens in the order in which cel-go's parser names those that it expects."""
+"""Tokens in the order in which cel-go's messages name the expected ones."""
 
 _CLASSES: Final = {
     "FLOAT": "NUM_FLOAT",
@@ -99,7 +103,7 @@ _OPERATORS: Final = frozenset(
 
 
 def parse(source: str, *, binds: bool = False) -> Parsed:
-    """Parse; raises :class:`~webhook.cel.errors.ParseError`.
+    """Returns the parsed expression; raises :class:`~webhook.cel.errors.ParseError`.
 
     ``binds`` is whether ``cel.bind`` is a macro.
     """
@@ -135,11 +139,11 @@ class _SyntaxError(Exception):
 
 
 class _TooDeep(Exception):
-    """Nothing of the rest is read."""
+    """The expression is nested too deeply; parsing stops."""
 
 
 def _listed(expected: AbstractSet[str]) -> str:
-    """Tokens as cel-go names them."""
+    """Returns the expected tokens as cel-go's messages name them."""
     shown = [one if one.isupper() else f"'{one}'" for one in _ORDER if one in expected]
     if "<EOF>" in expected:
         shown.append("<EOF>")
@@ -159,7 +163,7 @@ class _Parser:
         self.recovering = False
         self.failed_at = -1
         self.closers: list[frozenset[str]] = [frozenset({"<EOF>"})]
-        """The tokens that may follow each of the expressions that are being read, the innermost last."""
+        """The tokens that may follow each open expression, the innermost last."""
 
     # --- tokens -------------------------------------------------------------------------------
 
@@ -180,17 +184,17 @@ class _Parser:
     def accept(self, text: str) -> Token | None:
         return self.take() if self.is_next(text) else None
 
-    # --- what is wrong, said and passed over as ANTLR does (its DefaultErrorStrategy) -----------
+    # --- faults, reported and recovered from as by ANTLR (its DefaultErrorStrategy) --------------
 
     def class_of(self, ahead: int = 0) -> str:
-        """Return the grammar's class of a token."""
+        """Returns the grammar's class of a token."""
         token = self.tokens[min(self.place + ahead, len(self.tokens) - 1)]
         if token.kind == "OP" or token.text in {"in", *_WORDS}:
             return token.text
         return _CLASSES[token.kind]
 
     def expect(self, text: str, follows: frozenset[str] | None = None) -> Token:
-        """Take a token; one too many before it, or that it is missing, is passed over."""
+        """Takes a token; recovers from one extra token before it, or from its absence."""
         if self.is_next(text):
             return self.take()
         if self.class_of(1) == text and self.token.kind != "END":
@@ -203,7 +207,7 @@ class _Parser:
         return self.mismatched({text})
 
     def sync(self, expected: AbstractSet[str]) -> None:
-        """See that one of these is next; a token too many before it is passed over."""
+        """Checks that an expected token is next; skips one extra token before it."""
         if self.class_of() in expected:
             return
         if self.class_of(1) in expected and self.token.kind != "END":
@@ -231,26 +235,26 @@ class _Parser:
         raise _SyntaxError
 
     def say(self, message: str) -> None:
-        """Tell of a fault of the syntax, unless what follows one is not sorted out yet."""
+        """Reports a syntax error, unless the parser still recovers from the last one."""
         if not self.recovering:
             line, column = place_of(self.source, self.token.at)
-            at = column if self.source else -1  # the end of nothing
+            at = column if self.source else -1  # an empty expression
             self.problems.append(Problem(line, at, f"Syntax error: {message}"))
         self.recovering = True
 
     def no_alternative(self, first: Token) -> str:
-        """That nothing begins with the tokens from one to the next, as they are written."""
+        """Returns the message that no alternative begins with the tokens from ``first`` on."""
         last = self.token
         end = len(self.source) if last.kind == "END" else last.at + len(last.text)
         return f"no viable alternative at input '{self.source[first.at : end]}'"
 
     def recovered(self, read: Callable[[], Expr]) -> Expr:
-        """Read a part; at a fault return a substitute, and go on at what may follow."""
+        """Returns a part, or a substitute after a fault; skips to a token that may follow."""
         try:
             return read()
         except _SyntaxError:
             if self.failed_at == self.place and self.token.kind != "END":
-                self.place += 1  # the same place again: something must be passed over
+                self.place += 1  # no progress since the last fault: skip a token
             self.failed_at = self.place
             known = _OPERATORS.union(*self.closers)
             while self.token.kind != "END" and self.class_of() not in known:
@@ -258,7 +262,7 @@ class _Parser:
             return Constant(self.token.at, None)
 
     def within(self, closers: AbstractSet[str], read: Callable[[], Expr]) -> Expr:
-        """Read a part that these tokens may follow."""
+        """Reads a part that one of these tokens must close."""
         self.closers.append(frozenset(closers))
         try:
             return read()
@@ -269,7 +273,7 @@ class _Parser:
         self.problems.append(Problem(*place_of(self.source, at), message))
 
     def forget(self, known: int) -> None:
-        """Drop the problems after the first ``count`` that are not of the syntax."""
+        """Drops problems after the first ``known`` that are no syntax errors."""
         later = [one for one in self.problems[known:] if one.message.startswith("Syntax error")]
         self.problems[known:] = later
 
@@ -386,7 +390,7 @@ class _Parser:
             fault = self.no_alternative(dot)
             if name.text != "in":
                 self.fail(fault)
-            self.report(name.at, f"Syntax error: {fault}")  # and what follows is read as usual
+            self.report(name.at, f"Syntax error: {fault}")  # what follows is read as usual
             return operand
         if self.is_next("(") and not optional:
             opening = self.take()
@@ -411,7 +415,7 @@ class _Parser:
             return expand(call, binds=self.binds)
         except MacroError as error:
             self.report(error.at, error.text)
-            return Constant(error.at, None)  # whatever is asked of it is told at the fault's place
+            return Constant(error.at, None)  # later faults are reported at this offset
 
     def primary(self) -> Expr:
         token = self.take()
@@ -445,13 +449,13 @@ class _Parser:
         known = len(self.problems)
         call = Call(opening.at, dot + name.text, self.arguments()) if opening else None
         if name.text in RESERVED and not self.is_message():
-            self.forget(known)  # nobody looks at the operands
+            self.forget(known)  # the operands are not used
             self.report(first.at, f"reserved identifier: {name.text}")
             return Constant(first.at, None)
         return Name(name.at, dot + name.text) if call is None else self.expanded(call)
 
     def is_message(self) -> bool:
-        """Whether fields follow the rest of a name."""
+        """Returns whether a field list follows the name."""
         at = self.place
         while self.tokens[at].text == "." and self.tokens[at + 1].kind == "NAME":
             at += 2
@@ -527,7 +531,7 @@ class _Parser:
             value = self.within({"}", ","}, self.expression)
             fields.append(FieldOf(colon.at, name.text, value, optional))
             if name.kind == "QUOTED":
-                self.forget(known)  # nobody looks at the value
+                self.forget(known)  # the value is not used
             self.sync({"}", ","})
             if not self.accept(",") or self.class_of() not in _FIELDS - {"}", ","}:
                 break

@@ -1,1 +1,1 @@
-"""Go's text/template: its tokens, its tree, what executes it, its functions."""
+"""Go's text/template: tokens, tree, execution and functions."""

@@ -29,14 +29,14 @@ from webhook.golang.templates.tokens import TemplateError
 from webhook.values import dataclass
 
 MAX_DEPTH: Final = 50
-"""Templates that include one another: the execution recurses. Go stops at 100,000."""
+"""The deepest recursion of templates; Go stops at 100,000."""
 
 
 class Budget(Protocol):
-    """Pays for the work."""
+    """Charges work."""
 
     def charge(self, steps: int) -> None:
-        """Pay; raises when the budget is spent."""
+        """Charges steps; raises if the budget is spent."""
 
 
 class _Jump(Exception):
@@ -46,17 +46,17 @@ class _Jump(Exception):
 
 
 def render(context: Budget, templates: dict[str, Nodes], data: Any, characters_max: int) -> str:
-    """The text that the template makes of the data.
+    """Returns the text of a template with its data.
 
-    Raises :class:`TemplateError`, and :class:`~webhook.golang.format.TooLong` for a text of
-    more characters.
+    Raises :class:`TemplateError`, and :class:`~webhook.golang.format.TooLong` beyond the limit of
+    characters.
     """
     return _Execution(context, templates, characters_max).run(data)
 
 
 @dataclass(slots=True)
 class _Execution:
-    """One rendering: what it writes, and the variables in scope, innermost last."""
+    """One rendering: its output, and the variables in scope, innermost last."""
 
     context: Budget
     templates: dict[str, Nodes]
@@ -236,7 +236,7 @@ class _Execution:
         raise self.error(f"can't evaluate field {name} in type {self.static_type(value)}")
 
     def static_type(self, value: Any) -> str:
-        """Return Go's name of the type: values within the data are known as interfaces."""
+        """Returns Go's name of the type: values within the data are known as interfaces."""
         return "interface {}" if value is not self.variables[0][1] else go_type(value)
 
     def call(

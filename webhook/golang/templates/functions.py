@@ -1,7 +1,7 @@
-"""The values that Go's text/template meets, and its functions over them.
+"""The values of Go's text/template, and its functions.
 
-Numbers of the data are Go's ``json.Number``, which is a kind of string there:
-they print as written, have a length, and compare with strings only.
+Numbers of the data are Go's ``json.Number``, a string type: they print as written, have a length,
+and compare with strings only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 PRINTED_MAX: Final = 1 << 24
-"""Characters that one ``printf`` may make: beyond, widths alone would fill the memory."""
+"""The longest result of a ``printf``, in characters: larger widths would fill the memory."""
 
 
 class JsonNumber(str):
@@ -30,7 +30,7 @@ class JsonNumber(str):
 
 
 class _Nothing:
-    """A value that is not there: a missing key, or what nil becomes."""
+    """An absent value: a missing key, or the result of nil."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ NOTHING: Final = _Nothing()
 
 
 def go_type(value: Any) -> str:
-    """The name of the value's type in Go."""
+    """Returns the name of the value's type in Go."""
     if value is None or value is NOTHING:
         return "<nil>"
     if isinstance(value, JsonNumber):
@@ -49,7 +49,7 @@ def go_type(value: Any) -> str:
 
 
 def show(value: Any) -> str:
-    """Return the text of Go's ``%v``."""
+    """Returns the text of Go's ``%v``."""
     if value is None:
         return "<nil>"
     if value is NOTHING:
@@ -68,7 +68,7 @@ def show(value: Any) -> str:
 
 
 def true(value: Any) -> bool:
-    """Whether an ``if`` takes the value for true: it is not empty, zero or nil."""
+    """Returns whether ``if`` takes the value as true: it is not empty, zero or nil."""
     if value is None or value is NOTHING:
         return False
     return len(value) > 0 if isinstance(value, str | list | dict) else bool(value)
@@ -78,7 +78,7 @@ def true(value: Any) -> bool:
 
 
 class CallError(Exception):
-    """A function's own complaint."""
+    """The error of a function."""
 
 
 def _kind(value: Any) -> str:
@@ -181,7 +181,7 @@ def _slice(value: Any, *indexes: Any) -> Any:
 
 
 def _joined(*values: Any) -> str:
-    """Go's ``Sprint``: a space between two values when neither is a string."""
+    """Returns Go's ``Sprint``: a space between two values if neither is a string."""
     shown = ""
     for at, value in enumerate(values):
         both = at and type(value) is not str and type(values[at - 1]) is not str

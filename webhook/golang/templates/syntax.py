@@ -1,8 +1,7 @@
-"""Go's text/template, read: a template's text becomes a tree of nodes.
+"""The parser of Go's text/template: text becomes a tree of nodes.
 
-The language is that of package text/template without methods, calls of function
-values and options; what cannot be read raises :class:`TemplateError` with Go's
-message.
+The language is that of package text/template without methods, calls of function values and options.
+A fault raises :class:`TemplateError` with Go's message.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from webhook.golang.templates.tokens import KEYWORDS, TemplateError, Token, toke
 from webhook.values import dataclass
 
 MAX_NESTING: Final = 100
-"""Deepest nesting of blocks and parentheses: the parser recurses. Go stops at 10,000."""
+"""The deepest nesting of blocks and parentheses; the parser recurses. Go stops at 10,000."""
 
 FUNCTIONS: Final = frozenset(
     [
@@ -66,7 +65,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Pipe:
-    """Commands, each given the result of the one before, and variables for the last result."""
+    """A pipeline: each command gets the last result; variables take the final result."""
 
     commands: tuple[tuple[Operand, ...], ...]
     variables: tuple[str, ...]
@@ -76,7 +75,7 @@ class Pipe:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text as it stands."""
+    """Literal text."""
 
     text: str
 
@@ -90,7 +89,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """``if``, ``with`` or ``range`` with what to do, and what to do otherwise."""
+    """``if``, ``with`` or ``range``, with its body and its ``else`` body."""
 
     kind: str
     pipe: Pipe
@@ -123,7 +122,7 @@ Nodes: TypeAlias = tuple[Node, ...]
 
 
 def parse(source: str) -> dict[str, Nodes]:
-    """The templates by name; the text itself is ``template``."""
+    """Returns the templates by name; the main text is ``template``."""
     return _Parser(tokens(source)).run()
 
 
@@ -175,7 +174,7 @@ class _Parser:
         nodes, ending = self.items(top=True)
         if ending != "end of file":
             raise self.error(f"unexpected {{{{{ending}}}}}")
-        # A definition replaces the text itself only where that shows nothing.
+        # A definition replaces the main text only if that shows nothing.
         if "template" not in self.templates or any(
             not isinstance(node, Text) or node.text.strip() for node in nodes
         ):
@@ -183,7 +182,7 @@ class _Parser:
         return self.templates
 
     def items(self, *, top: bool = False) -> tuple[Nodes, str]:
-        """Nodes up to ``end`` or ``else``, which is returned and passed."""
+        """Returns the nodes up to ``end`` or ``else``, and that keyword, which is consumed."""
         nodes: list[Node] = []
         while True:
             token = self.next()
@@ -307,7 +306,7 @@ class _Parser:
         return Pipe(tuple(commands), variables, assigns, text)
 
     def declarations(self, context: str) -> tuple[tuple[str, ...], bool]:
-        """``$x :=``, ``$i, $x :=`` in a range, or ``$x =``."""
+        """Reads ``$x :=``, ``$i, $x :=`` in a range, or ``$x =``."""
         begin = self.at
         names: list[str] = []
         while self.skip_space().kind == "variable":
@@ -358,7 +357,7 @@ class _Parser:
         place = token
         while self.peek().kind == "field":
             following = self.next()
-            place = following if place is token else place  # where Go says that it stands
+            place = following if place is token else place  # the position in Go's message
             if kind in {"constant", "dot", "nil"}:
                 raise self.error(f"unexpected . after term {quote(token.text)}")
             fields.append(following.text[1:])
@@ -419,7 +418,7 @@ _SIMPLE: Final = {
 
 
 def unquote(parser: _Parser, token: Token) -> str:
-    """The string or character that a Go literal writes."""
+    """Returns the string or character of a Go literal."""
     inner = token.text[1:-1]
     if token.kind == "raw":
         return inner.replace("\r", "")

@@ -1,4 +1,4 @@
-"""Go's text/template as tokens: text, and between braces what stands in actions."""
+"""The tokens of Go's text/template: text, and the parts of actions between braces."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from webhook.values import dataclass
 
 
 class TemplateError(ValueError):
-    """The template cannot be read or executed; the message is Go's."""
+    """The template cannot be parsed or executed; the message is Go's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token and where it stands; lines from 1, columns from 0."""
+    """A token and its position; lines from 1, columns from 0."""
 
     kind: str
     text: str
@@ -51,7 +51,7 @@ _TERMINATORS: Final = frozenset(" \t\r\n.,|:)(")
 
 
 class _Lexer:
-    """The whole template as tokens: text, and between delimiters what stands in actions."""
+    """Splits a template into text, and the parts of actions between delimiters."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -97,7 +97,7 @@ class _Lexer:
             raise self.error("comment ends before closing delimiter")
 
     def close(self) -> bool:
-        """Pass a right delimiter, if one stands here."""
+        """Skips a right delimiter, if it is next; returns whether it was."""
         trim = re.compile(r"[ \t\r\n]-\}\}").match(self.source, self.at)
         if trim:
             self.at = trim.end()
@@ -168,5 +168,5 @@ def _shown(character: str) -> str:
 
 
 def tokens(source: str) -> list[Token]:
-    """The template's tokens, the last one ``end of file``. Raises :class:`TemplateError`."""
+    """Returns the tokens, the last one ``end of file``. Raises :class:`TemplateError`."""
     return _Lexer(source).run()

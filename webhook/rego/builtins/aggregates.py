@@ -46,7 +46,7 @@ NUMBERS = any_of(array_of(NUMBER), set_of(NUMBER))
 
 @builtin("count", any_of(SET, ARRAY, OBJECT, STRING), result=NUMBER, check=False)
 def count(collection: Value) -> int:
-    """Return the number of members, properties or characters."""
+    """Returns the number of members, properties or characters."""
     kind = type(collection)
     if kind is list or kind is str or kind is dict or kind is RegoSet or kind is RegoObject:
         return len(collection)
@@ -67,7 +67,7 @@ def _reduce(
     whole: Callable[[int, int], int],
     part: Callable[[list[Value]], int | float],
 ) -> int | float:
-    """Exact while all are integers, else in OPA's floating point from the first on."""
+    """Returns a result that is exact while all members are integers, else in OPA's floating point."""
     members = _members(collection)
     total = start
     integers = [numbers.as_int(x) if type_name(x) == "number" else None for x in members]
@@ -83,7 +83,7 @@ def _reduce(
 
 @builtin("sum", NUMBERS, result=NUMBER, check=False)
 def sum_(collection: Value) -> int | float:
-    """Return the sum; 0 of nothing."""
+    """Returns the sum; 0 for an empty collection."""
     if type(collection) is list and all(type(item) is int for item in collection):
         return sum(collection)
     return _reduce(collection, 0, int.__add__, _float_sum)
@@ -96,7 +96,7 @@ def _float_sum(members: list[Value]) -> int | float:
 
 @builtin("product", NUMBERS, result=NUMBER, context=True, check=False)
 def product(context: Context, collection: Value) -> int | float:
-    """Return the product; 1 of nothing."""
+    """Returns the product; 1 for an empty collection."""
     return _reduce(collection, 1, _multiplied(context), _float_product)
 
 
@@ -124,7 +124,7 @@ def _multiplied(context: Context) -> Callable[[int, int], int]:
 
 
 def _float_product(members: list[Value], bits: int = bigfloat.DOUBLE_PRECISION) -> int | float:
-    """The product, rounded each time; to the precision of the 1 that OPA begins with."""
+    """Returns the product, rounded at each step to the precision of OPA's initial 1."""
     total = bigfloat.nearest(1, bits=bits)
     for item in members:
         total = bigfloat.multiply(total, numbers.binary(item), bits)
@@ -135,7 +135,7 @@ def _float_product(members: list[Value], bits: int = bigfloat.DOUBLE_PRECISION) 
 
 @builtin("max", COLLECTION, result=ANY, context=True, check=False)
 def max_(context: Context, collection: Value) -> Value:
-    """Return the last of the greatest members; undefined of nothing."""
+    """Returns the last of the greatest members; undefined for an empty collection."""
     members = _members(collection)
     context.charge(len(members))
     if not members:
@@ -149,7 +149,7 @@ def max_(context: Context, collection: Value) -> Value:
 
 @builtin("min", COLLECTION, result=ANY, context=True, check=False)
 def min_(context: Context, collection: Value) -> Value:
-    """Return the last of the smallest members; undefined of nothing."""
+    """Returns the last of the smallest members; undefined for an empty collection."""
     members = _members(collection)
     context.charge(len(members))
     if not members:
@@ -163,7 +163,7 @@ def min_(context: Context, collection: Value) -> Value:
 
 @builtin("sort", COLLECTION, result=ARRAY, context=True, check=False)
 def sort(context: Context, collection: Value) -> list[Value]:
-    """Return the members in OPA's order."""
+    """Returns the members in OPA's order."""
     if type(collection) is list or type(collection) is RegoSet:
         # A comparison of mixed members costs about 10 steps, and there are n·log n.
         context.charge(len(collection) * len(collection).bit_length())
@@ -173,7 +173,7 @@ def sort(context: Context, collection: Value) -> list[Value]:
 
 @builtin("all", COLLECTION, result=BOOLEAN, deprecated=True, check=False)
 def all_(collection: Value) -> bool:
-    """Tell whether every member is true."""
+    """Returns whether every member is true."""
     if type(collection) is list or type(collection) is RegoSet:
         return all(item is True for item in collection)
     return wrong_operand(1, collection, "array", "set")
@@ -181,7 +181,7 @@ def all_(collection: Value) -> bool:
 
 @builtin("any", COLLECTION, result=BOOLEAN, deprecated=True, check=False)
 def any_(collection: Value) -> bool:
-    """Tell whether some member is true."""
+    """Returns whether some member is true."""
     if type(collection) is list or type(collection) is RegoSet:
         return any(item is True for item in collection)
     return wrong_operand(1, collection, "array", "set")
@@ -189,7 +189,7 @@ def any_(collection: Value) -> bool:
 
 @builtin("internal.member_2", ANY, ANY, result=BOOLEAN, infix="in", context=True)
 def member(context: Context, value: Value, collection: Value) -> bool:
-    """Tell whether ``value in collection``; false of what is no collection."""
+    """Returns whether ``value in collection``; false if it is no collection."""
     kind = type(collection)
     if kind is RegoSet:
         return value in collection
@@ -207,7 +207,7 @@ def member(context: Context, value: Value, collection: Value) -> bool:
 
 @builtin("internal.member_3", ANY, ANY, ANY, result=BOOLEAN, infix="in")
 def member_with_key(name: Value, value: Value, collection: Value) -> bool:
-    """Tell whether ``name, value in collection``; false of what is no collection."""
+    """Returns whether ``name, value in collection``; false if it is no collection."""
     kind = type(collection)
     if kind is RegoSet:
         return name in collection and equal(name, value)

@@ -29,7 +29,7 @@ def _require_numbers(a: Value, b: Value) -> None:
 
 @builtin("plus", NUMBER, NUMBER, result=NUMBER, infix="+", check=False)
 def plus(a: Value, b: Value) -> int | float:
-    """Return the sum."""
+    """Returns the sum."""
     if type(a) is int and type(b) is int:
         return a + b
     _require_numbers(a, b)
@@ -38,7 +38,7 @@ def plus(a: Value, b: Value) -> int | float:
 
 @builtin("minus", NUMBER_OR_SET, NUMBER_OR_SET, result=NUMBER_OR_SET, infix="-", check=False)
 def minus(a: Value, b: Value) -> Value:
-    """Return the difference of two numbers or two sets."""
+    """Returns the difference of two numbers or two sets."""
     if type(a) is int and type(b) is int:
         return a - b
     if type(a) is RegoSet and type(b) is RegoSet:
@@ -53,7 +53,7 @@ def minus(a: Value, b: Value) -> Value:
 
 @builtin("mul", NUMBER, NUMBER, result=NUMBER, infix="*", context=True, check=False)
 def mul(context: Context, a: Value, b: Value) -> int | float:
-    """Return the product."""
+    """Returns the product."""
     if type(a) is int and type(b) is int:
         result = a * b if -LONG < a < LONG and -LONG < b < LONG else _long_product(context, a, b)
         return result  # noqa: RET504  # the name says what the two ways have in common
@@ -62,7 +62,7 @@ def mul(context: Context, a: Value, b: Value) -> int | float:
 
 
 LONG = 1 << 4096
-"""From here on a product is worth a charge: below, it costs less than a step or two."""
+"""The smallest product that is charged: a smaller one costs less than a step or two."""
 
 
 def _long_product(context: Context, a: int, b: int) -> int:
@@ -74,7 +74,7 @@ def _long_product(context: Context, a: int, b: int) -> int:
 
 @builtin("div", NUMBER, NUMBER, result=NUMBER, infix="/", check=False)
 def div(a: Value, b: Value) -> int | float:
-    """Return the quotient, an integer where it is whole."""
+    """Returns the quotient; an integer if it is whole."""
     _require_numbers(a, b)
     try:
         return numbers.divide(a, b)
@@ -84,7 +84,7 @@ def div(a: Value, b: Value) -> int | float:
 
 @builtin("rem", NUMBER, NUMBER, result=NUMBER, infix="%", check=False)
 def rem(a: Value, b: Value) -> int:
-    """Return the remainder of a division of integers, with the sign of the dividend."""
+    """Returns the remainder of a division of integers, with the sign of the dividend."""
     _require_numbers(a, b)
     x, y = numbers.as_int(a), numbers.as_int(b)
     if x is None or y is None:
@@ -96,23 +96,23 @@ def rem(a: Value, b: Value) -> int:
 
 @builtin("abs", NUMBER, result=NUMBER)
 def abs_(x: float) -> int | float:
-    """Return the number without its sign."""
+    """Returns the number without its sign."""
     return numbers.absolute(x)
 
 
 @builtin("round", NUMBER, result=NUMBER)
 def round_(x: float) -> int:
-    """Return the nearest integer; halves go away from zero."""
+    """Returns the nearest integer; halves go away from zero."""
     return numbers.rounded(x)
 
 
 @builtin("ceil", NUMBER, result=NUMBER)
 def ceil(x: float) -> int:
-    """Return the number rounded up to an integer."""
+    """Returns the number rounded up to an integer."""
     return numbers.ceiling(x)
 
 
 @builtin("floor", NUMBER, result=NUMBER)
 def floor(x: float) -> int:
-    """Return the number rounded down to an integer."""
+    """Returns the number rounded down to an integer."""
     return numbers.floor(x)

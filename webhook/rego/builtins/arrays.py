@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @builtin("array.concat", ARRAY, ARRAY, result=ARRAY, context=True)
 def concat(context: Context, x: list[Value], y: list[Value]) -> list[Value]:
-    """Return the items of both."""
+    """Returns the items of both."""
     context.charge(len(x) + len(y))
     return x + y
 
 
 @builtin("array.flatten", ARRAY, result=ARRAY, context=True)
 def flatten(context: Context, x: list[Value]) -> list[Value]:
-    """Return the items with each array among them replaced by its own items."""
+    """Returns the items with each array among them replaced by its own items."""
     flat: list[Value] = []
     for item in x:
         if type(item) is list:
@@ -35,7 +35,7 @@ def flatten(context: Context, x: list[Value]) -> list[Value]:
 
 @builtin("array.slice", ARRAY, NUMBER, NUMBER, result=ARRAY)
 def slice_(x: list[Value], start: float, stop: float) -> list[Value]:
-    """Return the items from ``start`` to before ``stop``, both brought into the array."""
+    """Returns the items from ``start`` to before ``stop``, both brought into the array."""
     first, last = integer(2, start), integer(3, stop)
     last = min(max(last, 0), len(x))
     return x[min(max(first, 0), last) : last]
@@ -43,6 +43,6 @@ def slice_(x: list[Value], start: float, stop: float) -> list[Value]:
 
 @builtin("array.reverse", ARRAY, result=ARRAY, context=True)
 def reverse(context: Context, x: list[Value]) -> list[Value]:
-    """Return the items, last first."""
+    """Returns the items, last first."""
     context.charge(len(x))
     return x[::-1]

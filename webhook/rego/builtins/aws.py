@@ -39,7 +39,7 @@ _UNSIGNED_HEADERS: Final = frozenset(("authorization", "user-agent", "x-amzn-tra
     context=True,
 )
 def aws_sign_req(context: Context, request: Value, config: Value, time_ns: float) -> Value:
-    """Return a request of ``http.send`` with the headers of its signature added."""
+    """Returns a request of ``http.send`` with the headers of its signature added."""
     _check_config(config)
     nanoseconds = numbers.as_index(time_ns)
     if nanoseconds is None:
@@ -88,7 +88,7 @@ def _check_config(config: Value) -> None:
 
 
 def _body(request: dict[str, Any]) -> bytes:
-    """Return the bytes that are sent: ``raw_body`` as it is, ``body`` as JSON."""
+    """Returns the bytes that are sent: ``raw_body`` as it is, ``body`` as JSON."""
     if "raw_body" in request:
         raw = request["raw_body"]
         return utf8(raw) if isinstance(raw, str) else b""
@@ -102,7 +102,7 @@ def _signed(
     nanoseconds: int,
     digest: str,
 ) -> dict[str, str]:
-    """Return the headers that a signature adds; ``digest`` is that of the body."""
+    """Returns the headers that a signature adds; ``digest`` is that of the body."""
     url = url_of(request["url"])
     moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=nanoseconds // 10**9)
     # strftime's %Y does not pad years before 1000 everywhere.

@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 @builtin("bits.and", NUMBER, NUMBER, result=NUMBER, check=False)
 def and_(x: Value, y: Value) -> int:
-    """Return the bits set in both."""
+    """Returns the bits set in both."""
     return big_integer(1, x) & big_integer(2, y)
 
 
 @builtin("bits.or", NUMBER, NUMBER, result=NUMBER, check=False)
 def or_(x: Value, y: Value) -> int:
-    """Return the bits set in either."""
+    """Returns the bits set in either."""
     return big_integer(1, x) | big_integer(2, y)
 
 
 @builtin("bits.xor", NUMBER, NUMBER, result=NUMBER, check=False)
 def xor(x: Value, y: Value) -> int:
-    """Return the bits set in exactly one."""
+    """Returns the bits set in exactly one."""
     return big_integer(1, x) ^ big_integer(2, y)
 
 
 @builtin("bits.negate", NUMBER, result=NUMBER, check=False)
 def negate(x: Value) -> int:
-    """Return every bit turned over."""
+    """Returns every bit turned over."""
     return ~big_integer(1, x)
 
 
@@ -54,7 +54,7 @@ def _shift(y: Value) -> int:
 
 @builtin("bits.lsh", NUMBER, NUMBER, result=NUMBER, context=True, check=False)
 def lsh(context: Context, x: Value, y: Value) -> int:
-    """Return the number with its bits ``y`` places further left."""
+    """Returns the number with its bits ``y`` places further left."""
     value = big_integer(1, x)
     places = _shift(y)
     if not value:
@@ -67,6 +67,6 @@ def lsh(context: Context, x: Value, y: Value) -> int:
 
 @builtin("bits.rsh", NUMBER, NUMBER, result=NUMBER, check=False)
 def rsh(x: Value, y: Value) -> int:
-    """Return the number with its bits ``y`` places further right."""
+    """Returns the number with its bits ``y`` places further right."""
     value = big_integer(1, x)
     return value >> min(_shift(y), bigfloat.MAX_BITS)

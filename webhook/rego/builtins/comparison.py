@@ -22,35 +22,35 @@ if TYPE_CHECKING:
 @builtin("assign", ANY, ANY, result=BOOLEAN, infix=":=")
 @builtin("equal", ANY, ANY, result=BOOLEAN, infix="==")
 def equal(a: Value, b: Value) -> bool:
-    """Tell whether both are the same value."""
+    """Returns whether both are the same value."""
     return values_equal(a, b)
 
 
 @builtin("neq", ANY, ANY, result=BOOLEAN, infix="!=")
 def neq(a: Value, b: Value) -> bool:
-    """Tell whether the values differ."""
+    """Returns whether the values differ."""
     return not values_equal(a, b)
 
 
 @builtin("lt", ANY, ANY, result=BOOLEAN, infix="<")
 def lt(a: Value, b: Value) -> bool:
-    """Tell whether ``a`` sorts before ``b``."""
+    """Returns whether ``a`` sorts before ``b``."""
     return compare(a, b) < 0
 
 
 @builtin("lte", ANY, ANY, result=BOOLEAN, infix="<=")
 def lte(a: Value, b: Value) -> bool:
-    """Tell whether ``a`` sorts before ``b`` or is equal."""
+    """Returns whether ``a`` sorts before ``b`` or is equal."""
     return compare(a, b) <= 0
 
 
 @builtin("gt", ANY, ANY, result=BOOLEAN, infix=">")
 def gt(a: Value, b: Value) -> bool:
-    """Tell whether ``a`` sorts after ``b``."""
+    """Returns whether ``a`` sorts after ``b``."""
     return compare(a, b) > 0
 
 
 @builtin("gte", ANY, ANY, result=BOOLEAN, infix=">=")
 def gte(a: Value, b: Value) -> bool:
-    """Tell whether ``a`` sorts after ``b`` or is equal."""
+    """Returns whether ``a`` sorts after ``b`` or is equal."""
     return compare(a, b) >= 0

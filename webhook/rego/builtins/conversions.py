@@ -23,50 +23,50 @@ if TYPE_CHECKING:
 
 @builtin("is_number", ANY, result=BOOLEAN)
 def is_number(x: Value) -> bool:
-    """Tell whether the value is a number."""
+    """Returns whether the value is a number."""
     kind = type(x)
     return kind is int or kind is float or (isinstance(x, int | float) and kind is not bool)
 
 
 @builtin("is_string", ANY, result=BOOLEAN)
 def is_string(x: Value) -> bool:
-    """Tell whether the value is a string."""
+    """Returns whether the value is a string."""
     return type(x) is str
 
 
 @builtin("is_boolean", ANY, result=BOOLEAN)
 def is_boolean(x: Value) -> bool:
-    """Tell whether the value is a boolean."""
+    """Returns whether the value is a boolean."""
     return type(x) is bool
 
 
 @builtin("is_array", ANY, result=BOOLEAN)
 def is_array(x: Value) -> bool:
-    """Tell whether the value is an array."""
+    """Returns whether the value is an array."""
     return type(x) is list
 
 
 @builtin("is_set", ANY, result=BOOLEAN)
 def is_set(x: Value) -> bool:
-    """Tell whether the value is a set."""
+    """Returns whether the value is a set."""
     return type(x) is RegoSet
 
 
 @builtin("is_object", ANY, result=BOOLEAN)
 def is_object(x: Value) -> bool:
-    """Tell whether the value is an object."""
+    """Returns whether the value is an object."""
     return type(x) is dict or type(x) is RegoObject
 
 
 @builtin("is_null", ANY, result=BOOLEAN)
 def is_null(x: Value) -> bool:
-    """Tell whether the value is null."""
+    """Returns whether the value is null."""
     return x is None
 
 
 @builtin("type_name", ANY, result=STRING)
 def type_name(x: Value) -> str:
-    """Return the name of the value's type."""
+    """Returns the name of the value's type."""
     return name_of(x)
 
 
@@ -80,7 +80,7 @@ _HEXADECIMAL = re.compile(
 
 @builtin("to_number", any_of(NUMBER, STRING, BOOLEAN, NULL), result=NUMBER, check=False)
 def to_number(x: Value) -> int | float:
-    """Return the number that a string writes; 0 for null and false, 1 for true."""
+    """Returns the number of a string; 0 for null and false, 1 for true."""
     kind = type(x)
     if kind is str:
         return _parse(x)
@@ -94,7 +94,7 @@ def to_number(x: Value) -> int | float:
 
 
 def _parse(x: str) -> int | float:
-    if len(x) < 18 and x.isascii() and x.isdigit():  # what nearly all are
+    if len(x) < 18 and x.isascii() and x.isdigit():  # the common case
         return int(x)
     if not _DECIMAL.match(x):
         if x.lstrip("+-").lower() in {"inf", "infinity", "nan"}:
@@ -118,7 +118,7 @@ def _integral(x: float) -> int | float:
 
 @builtin("cast_array", ANY, result=ARRAY, deprecated=True, check=False)
 def cast_array(x: Value) -> list[Value]:
-    """Return the array, or a set's members as one."""
+    """Returns the array, or a set's members as one."""
     if type(x) is list:
         return x
     if type(x) is RegoSet:
@@ -128,7 +128,7 @@ def cast_array(x: Value) -> list[Value]:
 
 @builtin("cast_set", ANY, result=SET, deprecated=True, check=False)
 def cast_set(x: Value) -> RegoSet:
-    """Return the set, or an array's items as one."""
+    """Returns the set, or an array's items as one."""
     if type(x) is RegoSet:
         return x
     if type(x) is list:
@@ -138,24 +138,24 @@ def cast_set(x: Value) -> RegoSet:
 
 @builtin("cast_string", ANY, result=STRING, deprecated=True, check=False)
 def cast_string(x: Value) -> str:
-    """Return the string itself; anything else is an error."""
+    """Returns the string itself; anything else is an error."""
     return x if type(x) is str else wrong_operand(1, x, "string")
 
 
 @builtin("cast_boolean", ANY, result=BOOLEAN, deprecated=True, check=False)
 def cast_boolean(x: Value) -> bool:
-    """Return the boolean itself; anything else is an error."""
+    """Returns the boolean itself; anything else is an error."""
     return x if type(x) is bool else wrong_operand(1, x, "boolean")
 
 
 @builtin("cast_null", ANY, result=NULL, deprecated=True, check=False)
 def cast_null(x: Value) -> None:
-    """Return null itself; anything else is an error."""
+    """Returns null itself; anything else is an error."""
     if x is not None:
         wrong_operand(1, x, "null")
 
 
 @builtin("cast_object", ANY, result=OBJECT, deprecated=True, check=False)
 def cast_object(x: Value) -> Value:
-    """Return the object itself; anything else is an error."""
+    """Returns the object itself; anything else is an error."""
     return x if is_object(x) else wrong_operand(1, x, "object")

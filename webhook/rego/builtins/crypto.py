@@ -66,5 +66,5 @@ def crypto_hmac_sha512(context: Context, x: str, key: str) -> str:
 
 @builtin("crypto.hmac.equal", STRING, STRING, result=BOOLEAN, context=True)
 def crypto_hmac_equal(context: Context, mac1: str, mac2: str) -> bool:
-    """Whether two codes are equal, in a time that does not depend on where they differ."""
+    """Returns whether two codes are equal, in a time that does not depend on where they differ."""
     return hmac.compare_digest(text_bytes(context, mac1), text_bytes(context, mac2))

@@ -37,21 +37,21 @@ def _charge(context: Context, text: str) -> None:
 
 @builtin("base64.encode", STRING, result=STRING, context=True)
 def base64_encode(context: Context, x: str) -> str:
-    """Return the bytes in base64."""
+    """Returns the bytes in base64."""
     _charge(context, x)
     return base64.b64encode(utf8(x)).decode("ascii")
 
 
 @builtin("base64.decode", STRING, result=STRING, context=True)
 def base64_decode(context: Context, x: str) -> str:
-    """Return what base64 stands for."""
+    """Returns the string of base64 text."""
     _charge(context, x)
     return from_utf8(operands.decode_base64(x))
 
 
 @builtin("base64.is_valid", STRING, result=BOOLEAN, context=True, check=False)
 def base64_is_valid(context: Context, x: Value) -> bool:
-    """Tell whether the string is base64."""
+    """Returns whether the string is base64."""
     if type(x) is not str:
         return False
     _charge(context, x)
@@ -64,21 +64,21 @@ def base64_is_valid(context: Context, x: Value) -> bool:
 
 @builtin("base64url.encode", STRING, result=STRING, context=True)
 def base64url_encode(context: Context, x: str) -> str:
-    """Return the bytes in base64url, padded."""
+    """Returns the bytes in base64url, padded."""
     _charge(context, x)
     return base64.urlsafe_b64encode(utf8(x)).decode("ascii")
 
 
 @builtin("base64url.encode_no_pad", STRING, result=STRING, context=True)
 def base64url_encode_no_pad(context: Context, x: str) -> str:
-    """Return the bytes in base64url without padding."""
+    """Returns the bytes in base64url without padding."""
     _charge(context, x)
     return encode_url(utf8(x))
 
 
 @builtin("base64url.decode", STRING, result=STRING, context=True)
 def base64url_decode(context: Context, x: str) -> str:
-    """Return what base64url stands for, padded or not."""
+    """Returns the string of base64url text, padded or not."""
     _charge(context, x)
     return from_utf8(operands.decode_base64url(x))
 
@@ -88,14 +88,14 @@ def base64url_decode(context: Context, x: str) -> str:
 
 @builtin("hex.encode", STRING, result=STRING, context=True)
 def hex_encode(context: Context, x: str) -> str:
-    """Return the bytes in hexadecimal."""
+    """Returns the bytes in hexadecimal."""
     _charge(context, x)
     return utf8(x).hex()
 
 
 @builtin("hex.decode", STRING, result=STRING, context=True)
 def hex_decode(context: Context, x: str) -> str:
-    """Return what the hexadecimal digits stand for."""
+    """Returns the string of hexadecimal digits."""
     _charge(context, x)
     raw = utf8(x)
     wrong = re.search(rb"[^0-9A-Fa-f]", raw)
@@ -108,7 +108,7 @@ def hex_decode(context: Context, x: str) -> str:
 
 
 def _rune(byte: int) -> str:
-    """A byte as Go's ``%#U`` shows it."""
+    """Returns a byte as Go's ``%#U`` shows it."""
     shown = f" '{chr(byte)}'" if chr(byte).isprintable() else ""
     return f"U+{byte:04X}{shown}"
 
@@ -132,14 +132,14 @@ def _query_unescape(text: str) -> str:
 
 @builtin("urlquery.encode", STRING, result=STRING, context=True)
 def urlquery_encode(context: Context, x: str) -> str:
-    """Return the string escaped for a URL's query."""
+    """Returns the string escaped for a URL's query."""
     _charge(context, x)
     return _query_escape(x)
 
 
 @builtin("urlquery.decode", STRING, result=STRING, context=True)
 def urlquery_decode(context: Context, x: str) -> str:
-    """Return the string that is escaped for a URL's query."""
+    """Returns the string of an escaped URL query."""
     _charge(context, x)
     return _query_unescape(x)
 
@@ -149,7 +149,7 @@ _VALUES = any_of(STRING, array_of(STRING), set_of(STRING))
 
 @builtin("urlquery.encode_object", object_of(STRING, _VALUES), result=STRING, context=True)
 def urlquery_encode_object(context: Context, object_: Value) -> str:
-    """Return a query with the object's properties in order."""
+    """Returns a query with the object's properties in order."""
     wrong = BuiltinError(
         "operand 1 values must be string, array[string], or set[string]", kind="type"
     )
@@ -172,7 +172,7 @@ MAX_PARAMETERS: Final = 10_000
 
 @builtin("urlquery.decode_object", STRING, result=object_of(STRING, array_of(STRING)), context=True)
 def urlquery_decode_object(context: Context, x: str) -> dict[str, list[str]]:
-    """Return a query's parameters, each with all its values."""
+    """Returns a query's parameters, each with all its values."""
     _charge(context, x)
     if x.count("&") >= MAX_PARAMETERS:
         raise BuiltinError("number of URL query parameters exceeded limit")
@@ -206,7 +206,7 @@ def _parameter(part: str) -> tuple[str, str]:
 
 @builtin("uri.is_valid", STRING, result=BOOLEAN, check=False)
 def uri_is_valid(x: Value) -> bool:
-    """Tell whether the string is a URI, and not empty."""
+    """Returns whether the string is a URI, and not empty."""
     if type(x) is not str or not x:
         return False
     try:
@@ -218,7 +218,7 @@ def uri_is_valid(x: Value) -> bool:
 
 @builtin("uri.parse", STRING, result=object_of(STRING, STRING))
 def uri_parse(x: str) -> dict[str, str]:
-    """Return the parts of a URI that are not empty."""
+    """Returns the parts of a URI that are not empty."""
     url = url_of(x)
     parts = {
         "scheme": url.scheme,

@@ -1,4 +1,4 @@
-"""Maps built-ins to modules: a family is loaded when a policy first names one of its own.
+"""Maps built-ins to modules: a family is loaded when a policy first names a member.
 
 A built-in that is not listed here does not exist.
 """

@@ -1,8 +1,8 @@
-"""Whether two globs can match the same string: what ``regex.globs_match`` asks.
+"""Decides for ``regex.globs_match`` whether two globs can match the same string.
 
-These globs know ``.``, sets ``[a-z]``, and the flags ``*`` and ``+`` after one
-of them or a character. Syntax, messages and answers (where they are
-approximations too) are those of github.com/yashtewari/glob-intersection.
+These globs have ``.``, sets ``[a-z]``, and the flags ``*`` and ``+`` after a set or character.
+Syntax, messages and results (also approximate ones) are those of
+github.com/yashtewari/glob-intersection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INVALID = "the input provided is invalid"
 
 @dataclass(slots=True)
 class _Token:
-    """The characters that may stand here (None: any), and the flag after it."""
+    """The characters that match here (None: any), and the flag after them."""
 
     runes: frozenset[str] | None
     flag: str = ""
@@ -39,7 +39,7 @@ class _Reader:
         self.at = 0
 
     def next(self) -> tuple[str, bool] | None:
-        """A character and whether it was escaped; None at the end."""
+        """Returns a character and whether it was escaped; None at the end."""
         if self.at >= len(self.text):
             return None
         character = self.text[self.at]
@@ -56,7 +56,7 @@ class _Reader:
         return BuiltinError(f"input:{self.text}, pos:{place}, {reason}: {INVALID}")
 
     def flag(self) -> str:
-        """The flag that stands next, if any."""
+        """Returns the next flag, if there is one."""
         before = self.at
         following = self.next()
         if following is not None and following[0] in "*+" and not following[1]:
@@ -119,7 +119,7 @@ def _set(context: Context, reader: _Reader) -> frozenset[str]:
 
 
 def intersects(context: Context, left: str, right: str) -> bool:
-    """Whether a string that is not empty matches both. Raises BuiltinError for no glob."""
+    """Returns whether a non-empty string matches both; raises BuiltinError for an invalid glob."""
     a, b = _tokens(context, left), _tokens(context, right)
     low = 0
     while low < len(a) and low < len(b) and not a[low].flag and not b[low].flag:

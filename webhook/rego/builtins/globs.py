@@ -28,7 +28,7 @@ _SPECIAL: Final = re.compile(r"[*?\\\[\]{}]")
 
 @builtin("glob.quote_meta", STRING, result=STRING)
 def quote_meta_(pattern_: str) -> str:
-    """Return a glob that matches exactly this string."""
+    """Returns a glob that matches exactly this string."""
     return _SPECIAL.sub(lambda special: "\\" + special[0], pattern_)
 
 
@@ -42,7 +42,7 @@ def quote_meta_(pattern_: str) -> str:
     check=False,
 )
 def match(context: Context, pattern_: Value, delimiters: Value, value: Value) -> bool:
-    """Tell whether the glob matches the whole string; null is no delimiter, ``[]`` the dot."""
+    """Returns whether the glob matches the whole string; null is no delimiter, ``[]`` the dot."""
     if type(pattern_) is not str:
         wrong_operand(1, pattern_, "string")
     stops = ""
@@ -64,13 +64,13 @@ def match(context: Context, pattern_: Value, delimiters: Value, value: Value) ->
 
 @lru_cache(maxsize=512)
 def compiled(glob: str, delimiters: str) -> Pattern:
-    """Compile the glob to a pattern; raises BuiltinError with gobwas/glob's message."""
+    """Compiles the glob to a pattern; raises BuiltinError with gobwas/glob's message."""
     body = _Translation(glob, delimiters).run()
     return pattern(f"^{body}$")
 
 
 def _escaped(characters: str) -> str:
-    """Escape what has a meaning within a class of a regular expression."""
+    """Escapes characters with a meaning in a class of a regular expression."""
     return re.sub(r"[\\\]\[^\-]", lambda special: "\\" + special[0], characters)
 
 
@@ -88,9 +88,9 @@ class _Translation:
         self.one = (
             _class("".join(dict.fromkeys(delimiters)), negated=True) if delimiters else "(?s:.)"
         )
-        """Matches one character that is no delimiter."""
+        """Matches a character that is no delimiter."""
         self.level = 0
-        """How many braces are open."""
+        """The number of open braces."""
 
     def error(self, reason: str) -> BuiltinError:
         place = len(utf8(self.glob[: self.at]))
@@ -129,21 +129,21 @@ class _Translation:
         return "".join(parts)
 
     def escaped(self) -> str:
-        """Read the character behind a backslash."""
+        """Reads the character behind a backslash."""
         if self.at == len(self.glob):
             raise self.error("trailing backslash")
         self.at += 1
         return self.glob[self.at - 1]
 
     def read(self) -> str:
-        """Read a character of a class."""
+        """Reads a character of a class."""
         if self.at == len(self.glob):
             raise self.error("unexpected end of input")
         self.at += 1
         return self.glob[self.at - 1]
 
     def range(self) -> str:
-        """Read a class after its opening bracket: ``a-z``, or single characters."""
+        """Reads a class after its opening bracket: ``a-z``, or single characters."""
         negated = False
         first = self.read()
         if first == "!":

@@ -1,7 +1,7 @@
-"""JSON read as Go's ``encoding/json`` reads it: exact numbers, and Go's faults.
+"""JSON parsed like Go's ``encoding/json``: exact numbers and Go's error messages.
 
-Python's own decoder finds the values; only when it fails is the text scanned
-again for the message that OPA gives.
+Python's own decoder reads the values. Only after a fault, the text is scanned again for OPA's
+message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
 
 DEPTH_MAX: Final = 10_000
-"""Nesting that Go's decoder accepts (encoding/json, maxNestingDepth)."""
+"""The deepest nesting that Go's decoder accepts (encoding/json, maxNestingDepth)."""
 
 _SPACE: Final = " \t\r\n"
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -28,10 +28,10 @@ _STRING_PART: Final = re.compile(r'[^"\\\x00-\x1f]+')
 
 
 def decode(text: str) -> Value:
-    """The value that ``text`` stands for; raises :class:`BuiltinError` with Go's message."""
+    """Returns the value of a JSON text; raises :class:`BuiltinError` with Go's message."""
     try:
         value = _DECODER.decode(text)
-    except ValueError as error:  # a number too big is no fault of syntax
+    except ValueError as error:  # a number that is too big is no syntax error
         raise BuiltinError(fault(text) or str(error)) from None
     except RecursionError:
         raise BuiltinError("exceeded max depth") from None
@@ -39,7 +39,7 @@ def decode(text: str) -> Value:
 
 
 def is_valid(text: str) -> bool:
-    """Whether ``text`` is JSON."""
+    """Returns whether ``text`` is JSON."""
     try:
         _DECODER.decode(text)
     except ValueError:
@@ -51,11 +51,11 @@ def is_valid(text: str) -> bool:
 
 _WHOLE_MAX: Final = 1e21
 _SMALL: Final = 1e-6
-"""From the one on, and below the other, Go writes a float with an exponent."""
+"""Go writes a float with an exponent from the first limit on, and below the second."""
 
 
 def float_number(value: float) -> int | float:
-    """A finite float as ``encoding/json`` writes it, read again: OPA keeps the text."""
+    """Returns a float after a round trip through ``encoding/json``: OPA keeps the text."""
     text = repr(value)
     if value.is_integer() and abs(value) < _WHOLE_MAX:
         return int(Decimal(text))  # the shortest digits, and zeros
@@ -72,7 +72,7 @@ _DECODER: Final = json.JSONDecoder(parse_int=number, parse_float=number, parse_c
 
 
 def _replace_surrogates(value: Value) -> Value:
-    """Half a surrogate pair in an escape is U+FFFD in Go."""
+    """Replaces half a surrogate pair in an escape by U+FFFD, as Go does."""
     if isinstance(value, str):
         return LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
@@ -85,11 +85,11 @@ def _replace_surrogates(value: Value) -> Value:
 
 
 class _Fault(Exception):
-    """The scan met something that is no JSON."""
+    """The text is not valid JSON."""
 
 
 def fault(text: str) -> str:
-    """Return the complaint of Go's decoder about ``text``; "" if it is JSON."""
+    """Returns the complaint of Go's decoder about ``text``; "" if it is JSON."""
     scanner = _Scanner(text)
     try:
         scanner.value()
@@ -100,7 +100,7 @@ def fault(text: str) -> str:
 
 
 def unmarshal_fault(text: str) -> str:
-    """Return the complaint of ``json.Unmarshal``, which reads to the end; "" if it is JSON."""
+    """Returns the complaint of ``json.Unmarshal``, which reads to the end; "" if it is JSON."""
     scanner = _Scanner(text)
     try:
         scanner.value()
@@ -112,7 +112,7 @@ def unmarshal_fault(text: str) -> str:
 
 
 class _Scanner:
-    """Go's scanner (encoding/json, scanner.go), for its messages only."""
+    """Go's scanner (encoding/json, scanner.go), for its error messages only."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -134,7 +134,7 @@ class _Scanner:
         return _Fault(f"invalid character {name} {context}")
 
     def value(self) -> None:
-        """Scan one value, without recursion."""
+        """Scans one value, without recursion."""
         closers: list[str] = []
         empty = "EOF"
         while True:
@@ -162,7 +162,7 @@ class _Scanner:
                 return
 
     def _after(self, closer: str) -> bool:
-        """Go past what follows an element; whether another one comes."""
+        """Scans the text after an element; returns whether another element follows."""
         character = self._peek()
         if character == closer:
             self._at += 1
@@ -244,7 +244,7 @@ class _Scanner:
         self._at += 1
 
     def end(self, spaces: str = "looking for beginning of value") -> None:
-        """Nothing but space may follow the value; ``spaces`` is the context of what follows space."""
+        """Scans the end: only space may follow. ``spaces`` is the context in the message."""
         at = self._at
         try:
             self._peek(empty="")
@@ -269,7 +269,7 @@ _RUNES: Final = {
 
 
 def _go_rune(character: str) -> str:
-    """The character as Go's ``strconv.Quote`` shows it, in single quotes."""
+    """Returns the character in single quotes, as Go's ``strconv.Quote`` shows it."""
     if character in _RUNES:
         return f"'{_RUNES[character]}'"
     if character.isprintable():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def printed(context: Context, operands: list[Value]) -> Iterator[list[str]]:
-    """Yield the texts of the operands, once for each combination of their values.
+    """Yields the texts of the operands, once for each combination of their values.
 
     There are three cases of an operand: a set gives each of its values, and ``<undefined>`` where it
     is empty; an array or object is an error, for the compiler makes none; a scalar gives its text.
@@ -70,7 +70,7 @@ def internal_print(context: Context, operands: list[Value]) -> bool:
 
 @builtin("internal.template_string", array_of(ANY), result=STRING, context=True)
 def template_string(context: Context, operands: list[Value]) -> str:
-    """Join the parts of a template string; raises ``eval_conflict_error`` for several results."""
+    """Joins the parts of a template string; raises ``eval_conflict_error`` for several results."""
     joined = ""
     for count, parts in enumerate(printed(context, operands)):
         if count:
@@ -95,5 +95,5 @@ def trace(_: str) -> bool:
 
 @builtin("opa.runtime", result=object_of(STRING, ANY), context=True, deterministic=False)
 def opa_runtime(context: Context) -> dict[str, Value]:
-    """Return the configuration and environment that the caller gave the engine."""
+    """Returns the configuration and environment that the caller gave the engine."""
     return context.runtime

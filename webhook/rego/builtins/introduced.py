@@ -1,11 +1,11 @@
-"""Since which version of OPA there is a built-in: what its capabilities name."""
+"""The OPA version that introduced each built-in, according to OPA's capabilities."""
 
 from __future__ import annotations
 
 from typing import Final
 
 OLDEST: Final = (0, 17, 0)
-"""The first version that names them; those that it has are not listed."""
+"""The first version with capabilities; its built-ins are not listed."""
 
 INTRODUCED: Final = {
     (0, 17, 2): "object.filter object.remove object.union",

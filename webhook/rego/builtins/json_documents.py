@@ -51,7 +51,7 @@ PATHS = any_of(array_of(PATH), set_of(PATH))
 
 @builtin("json.marshal", ANY, result=STRING, context=True)
 def marshal(context: Context, x: Value) -> str:
-    """Return the value as JSON."""
+    """Returns the value as JSON."""
     text = json_text(x)
     context.charge(1 + len(text) // CHARACTERS_A_STEP)
     return text
@@ -62,7 +62,7 @@ _OPTIONS = ObjectType((("indent", STRING), ("prefix", STRING), ("pretty", BOOLEA
 
 @builtin("json.marshal_with_options", ANY, _OPTIONS, result=STRING, context=True)
 def marshal_with_options(context: Context, x: Value, options: Value) -> str:
-    """Return the value as JSON, indented when ``pretty``, ``indent`` or ``prefix`` says so."""
+    """Returns the value as JSON, indented when ``pretty``, ``indent`` or ``prefix`` says so."""
     indent, prefix = "\t", ""
     pretty: bool | None = None
     for at, (name, value) in enumerate(options.items()):
@@ -105,7 +105,7 @@ def marshal_with_options(context: Context, x: Value, options: Value) -> str:
 
 @builtin("json.unmarshal", STRING, result=ANY, context=True)
 def unmarshal(context: Context, x: str) -> Value:
-    """Return the value that a string writes in JSON."""
+    """Returns the value of a JSON string."""
     context.charge(1 + len(x) // CHARACTERS_A_STEP)
     try:
         return go_json.decode(x)
@@ -119,7 +119,7 @@ def unmarshal(context: Context, x: str) -> Value:
 
 
 def _following_token(x: str) -> str | None:
-    """The token after a first value, which OPA names (v1/util/json.go, UnmarshalJSON)."""
+    """Returns the token after the first value, for OPA's message (v1/util/json.go, UnmarshalJSON)."""
     decoder = json.JSONDecoder(parse_int=str, parse_float=str)
     text = x.lstrip(" \t\r\n")
     try:
@@ -135,7 +135,7 @@ def _following_token(x: str) -> str | None:
 
 @builtin("json.is_valid", STRING, result=BOOLEAN, context=True, check=False)
 def is_valid(context: Context, x: Value) -> bool:
-    """Tell whether the string is JSON."""
+    """Returns whether the string is JSON."""
     if type(x) is not str:
         return False
     context.charge(1 + len(x) // CHARACTERS_A_STEP)
@@ -205,12 +205,12 @@ def _filtered(context: Context, value: Value, tree: DocumentTree | None) -> Valu
 
 @builtin("json.filter", OBJECT, PATHS, result=OBJECT, context=True)
 def filter_(context: Context, object_: Value, paths: Value) -> Value:
-    """Return the object with only what the paths lead to."""
+    """Returns the object reduced to the paths."""
     return _filtered(context, object_, _tree(context, paths))
 
 
 def _removed(context: Context, value: Value, tree: DocumentTree, name: Key) -> Value:
-    """``value`` as it stands under ``name``; UNDEFINED where a path ends."""
+    """Returns ``value`` without the tree's paths; UNDEFINED if a path ends at it."""
     below = tree.get(name, UNDEFINED)
     if below is None:
         return UNDEFINED
@@ -235,7 +235,7 @@ def _without(context: Context, value: Value, tree: DocumentTree) -> Value:
 
 @builtin("json.remove", OBJECT, PATHS, result=OBJECT, context=True)
 def remove(context: Context, object_: Value, paths: Value) -> Value:
-    """Return the object without what the paths lead to."""
+    """Returns the object without the paths."""
     return _without(context, object_, _tree(context, paths))
 
 
@@ -246,7 +246,7 @@ _PATCHES = array_of(ObjectType((("op", STRING), ("path", ANY)), (ANY, ANY)))
 
 @builtin("json.patch", ANY, _PATCHES, result=ANY, context=True, check=False)
 def patch(context: Context, value: Value, operations: Value) -> Value:
-    """Return the value after the operations of a JSON patch (RFC 6902)."""
+    """Returns the value after the operations of a JSON patch (RFC 6902)."""
     if type(operations) is not list:
         wrong_operand(2, operations, "array")
     return apply_patches(context, value, operations)

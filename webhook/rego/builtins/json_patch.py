@@ -39,7 +39,7 @@ _DELETED: Final = "deleted node encountered during delete operation"
 
 
 def read_path(path: Value) -> list[Value]:
-    """The steps of a path; raises BuiltinError for what is none."""
+    """Returns the steps of a path; raises BuiltinError for an invalid path."""
     if type(path) is list:
         return path
     if type(path) is not str:
@@ -55,7 +55,7 @@ def read_path(path: Value) -> list[Value]:
 
 
 def apply_patches(context: Context, document: Value, operations: list[Value]) -> Value:
-    """The document after all operations; raises BuiltinError at the first that fails."""
+    """Returns the document after all operations; raises BuiltinError at the first failure."""
     for operation in operations:
         if type(operation) is not dict and type(operation) is not RegoObject:
             raise BuiltinError(
@@ -106,7 +106,7 @@ def _apply(context: Context, document: Value, operation: Value) -> Value:
 
 
 def _index(size: int, step: Value) -> int:
-    """A step into an array of this size; ``-`` is behind its end."""
+    """Returns the index of a step into an array; ``-`` is the index behind its end."""
     if type(step) is str:
         if step == "-":
             return size
@@ -125,7 +125,7 @@ def _index(size: int, step: Value) -> int:
 
 
 def _child(value: Value, step: Value) -> Value:
-    """Return the child one step into a value."""
+    """Returns the child one step into a value."""
     if value is UNDEFINED:
         raise BuiltinError("nil value encountered where composite value was expected")
     kind = type(value)
@@ -173,7 +173,7 @@ def _find(context: Context, document: Value, path: list[Value]) -> Value:
 def _edit(
     context: Context, value: Value, path: list[Value], change: Callable[[Value, Value], Value]
 ) -> Value:
-    """``value`` with ``change(container, last step)`` at the end of ``path``."""
+    """Returns ``value`` after ``change(container, last step)`` at the end of ``path``."""
     step, *rest = path
     if not rest:
         _charge_copy(context, value)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TRUE: Final = OrderedFields(type="boolean", value=True)
 _ROOTS: Final = ("input", "data")
-"""The documents that are references even where they stand alone."""
+"""The documents that are references even without a path."""
 
 RANKS: Final = {
     kind: rank
@@ -256,7 +256,7 @@ def _sorted(terms: Iterable[OrderedFields]) -> list[OrderedFields]:
 
 
 def _rank(term: Any) -> Any:
-    """Return the key by which OPA sorts terms."""
+    """Returns the key by which OPA sorts terms."""
     if isinstance(term, OrderedFields) and "type" in term:
         kind, value = term["type"], term["value"]
         return (RANKS[kind], _rank(value))

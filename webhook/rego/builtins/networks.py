@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
 
 MAX_ADDRESSES: Final = 1 << 24
-"""Most addresses that one network is expanded to: those of an IPv4 /8, about 1.5 GB of text."""
+"""The most addresses of an expanded network: an IPv4 /8 with about 1.5 GB of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Network:
         return self.first | ((1 << (self.bits - self.prefix)) - 1)
 
     def has(self, address: int, bits: int) -> bool:
-        """Whether an address of a family is within."""
+        """Returns whether an address of a family is in the network."""
         return bits == self.bits and self.first <= address <= self.last
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class Network:
 
 
 def address_text(address: int, bits: int) -> str:
-    """An address as Go writes it: an IPv4 address in IPv6 as IPv4."""
+    """Returns an address as Go prints it: an IPv4 address in IPv6 as IPv4."""
     if bits == 32:
         return str(ipaddress.IPv4Address(address))
     if address >> 32 == 0xFFFF:
@@ -69,7 +69,7 @@ def address_text(address: int, bits: int) -> str:
 
 
 def parse_address(text: str) -> tuple[int, int] | None:
-    """Address and bits of the family; None if it is none. IPv4 in IPv6 is IPv4, as in Go."""
+    """Returns address and bits, IPv4 in IPv6 as IPv4 (as in Go); None for an invalid text."""
     if "%" in text or "/" in text or not text.isascii():
         return None
     try:
@@ -87,7 +87,7 @@ _PREFIX: Final = re.compile(r"\d{1,3}\Z", re.ASCII)
 
 
 def parse_network(text: str) -> Network:
-    """The network; raises BuiltinError with Go's message."""
+    """Returns the network; raises BuiltinError with Go's message."""
     parsed = _parse_cidr(text)
     if parsed is None:
         raise BuiltinError(f"invalid CIDR address: {text}")
@@ -124,7 +124,7 @@ def _network(value: Value) -> Network:
 
 @builtin("net.cidr_intersects", STRING, STRING, result=BOOLEAN, check=False)
 def cidr_intersects(a: Value, b: Value) -> bool:
-    """Tell whether the networks share an address."""
+    """Returns whether the networks share an address."""
     x, y = _network(a), _network(b)
     return x.has(y.first, y.bits) or y.has(x.first, x.bits)
 
@@ -132,7 +132,7 @@ def cidr_intersects(a: Value, b: Value) -> bool:
 @builtin("net.cidr_overlap", STRING, STRING, result=BOOLEAN, deprecated=True, check=False)
 @builtin("net.cidr_contains", STRING, STRING, result=BOOLEAN, check=False)
 def cidr_contains(cidr: Value, cidr_or_ip: Value) -> bool:
-    """Tell whether a network or address is within the network."""
+    """Returns whether a network or address is within the network."""
     network = _network(cidr)
     if type(cidr_or_ip) is not str:
         wrong_operand(1, cidr_or_ip, "string")
@@ -152,7 +152,7 @@ _MATCHABLE = any_of(STRING, array_of(_ELEMENT), object_of(STRING, _ELEMENT), set
 
 
 def _matchable(position: int, value: Value) -> Iterator[tuple[Value, Value]]:
-    """The networks of an operand, each with the index that names it in the result."""
+    """Yields the networks of an operand, each with its index in the result."""
     if type(value) is str:
         yield value, value
         return
@@ -178,7 +178,7 @@ def _matchable(position: int, value: Value) -> Iterator[tuple[Value, Value]]:
     context=True,
 )
 def cidr_contains_matches(context: Context, cidrs: Value, cidrs_or_ips: Value) -> RegoSet:
-    """Return the pairs of indices whose network contains the other network or address."""
+    """Returns the pairs of indices whose network contains the other network or address."""
     pairs = RegoSet()
     for cidr, index in _matchable(1, cidrs):
         for other, other_index in _matchable(2, cidrs_or_ips):
@@ -190,7 +190,7 @@ def cidr_contains_matches(context: Context, cidrs: Value, cidrs_or_ips: Value) -
 
 @builtin("net.cidr_is_valid", STRING, result=BOOLEAN, check=False)
 def cidr_is_valid(cidr: Value) -> bool:
-    """Tell whether the string is a network."""
+    """Returns whether the string is a network."""
     return type(cidr) is str and _parse_cidr(cidr) is not None
 
 
@@ -199,7 +199,7 @@ def cidr_is_valid(cidr: Value) -> bool:
 
 @builtin("net.cidr_expand", STRING, result=set_of(STRING), context=True)
 def cidr_expand(context: Context, cidr: str) -> RegoSet:
-    """Return every address of the network."""
+    """Returns every address of the network."""
     network = parse_network(cidr)
     size = network.last - network.first + 1
     if size > MAX_ADDRESSES:
@@ -251,7 +251,7 @@ _IPV4: Final = 0xFFFF << 32
 
 
 def _merged(networks: list[Network]) -> Iterator[Network]:
-    """Ranges that overlap or touch, made one and cut into networks again."""
+    """Yields overlapping or adjacent ranges, merged and cut into networks again."""
     ranges: list[tuple[int, int, Network | None]] = []
     for first, last, network in sorted(map(_span, networks), key=lambda span: span[:2]):
         if ranges and first <= ranges[-1][1] + 1:
@@ -275,7 +275,7 @@ def _span(network: Network) -> tuple[int, int, Network]:
 
 
 def _cut(first: int, last: int, bits: int) -> Iterator[Network]:
-    """The networks of a range, from the lowest on."""
+    """Yields the networks of a range, from the lowest on."""
     while first <= last:
         size = (first & -first).bit_length() - 1 if first else bits
         size = min(size, (last - first + 1).bit_length() - 1)
@@ -288,7 +288,7 @@ def _cut(first: int, last: int, bits: int) -> Iterator[Network]:
 
 @builtin("net.lookup_ip_addr", STRING, result=set_of(STRING), context=True, deterministic=False)
 def lookup_ip_addr(context: Context, name: str) -> RegoSet:
-    """Return the addresses of a host name, through the ``resolver`` that the caller lent."""
+    """Returns the addresses of a host name, through the ``resolver`` that the caller lent."""
     place = ("net.lookup_ip_addr", name)
     if place not in context.cache:
         context.cache[place] = RegoSet(_addresses(context, name))
@@ -297,7 +297,7 @@ def lookup_ip_addr(context: Context, name: str) -> RegoSet:
 
 
 def _addresses(context: Context, name: str) -> list[str]:
-    """An address is its own answer; a name needs the resolver."""
+    """Returns an address itself; for a name, the resolver's addresses."""
     with contextlib.suppress(ValueError):
         return [str(ipaddress.ip_address(name))]
     resolver = context.services.get("resolver")

@@ -33,7 +33,7 @@ COLLECTION = any_of(ARRAY, SET, OBJECT)
 
 
 def lookup(container: Value, name: Value) -> Value:
-    """Look up ``name`` in any value as a reference does; UNDEFINED where there is nothing."""
+    """Returns the value at ``name`` as a reference does; UNDEFINED if missing."""
     kind = type(container)
     if kind is dict:
         return container.get(name, UNDEFINED) if type(name) is str else UNDEFINED
@@ -53,7 +53,7 @@ def lookup(container: Value, name: Value) -> Value:
 
 @builtin("object.get", OBJECT, ANY, ANY, result=ANY, check=False)
 def get(object_: Value, name: Value, default: Value) -> Value:
-    """Return the value under a key, or at the end of an array of keys, or the default."""
+    """Returns the value under a key, or at the end of an array of keys, or the default."""
     if type(object_) is dict:
         if type(name) is str:
             return object_.get(name, default)
@@ -72,7 +72,7 @@ def get(object_: Value, name: Value, default: Value) -> Value:
 
 @builtin("object.keys", OBJECT, result=SET, context=True)
 def keys(context: Context, object_: Value) -> RegoSet:
-    """Return the keys."""
+    """Returns the keys."""
     context.charge(len(object_))
     return RegoSet(object_.keys())
 
@@ -90,7 +90,7 @@ def _keys_of(collection: Value) -> RegoSet:
 
 @builtin("object.remove", OBJECT, COLLECTION, result=OBJECT, context=True)
 def remove(context: Context, object_: Value, names: Value) -> Value:
-    """Return the object without these keys."""
+    """Returns the object without these keys."""
     dropped = _keys_of(names)
     context.charge(len(object_) + len(dropped))
     return make_object((k, v) for k, v in object_.items() if k not in dropped)
@@ -98,7 +98,7 @@ def remove(context: Context, object_: Value, names: Value) -> Value:
 
 @builtin("object.filter", OBJECT, COLLECTION, result=OBJECT, context=True)
 def filter_(context: Context, object_: Value, names: Value) -> Value:
-    """Return the object with only these keys."""
+    """Returns the object with only these keys."""
     kept = _keys_of(names)
     context.charge(len(object_) + len(kept))
     return make_object((k, v) for k, v in object_.items() if k in kept)
@@ -135,13 +135,13 @@ def _merged(context: Context, a: Value, b: Value) -> Value:
 
 @builtin("object.union", OBJECT, OBJECT, result=OBJECT, context=True)
 def union(context: Context, a: Value, b: Value) -> Value:
-    """Merge two objects; ``b`` wins."""
+    """Merges two objects; ``b`` wins."""
     return merged(context, a, b)
 
 
 @builtin("object.union_n", array_of(OBJECT), result=OBJECT, context=True)
 def union_n(context: Context, objects: list[Value]) -> Value:
-    """Merge all objects; the last wins."""
+    """Merges all objects; the last wins."""
     for item in objects:
         if not _is_object(item):
             wrong_element(1, objects, item, "object")
@@ -156,7 +156,7 @@ def union_n(context: Context, objects: list[Value]) -> Value:
 
 @builtin("object.subset", COLLECTION, COLLECTION, result=BOOLEAN, context=True)
 def subset(context: Context, super_: Value, sub: Value) -> bool:
-    """Tell whether ``sub`` is contained in ``super_``: nested, and arrays as a run of items."""
+    """Returns whether ``sub`` is contained in ``super_``: nested, and arrays as a run of items."""
     afford_smaller(super_, sub)
     is_subset = _subset(context, super_, sub)
     if is_subset is not None:
@@ -190,7 +190,7 @@ def _property_subset(context: Context, super_: Value, name: Value, value: Value)
 
 
 def _array_subset(context: Context, super_: list[Value], sub: list[Value]) -> bool:
-    """Find ``sub`` in one run. OPA goes on by one item after a partial match, as here."""
+    """Returns whether ``sub`` is a run of items; like OPA, retries at each next item."""
     if len(sub) > len(super_):
         return False
     at = matched = 0
@@ -206,7 +206,7 @@ def _array_subset(context: Context, super_: list[Value], sub: list[Value]) -> bo
 
 
 def _array_has_members(context: Context, super_: Iterable[Value], sub: RegoSet) -> bool:
-    """Count as OPA does: a repeated item counts again, and nothing is in an empty array."""
+    """Counts like OPA: a repeated item counts again, and an empty array contains nothing."""
     unmatched = len(sub)
     for item in super_:
         context.charge(1)

@@ -1,4 +1,4 @@
-"""Operands that several families read alike: checks with OPA's messages, base64, and plain JSON.
+"""Checks of operands with OPA's messages, base64 and plain JSON, for several families.
 
 The checks go beyond an operand's type, which the registry checks (OPA v1/topdown/builtins).
 """
@@ -28,7 +28,7 @@ def _not_integral(position: int) -> BuiltinError:
 
 
 def integer(position: int, value: Value) -> int:
-    """A number that OPA takes as a machine integer."""
+    """Returns a number that OPA accepts as a machine integer."""
     if type(value) is not int and type_name(value) != "number":
         wrong_operand(position, value, "number")
     index = as_index(value)
@@ -38,7 +38,7 @@ def integer(position: int, value: Value) -> int:
 
 
 def big_integer(position: int, value: Value) -> int:
-    """A number that is an integer of any size."""
+    """Returns a number that is an integer of any size."""
     if type(value) is int:
         return value
     if type_name(value) != "number":
@@ -50,7 +50,7 @@ def big_integer(position: int, value: Value) -> int:
 
 
 def strings(position: int, value: Value, *kinds: str) -> list[str]:
-    """The strings of an array or, in order, of a set; ``kinds`` are named if it is neither."""
+    """Returns the strings of an array or, in order, of a set; errors name ``kinds``."""
     if type(value) is RegoSet:
         items = ordered(value)
     elif type(value) is list:
@@ -64,7 +64,7 @@ def strings(position: int, value: Value, *kinds: str) -> list[str]:
 
 
 def url_of(text: str) -> Url:
-    """The parts of an URL; raises BuiltinError with Go's message."""
+    """Returns the parts of a URL; raises BuiltinError with Go's message."""
     try:
         return url.parse(text)
     except ValueError as error:
@@ -91,7 +91,7 @@ _STEPS_A_NODE: Final = 4
 
 
 def plain(context: Context, value: Value) -> Any:
-    """Return a deep copy of the value with sets as arrays and with string keys only.
+    """Returns a deep copy of the value with sets as arrays and with string keys only.
 
     Parts of a value may be shared, so that a small value stands for an enormous text: each node is charged.
     """

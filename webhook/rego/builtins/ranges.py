@@ -1,4 +1,4 @@
-"""Built-ins that make numbers: ranges, and chance.
+"""Built-ins that make numbers: ranges and random numbers.
 
 Documented in OPA's reference under "Numbers"; behaviour from v1/topdown/numbers.go.
 """
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
 
 MAX_NUMBERS: Final = 10_000_000
-"""Most numbers of one range: 80 MB of references, which no policy needs."""
+"""The most numbers of one range: 80 MB of references, more than a policy needs."""
 
 AT_ONCE: Final = 50_000
-"""Of these made at once: 2 MiB, in a millisecond."""
+"""The numbers of a range that are made at once: 2 MiB, in a millisecond."""
 
 
 def _range(context: Context, name: str, start: int, stop: int, step: int) -> list[int]:
@@ -30,7 +30,7 @@ def _range(context: Context, name: str, start: int, stop: int, step: int) -> lis
     numbers = range(start, stop + 1, step) if start <= stop else range(start, stop - 1, -step)
     made: list[int] = []
     for begin in range(0, size, AT_ONCE):
-        # Paid for as it is made: who looks at the clock looks at memory, too.
+        # Charged in parts: a charge checks the clock and the memory.
         part = numbers[begin : begin + AT_ONCE]
         context.charge(len(part))
         made.extend(part)
@@ -39,7 +39,7 @@ def _range(context: Context, name: str, start: int, stop: int, step: int) -> lis
 
 @builtin("numbers.range", NUMBER, NUMBER, result=array_of(NUMBER), context=True, check=False)
 def range_(context: Context, a: Value, b: Value) -> list[int]:
-    """Return the integers from ``a`` to ``b``, both included, up or down."""
+    """Returns the integers from ``a`` to ``b``, both included, up or down."""
     return _range(context, "numbers.range", big_integer(1, a), big_integer(2, b), 1)
 
 
@@ -47,7 +47,7 @@ def range_(context: Context, a: Value, b: Value) -> list[int]:
     "numbers.range_step", NUMBER, NUMBER, NUMBER, result=array_of(NUMBER), context=True, check=False
 )
 def range_step(context: Context, a: Value, b: Value, step: Value) -> list[int]:
-    """Return every ``step``-th integer from ``a`` to ``b``, up or down."""
+    """Returns every ``step``-th integer from ``a`` to ``b``, up or down."""
     start, stop, width = big_integer(1, a), big_integer(2, b), big_integer(3, step)
     if width <= 0:
         raise BuiltinError("numbers.range_step: step must be a positive integer")
@@ -56,7 +56,7 @@ def range_step(context: Context, a: Value, b: Value, step: Value) -> list[int]:
 
 @builtin("rand.intn", STRING, NUMBER, result=NUMBER, context=True, deterministic=False, check=False)
 def intn(context: Context, name: Value, n: Value) -> int:
-    """Return a number from 0 to below ``n``, the same for the same operands in one query."""
+    """Returns a number from 0 to below ``n``, the same for the same operands in one query."""
     if type(name) is not str:
         wrong_operand(1, name, "string")
     bound = abs(integer(2, n))

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 
 class Context(Protocol):
-    """The evaluation, as built-ins see it; each query has its own."""
+    """The evaluation as built-ins see it; each query has its own."""
 
     @property
     def now_ns(self) -> int:
-        """The time of the query, in nanoseconds since 1970: all calls see the same."""
+        """The time of the query in nanoseconds since 1970, equal for all calls."""
 
     @property
     def random(self) -> Any:
@@ -58,11 +58,11 @@ class Context(Protocol):
 
     @property
     def services(self) -> dict[str, Any]:
-        """The caller's services for the outside: ``http`` for http.send and so on."""
+        """The caller's services, such as ``http`` for http.send."""
 
     @property
     def print_(self) -> Callable[[Location, str], None] | None:
-        """Receives what the policy prints, with its location; None drops it."""
+        """Receives the policy's prints with their locations; None drops them."""
 
     def charge(self, steps: int) -> None:
         """Charge work before it is done in C; raises ``eval_cancel_error`` when the budget is spent.
@@ -98,13 +98,13 @@ class Builtin:
 
     @property
     def type(self) -> FunctionType:
-        """The declaration as the static checker wants it."""
+        """The declaration for the static checker."""
         return FunctionType(self.operands, self.result, self.variadic)
 
 
 _registered: dict[str, Builtin] = {}
 _older: dict[str, Builtin] = {}
-"""The older versions of some of these, as in the OPA that Gatekeeper has, by name."""
+"""The older versions of some built-ins, as in Gatekeeper's OPA, by name."""
 
 _GRAPHQL: Final = "graphql."
 """The prefix of the built-ins that need an extra of the package."""
@@ -114,10 +114,10 @@ _NEWER: Final = frozenset(("strings.split_n",))
 
 
 class _Table(Mapping[str, Builtin]):
-    """Every built-in by name; looking one up imports its family.
+    """Every built-in by name; a look-up imports its family.
 
-    All families together take half of what a start of the command line may, and most
-    policies use a few. Any thread may ask: a family is looked into once it is whole.
+    All families together take half of the time that a start of the command line may take, and most
+    policies use a few. Look-ups are thread-safe: a family is visible once it is complete.
     """
 
     def __init__(self) -> None:
@@ -152,12 +152,12 @@ def lacking(name: object) -> str:
 
 
 class Available(Mapping[str, Builtin]):
-    """The table of built-ins with some added and some removed; each is loaded when it is looked up."""
+    """The built-ins with some added and some removed; each is loaded at its look-up."""
 
     def __init__(
         self, added: Mapping[str, Builtin], disabled: Collection[str], *, older: bool
     ) -> None:
-        """``older`` is whether they are those of the OPA that Gatekeeper has."""
+        """``older`` is whether the built-ins are those of Gatekeeper's OPA."""
         self._added = added
         self._disabled = frozenset(disabled) | (_NEWER.difference(added) if older else frozenset())
         self._is_older = older
@@ -194,9 +194,9 @@ def builtin(  # noqa: PLR0913  # one flag for each property of a declaration
     check: bool = True,
     older: bool = False,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register the decorated function, which stays itself and can be registered again.
+    """Registers the decorated function, which stays unchanged and can be registered again.
 
-    With ``older`` it is what the OPA that Gatekeeper has does by this name.
+    With ``older`` it is the version in Gatekeeper's OPA.
     """
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -230,7 +230,7 @@ def make_builtin(  # one flag for each property of a declaration
     check: bool = True,
     **properties: Any,
 ) -> Builtin:
-    """A built-in that is not in the table, such as a caller's own."""
+    """Returns a built-in that is not in the table, such as a caller's own."""
     kinds = tuple(map(_kinds, operands))
     checked = function
     if check and any(kinds):
@@ -240,7 +240,7 @@ def make_builtin(  # one flag for each property of a declaration
 
 
 def wrong_operand(position: int, value: Value, *expected: str) -> NoReturn:
-    """Raise OPA's complaint about the operand at ``position``, from 1."""
+    """Raises OPA's complaint about the operand at ``position``, from 1."""
     allowed = expected[0] if len(expected) == 1 else f"one of {{{', '.join(expected)}}}"
     raise BuiltinError(
         f"operand {position} must be {allowed} but got {type_name(value)}", kind="type"
@@ -248,7 +248,7 @@ def wrong_operand(position: int, value: Value, *expected: str) -> NoReturn:
 
 
 def wrong_element(position: int, composite: Value, value: Value, *expected: str) -> NoReturn:
-    """Raise OPA's complaint about ``value``, found in the operand at ``position``."""
+    """Raises OPA's complaint about ``value``, found in the operand at ``position``."""
     whole = type_name(composite)
     if len(expected) == 1:
         allowed = f"{whole} of {expected[0]}s"
@@ -286,7 +286,7 @@ def _kinds(operand: Type) -> tuple[type, ...]:
 
 
 def _checker(operands: Sequence[Type]) -> Callable[..., None]:
-    """The slow check: it knows subclasses of numbers, and raises."""
+    """Returns the slow check, which accepts subclasses of numbers and raises."""
     names = tuple(map(_simple_name, operands))
 
     def check(*values: Value) -> None:
@@ -299,7 +299,7 @@ def _checker(operands: Sequence[Type]) -> Callable[..., None]:
 
 @cache  # one for each signature of the table
 def _wrapper(kinds: tuple[tuple[type, ...], ...], context: bool) -> Callable[..., Any]:
-    """Code that checks exactly these kinds: a loop over them would cost more than most work."""
+    """Returns generated code that checks exactly these kinds; a loop would cost more."""
     names = [f"x{position}" for position in range(len(kinds))]
     tests, scope = [], {}
     for name, accepted in zip(names, kinds, strict=True):
@@ -333,9 +333,9 @@ and both levels of ours about it.
 """
 
 LATEST: Final = "1.22"
-"""The version of OPA whose language is spoken everywhere else."""
+"""The version of OPA's language outside of ConstraintTemplates."""
 
 
 def available(added: Mapping[str, Builtin], disabled: Collection[str], level: str) -> Available:
-    """Return the built-ins that exist at a level, with a caller's own."""
+    """Returns the built-ins that exist at a level, with a caller's own."""
     return Available(added, disabled, older=level == GATEKEEPER)

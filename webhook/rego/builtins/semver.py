@@ -39,13 +39,13 @@ def _parse(version: str) -> Version | None:
 
 @builtin("semver.is_valid", ANY, result=BOOLEAN)
 def is_valid(version: Value) -> bool:
-    """Tell whether the value is a semantic version; a leading ``v`` is allowed."""
+    """Returns whether the value is a semantic version; a leading ``v`` is allowed."""
     return type(version) is str and _parse(version) is not None
 
 
 @builtin("semver.compare", STRING, STRING, result=NUMBER)
 def compare(a: str, b: str) -> int:
-    """Return -1, 0 or 1 as ``a`` comes before, with or after ``b``."""
+    """Returns -1, 0 or 1 as ``a`` comes before, with or after ``b``."""
     versions = []
     for position, text in enumerate((a, b), 1):
         version = _parse(text)
@@ -59,7 +59,7 @@ def compare(a: str, b: str) -> int:
 
 
 def _compare_releases(a: str, b: str) -> int:
-    """Pre-releases come before the release; their identifiers compare one by one."""
+    """Compares releases: pre-releases come first; their identifiers compare in turn."""
     if a == b:
         return 0
     if not a or not b:

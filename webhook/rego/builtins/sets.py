@@ -19,21 +19,21 @@ SETS = set_of(SET)
 
 @builtin("and", SET, SET, result=SET, infix="&", context=True)
 def and_(context: Context, x: RegoSet, y: RegoSet) -> RegoSet:
-    """Return the members of both sets."""
+    """Returns the members of both sets."""
     context.charge(len(x))
     return x.intersection(y)
 
 
 @builtin("or", SET, SET, result=SET, infix="|", context=True)
 def or_(context: Context, x: RegoSet, y: RegoSet) -> RegoSet:
-    """Return the members of either set."""
+    """Returns the members of either set."""
     context.charge(len(x) + len(y))
     return x.union(y)
 
 
 @builtin("set_diff", SET, SET, result=SET, deprecated=True)
 def set_diff(x: RegoSet, y: RegoSet) -> RegoSet:
-    """Return the members of ``x`` that ``y`` lacks."""
+    """Returns the members of ``x`` that ``y`` lacks."""
     return x.difference(y)
 
 
@@ -47,7 +47,7 @@ def _require_sets(sets: RegoSet) -> list[RegoSet]:
 
 @builtin("intersection", SETS, result=SET, context=True)
 def intersection(context: Context, sets: RegoSet) -> RegoSet:
-    """Return the members that all sets have; an empty set where there is none."""
+    """Returns the members that all sets have; an empty set where there is none."""
     members = _require_sets(sets)
     result = members[0] if members else RegoSet()
     for member in members[1:]:
@@ -58,7 +58,7 @@ def intersection(context: Context, sets: RegoSet) -> RegoSet:
 
 @builtin("union", SETS, result=SET, context=True)
 def union(context: Context, sets: RegoSet) -> RegoSet:
-    """Return the members of all sets together."""
+    """Returns the members of all sets together."""
     members = _require_sets(sets)
     context.charge(sum(map(len, members)))
     return RegoSet(item for member in members for item in member)

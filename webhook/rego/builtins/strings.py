@@ -38,7 +38,7 @@ STRINGS = any_of(array_of(STRING), set_of(STRING))
 ONE_OR_MORE = any_of(STRING, array_of(STRING), set_of(STRING))
 
 LONG = 4096
-"""Characters from which on a string costs more than its call: one step for each four."""
+"""The characters from which on a string is charged: one step for each four."""
 
 
 def _require(*operands: Value) -> NoReturn:
@@ -49,14 +49,14 @@ def _require(*operands: Value) -> NoReturn:
 
 
 def _made(context: Context, text: str) -> str:
-    """Charge for a string that was made."""
+    """Charges a finished string."""
     if len(text) > LONG:
         context.charge(len(text) // 4)
     return text
 
 
 def _room(context: Context, size: int) -> None:
-    """Charge for a string about to be made."""
+    """Charges a string before it is made."""
     if size > MAX_CHARACTERS:
         raise text_too_large()
     if size > LONG:
@@ -68,7 +68,7 @@ def _room(context: Context, size: int) -> None:
 
 @builtin("startswith", STRING, STRING, result=BOOLEAN, check=False)
 def startswith(search: Value, base: Value) -> bool:
-    """Tell whether ``search`` begins with ``base``."""
+    """Returns whether ``search`` begins with ``base``."""
     if type(search) is str and type(base) is str:
         return search.startswith(base)
     return _require(search, base)
@@ -76,7 +76,7 @@ def startswith(search: Value, base: Value) -> bool:
 
 @builtin("endswith", STRING, STRING, result=BOOLEAN, check=False)
 def endswith(search: Value, base: Value) -> bool:
-    """Tell whether ``search`` ends with ``base``."""
+    """Returns whether ``search`` ends with ``base``."""
     if type(search) is str and type(base) is str:
         return search.endswith(base)
     return _require(search, base)
@@ -84,7 +84,7 @@ def endswith(search: Value, base: Value) -> bool:
 
 @builtin("contains", STRING, STRING, result=BOOLEAN, check=False)
 def contains(haystack: Value, needle: Value) -> bool:
-    """Tell whether ``needle`` is somewhere in ``haystack``."""
+    """Returns whether ``needle`` is somewhere in ``haystack``."""
     if type(haystack) is str and type(needle) is str:
         return needle in haystack
     return _require(haystack, needle)
@@ -114,7 +114,7 @@ def _collected(position: int, value: Value) -> list[str]:
     "strings.any_prefix_match", ONE_OR_MORE, ONE_OR_MORE, result=BOOLEAN, context=True, check=False
 )
 def any_prefix_match(context: Context, search: Value, base: Value) -> bool:
-    """Tell whether any of the strings begins with any of the prefixes."""
+    """Returns whether any of the strings begins with any of the prefixes."""
     strings, affixes = _collected(1, search), tuple(_collected(2, base))
     context.charge(len(strings) * len(affixes))
     return any(text.startswith(affixes) for text in strings)
@@ -124,7 +124,7 @@ def any_prefix_match(context: Context, search: Value, base: Value) -> bool:
     "strings.any_suffix_match", ONE_OR_MORE, ONE_OR_MORE, result=BOOLEAN, context=True, check=False
 )
 def any_suffix_match(context: Context, search: Value, base: Value) -> bool:
-    """Tell whether any of the strings ends with any of the suffixes."""
+    """Returns whether any of the strings ends with any of the suffixes."""
     strings, affixes = _collected(1, search), tuple(_collected(2, base))
     context.charge(len(strings) * len(affixes))
     return any(text.endswith(affixes) for text in strings)
@@ -135,13 +135,13 @@ def any_suffix_match(context: Context, search: Value, base: Value) -> bool:
 
 @builtin("strings.count", STRING, STRING, result=NUMBER)
 def count(search: str, substring_: str) -> int:
-    """Return how often ``substring_`` is in ``search``, without overlap."""
+    """Returns how often ``substring_`` is in ``search``, without overlap."""
     return search.count(substring_)
 
 
 @builtin("indexof", STRING, STRING, result=NUMBER)
 def indexof(haystack: str, needle: str) -> int:
-    """Return where ``needle`` first is, in characters; -1 where it is not."""
+    """Returns the first index of ``needle``, in characters; -1 if missing."""
     if not needle:
         raise BuiltinError("empty search character")
     return haystack.find(needle)
@@ -149,7 +149,7 @@ def indexof(haystack: str, needle: str) -> int:
 
 @builtin("indexof_n", STRING, STRING, result=array_of(NUMBER), context=True)
 def indexof_n(context: Context, haystack: str, needle: str) -> list[int]:
-    """Return every place where ``needle`` is, overlapping ones too."""
+    """Returns every place where ``needle`` is, overlapping ones too."""
     if not needle:
         raise BuiltinError("empty search character")
     context.charge(1 + len(haystack))
@@ -163,7 +163,7 @@ def indexof_n(context: Context, haystack: str, needle: str) -> list[int]:
 
 @builtin("substring", STRING, NUMBER, NUMBER, result=STRING, check=False)
 def substring(value: Value, offset: Value, length: Value) -> str:
-    """Return ``length`` characters from ``offset`` on; all of them for a negative length."""
+    """Returns ``length`` characters from ``offset`` on; all of them for a negative length."""
     if type(value) is not str:
         wrong_operand(1, value, "string")
     # Small numbers, which are the rule, need no further look.
@@ -179,7 +179,7 @@ def substring(value: Value, offset: Value, length: Value) -> str:
 
 @builtin("split", STRING, STRING, result=array_of(STRING), context=True, check=False)
 def split(context: Context, x: Value, delimiter: Value) -> list[str]:
-    """Return the parts between delimiters; the characters for an empty delimiter."""
+    """Returns the parts between delimiters; the characters for an empty delimiter."""
     if type(x) is not str or type(delimiter) is not str:
         _require(x, delimiter)
     if len(x) > LONG:
@@ -189,7 +189,7 @@ def split(context: Context, x: Value, delimiter: Value) -> list[str]:
 
 @builtin("strings.split_n", STRING, STRING, NUMBER, result=array_of(STRING), context=True)
 def split_n(context: Context, x: str, delimiter: str, n: float) -> list[str]:
-    """Return the first ``n`` parts, or the last for a negative number."""
+    """Returns the first ``n`` parts, or the last for a negative number."""
     limit = integer(3, n)
     context.charge(1 + len(x))
     parts = x.split(delimiter) if delimiter else list(x)
@@ -200,7 +200,7 @@ def split_n(context: Context, x: str, delimiter: str, n: float) -> list[str]:
 
 @builtin("concat", STRING, STRINGS, result=STRING, context=True, check=False)
 def concat(context: Context, delimiter: Value, collection: Value) -> str:
-    """Return the strings joined; a set's in order."""
+    """Returns the strings joined; a set's in order."""
     if type(delimiter) is not str:
         wrong_operand(1, delimiter, "string")
     if type(collection) is list:
@@ -223,7 +223,7 @@ def concat(context: Context, delimiter: Value, collection: Value) -> str:
 
 @builtin("sprintf", STRING, ARRAY, result=STRING, context=True, check=False)
 def sprintf(context: Context, format_: Value, values: Value) -> str:
-    """Return the text with Go's verbs replaced by the values."""
+    """Returns the text with Go's verbs replaced by the values."""
     if type(format_) is str and type(values) is list:
         return _made(context, go_sprintf(format_, values))
     return _not_formatted(format_, values)
@@ -231,7 +231,7 @@ def sprintf(context: Context, format_: Value, values: Value) -> str:
 
 @builtin("sprintf", STRING, ARRAY, result=STRING, context=True, check=False, older=True)
 def older_sprintf(context: Context, format_: Value, values: Value) -> str:
-    """Return the same, where a verb that does not fit an integer calls it ``int``."""
+    """Returns the text, with ``int`` as type name if a verb does not fit an integer."""
     if type(format_) is str and type(values) is list:
         return _made(context, go_sprintf(format_, values, older=True))
     return _not_formatted(format_, values)
@@ -245,7 +245,7 @@ def _not_formatted(format_: Value, values: Value) -> NoReturn:
 
 @builtin("format_int", NUMBER, NUMBER, result=STRING)
 def format_int(number: float, base: float) -> str:
-    """Return the integer part in base 2, 8, 10 or 16."""
+    """Returns the integer part in base 2, 8, 10 or 16."""
     code = {"2": "b", "8": "o", "10": "d", "16": "x"}.get(numbers.number_text(base))
     if code is None:
         raise BuiltinError("operand 2 must be one of {2, 8, 10, 16}", kind="type")
@@ -255,7 +255,7 @@ def format_int(number: float, base: float) -> str:
 
 @builtin("lower", STRING, result=STRING, context=True, check=False)
 def lower(context: Context, x: Value) -> str:
-    """Return the string in lower case, character by character."""
+    """Returns the string in lower case, character by character."""
     if type(x) is not str:
         _require(x)
     if x.isascii():
@@ -266,7 +266,7 @@ def lower(context: Context, x: Value) -> str:
 
 @builtin("upper", STRING, result=STRING, context=True, check=False)
 def upper(context: Context, x: Value) -> str:
-    """Return the string in upper case, character by character."""
+    """Returns the string in upper case, character by character."""
     if type(x) is not str:
         _require(x)
     if x.isascii():
@@ -276,7 +276,7 @@ def upper(context: Context, x: Value) -> str:
 
 
 def _upper(character: str) -> str:
-    """The simple mapping, which is never longer: Python has the full one."""
+    """Returns the simple upper case, which is never longer; Python has the full mapping."""
     for mapped in (character.upper(), character.title()):
         if len(mapped) == 1:
             return mapped
@@ -285,13 +285,13 @@ def _upper(character: str) -> str:
 
 @builtin("strings.reverse", STRING, result=STRING, context=True)
 def reverse(context: Context, x: str) -> str:
-    """Return the characters, last first."""
+    """Returns the characters, last first."""
     return _made(context, x[::-1])
 
 
 @builtin("replace", STRING, STRING, STRING, result=STRING, context=True, check=False)
 def replace(context: Context, x: Value, old: Value, new: Value) -> str:
-    """Return ``x`` with every ``old`` replaced by ``new``."""
+    """Returns ``x`` with every ``old`` replaced by ``new``."""
     if type(x) is not str or type(old) is not str or type(new) is not str:
         _require(x, old, new)
     if len(x) + len(new) > LONG:
@@ -303,7 +303,7 @@ def replace(context: Context, x: Value, old: Value, new: Value) -> str:
 
 @builtin("strings.replace_n", object_of(STRING, STRING), STRING, result=STRING, context=True)
 def replace_n(context: Context, patterns: Value, value: str) -> str:
-    """Return the string with every key of ``patterns`` replaced by its value, in one pass."""
+    """Returns the string with every key of ``patterns`` replaced by its value, in one pass."""
     pairs = sorted(patterns.items(), key=lambda pair: sort_key(pair[0]))
     for old, new in pairs:
         if type(old) is not str:
@@ -337,7 +337,7 @@ def _bytes_as_text(text: str) -> str:
 
 @builtin("trim", STRING, STRING, result=STRING, check=False)
 def trim(value: Value, cutset: Value) -> str:
-    """Return the string without the cutset's characters at both ends."""
+    """Returns the string without the cutset's characters at both ends."""
     if type(value) is str and type(cutset) is str:
         return value.strip(cutset)
     return _require(value, cutset)
@@ -345,7 +345,7 @@ def trim(value: Value, cutset: Value) -> str:
 
 @builtin("trim_left", STRING, STRING, result=STRING, check=False)
 def trim_left(value: Value, cutset: Value) -> str:
-    """Return the string without the cutset's characters at its beginning."""
+    """Returns the string without the cutset's characters at its beginning."""
     if type(value) is str and type(cutset) is str:
         return value.lstrip(cutset)
     return _require(value, cutset)
@@ -353,7 +353,7 @@ def trim_left(value: Value, cutset: Value) -> str:
 
 @builtin("trim_right", STRING, STRING, result=STRING, check=False)
 def trim_right(value: Value, cutset: Value) -> str:
-    """Return the string without the cutset's characters at its end."""
+    """Returns the string without the cutset's characters at its end."""
     if type(value) is str and type(cutset) is str:
         return value.rstrip(cutset)
     return _require(value, cutset)
@@ -361,7 +361,7 @@ def trim_right(value: Value, cutset: Value) -> str:
 
 @builtin("trim_prefix", STRING, STRING, result=STRING, check=False)
 def trim_prefix(value: Value, prefix: Value) -> str:
-    """Return the string without the prefix."""
+    """Returns the string without the prefix."""
     if type(value) is str and type(prefix) is str:
         return value.removeprefix(prefix)
     return _require(value, prefix)
@@ -369,7 +369,7 @@ def trim_prefix(value: Value, prefix: Value) -> str:
 
 @builtin("trim_suffix", STRING, STRING, result=STRING, check=False)
 def trim_suffix(value: Value, suffix: Value) -> str:
-    """Return the string without the suffix."""
+    """Returns the string without the suffix."""
     if type(value) is str and type(suffix) is str:
         return value.removesuffix(suffix)
     return _require(value, suffix)
@@ -383,5 +383,5 @@ _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 
 @builtin("trim_space", STRING, result=STRING)
 def trim_space(value: str) -> str:
-    """Return the string without white space at both ends."""
+    """Returns the string without white space at both ends."""
     return value.strip(_SPACE)

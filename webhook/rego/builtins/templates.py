@@ -32,7 +32,7 @@ def _parsed(source: str) -> dict[str, Nodes]:
 
 @builtin("strings.render_template", STRING, object_of(STRING, ANY), result=STRING, context=True)
 def render_template(context: Context, value: str, variables: Value) -> str:
-    """Return the text with its actions carried out; what has no value is ``<undefined>``."""
+    """Returns the text with its actions executed; missing values are ``<undefined>``."""
     shown = display(variables)
     context.charge(1 + (len(shown) + len(value)) // 4)
     # OPA reads the values from their text as JSON, so a set is a fault there.

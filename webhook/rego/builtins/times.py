@@ -40,7 +40,7 @@ LAYOUTS: Final = {
     "RFC3339": gotime.RFC3339,
     "RFC3339Nano": gotime.RFC3339_NANO,
 }
-"""The layouts that have names."""
+"""The layouts with names."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _INT64: Final = 1 << 63
@@ -72,7 +72,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _offset(zone: tzinfo, seconds: int) -> tuple[int, str]:
-    """The zone's offset in seconds and its name at that time."""
+    """Returns the zone's offset in seconds and its name at that time."""
     if zone is UTC:
         return 0, "UTC"
     local = (_EPOCH + timedelta(seconds=seconds)).astimezone(zone)
@@ -83,7 +83,7 @@ def _offset(zone: tzinfo, seconds: int) -> tuple[int, str]:
 
 
 def _operand(value: Value) -> tuple[int, tzinfo, str]:
-    """Nanoseconds, zone and layout."""
+    """Returns nanoseconds, zone and layout."""
     zone: tzinfo = UTC
     layout = ""
     stamp = value
@@ -126,13 +126,13 @@ def _moment(nanoseconds: int, zone: tzinfo) -> Moment:
 
 @builtin("time.now_ns", result=NUMBER, context=True, deterministic=False)
 def now_ns(context: Context) -> int:
-    """Return the query's time, which does not pass while it runs."""
+    """Returns the query's time, which does not pass while it runs."""
     return context.now_ns
 
 
 @builtin("time.parse_ns", STRING, STRING, result=NUMBER)
 def parse_ns(layout: str, value: str) -> int:
-    """Return the time that a string writes in a layout."""
+    """Returns the time of a string in a layout."""
     try:
         return _safe(gotime.parse_time(LAYOUTS.get(layout, layout), value).unix_ns)
     except gotime.TimeParseError as error:
@@ -141,7 +141,7 @@ def parse_ns(layout: str, value: str) -> int:
 
 @builtin("time.parse_rfc3339_ns", STRING, result=NUMBER)
 def parse_rfc3339_ns(value: str) -> int:
-    """Return the time that a string writes in RFC 3339's form."""
+    """Returns the time of a string in RFC 3339's form."""
     return parse_ns(gotime.RFC3339, value)  # type: ignore[no-any-return]  # as decorated
 
 
@@ -153,7 +153,7 @@ def parse_rfc3339_ns(value: str) -> int:
     check=False,
 )
 def format_(context: Context, x: Value) -> str:
-    """Return the time as text; in RFC 3339's form unless a layout is given."""
+    """Returns the time as text; in RFC 3339's form unless a layout is given."""
     nanoseconds, zone, layout = _operand(x)
     context.charge(1 + len(layout))
     return gotime.format_time(
@@ -163,27 +163,27 @@ def format_(context: Context, x: Value) -> str:
 
 @builtin("time.date", TIME, result=TRIPLE, check=False)
 def date(x: Value) -> list[int]:
-    """Return year, month and day."""
+    """Returns year, month and day."""
     moment = _moment(*_operand(x)[:2])
     return [moment.year, moment.month, moment.day]
 
 
 @builtin("time.clock", TIME, result=TRIPLE, check=False)
 def clock(x: Value) -> list[int]:
-    """Return hour, minute and second."""
+    """Returns hour, minute and second."""
     moment = _moment(*_operand(x)[:2])
     return [moment.hour, moment.minute, moment.second]
 
 
 @builtin("time.weekday", TIME, result=STRING, check=False)
 def weekday(x: Value) -> str:
-    """Return the name of the day."""
+    """Returns the name of the day."""
     return _moment(*_operand(x)[:2]).weekday
 
 
 @builtin("time.add_date", NUMBER, NUMBER, NUMBER, NUMBER, result=NUMBER, check=False)
 def add_date(x: Value, years: Value, months: Value, days: Value) -> int:
-    """Return the time so many years, months and days later; days run over into months."""
+    """Returns the time so many years, months and days later; days run over into months."""
     nanoseconds, zone, _ = _operand(x)
     moment = _moment(nanoseconds, zone)
     year = moment.year + integer(2, years)
@@ -194,7 +194,7 @@ def add_date(x: Value, years: Value, months: Value, days: Value) -> int:
 
 
 def _from_local(local: int, zone: tzinfo) -> int:
-    """Seconds since 1970 of what a clock in the zone shows, as Go's ``Date`` finds them."""
+    """Returns seconds since 1970 of a zone's local time, as Go's ``Date`` does."""
     if zone is UTC or not -_INT64 <= local * 10**9 < _INT64:
         return local
     offset, _ = _offset(zone, local)
@@ -204,7 +204,7 @@ def _from_local(local: int, zone: tzinfo) -> int:
 
 @builtin("time.diff", TIME, TIME, result=static_array(*[NUMBER] * 6), check=False)
 def diff(x: Value, y: Value) -> list[int]:
-    """Return the years, months, days, hours, minutes and seconds between two times."""
+    """Returns the years, months, days, hours, minutes and seconds between two times."""
     first, zone, _ = _operand(x)
     second, _, _ = _operand(y)
     a, b = _moment(min(first, second), zone), _moment(max(first, second), zone)
@@ -231,7 +231,7 @@ _SEGMENT: Final = re.compile(r"([0-9.]+)(ms|us|µs|ns|[a-z])")
 
 @builtin("time.parse_duration_ns", STRING, result=NUMBER)
 def parse_duration_ns(duration: str) -> int:
-    """Return the nanoseconds of a duration such as ``1h30m`` or ``2w``."""
+    """Returns the nanoseconds of a duration such as ``1h30m`` or ``2w``."""
     if not re.search("[dwy]", duration):
         return _parse_duration(duration, duration)
     sign = duration[0] if duration[0] in "+-" else ""

@@ -45,7 +45,7 @@ _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.A
 
 
 def _split(name: str, text: str) -> tuple[str, str]:
-    """The number and the unit."""
+    """Returns the number and the unit."""
     if " " in text:
         raise BuiltinError(f"{name}: spaces not allowed in resource strings")
     at = 0
@@ -68,7 +68,7 @@ def _split(name: str, text: str) -> tuple[str, str]:
 
 @builtin("units.parse", STRING, result=NUMBER)
 def parse(x: str) -> int | float:
-    """Return the number of a quantity such as ``10G``, ``200m`` or ``1.5Ki``."""
+    """Returns the number of a quantity such as ``10G``, ``200m`` or ``1.5Ki``."""
     digits, unit = _split("units.parse", x.replace('"', ""))
     if not digits:
         raise BuiltinError("units.parse: no amount provided")
@@ -92,7 +92,7 @@ def parse(x: str) -> int | float:
 
 @builtin("units.parse_bytes", STRING, result=NUMBER)
 def parse_bytes(x: str) -> int:
-    """Return the whole number of bytes of a quantity such as ``10GB`` or ``4mib``."""
+    """Returns the whole number of bytes of a quantity such as ``10GB`` or ``4mib``."""
     name = "units.parse_bytes"
     digits, unit = _split(name, x.lower().replace('"', ""))
     if not digits:

@@ -30,7 +30,7 @@ _DOMAINS: Final = ("Person", "Group", "Org")
 
 @builtin("uuid.rfc4122", STRING, result=STRING, context=True, deterministic=False)
 def rfc4122(context: Context, k: str) -> str:
-    """Return a random UUID, the same for the same operand in one query."""
+    """Returns a random UUID, the same for the same operand in one query."""
     place = ("uuid.rfc4122", k)
     if place not in context.cache:
         raw = context.random.randbytes(16)
@@ -40,7 +40,7 @@ def rfc4122(context: Context, k: str) -> str:
 
 @builtin("uuid.parse", STRING, result=object_of(STRING, ANY))
 def parse(x: str) -> Value:
-    """Return what is written in a UUID; undefined for what is none."""
+    """Returns the parts of a UUID; undefined for an invalid text."""
     match = _UUID.match(x)
     if match is None:
         return UNDEFINED

@@ -41,7 +41,7 @@ def _fault(message: str) -> BuiltinError:
 
 
 def _key(name: Value, value: Value) -> str:
-    """A mapping's key in JSON, where it must be a string."""
+    """Returns a mapping's key in JSON, where it must be a string."""
     if type(name) is str:
         return name
     if type(name) is bool:
@@ -58,11 +58,11 @@ _DIALECT: Final = YamlDialect(
     number=float_number, tagged_dates=True, lone_tag_is_plain=True, key=_key
 )
 _OLDER: Final = replace(_DIALECT, old_words=True)
-"""With what YAML 1.1 calls true and false, as the library of Gatekeeper's OPA reads it."""
+"""With the booleans of YAML 1.1, as in the library of Gatekeeper's OPA."""
 
 
 def _parse(context: Context, text: str, dialect: YamlDialect = _DIALECT) -> Value:
-    """The first document; the others must parse."""
+    """Returns the first document; the others must be valid, too."""
     context.charge(1 + len(text) // 4)
     dialect = replace(dialect, charge=context.charge)
     try:
@@ -76,25 +76,25 @@ def _parse(context: Context, text: str, dialect: YamlDialect = _DIALECT) -> Valu
 
 @builtin("yaml.unmarshal", STRING, result=ANY, context=True)
 def unmarshal(context: Context, x: str) -> Value:
-    """Return the value that a string writes in YAML."""
+    """Returns the value of a YAML string."""
     return _parse(context, x)
 
 
 @builtin("yaml.unmarshal", STRING, result=ANY, context=True, older=True)
 def older_unmarshal(context: Context, x: str) -> Value:
-    """Return the same, where ``yes`` and ``off`` are no texts."""
+    """Returns the value of a YAML string, with ``yes`` and ``off`` as booleans."""
     return _parse(context, x, _OLDER)
 
 
 @builtin("yaml.is_valid", STRING, result=BOOLEAN, context=True, check=False)
 def is_valid(context: Context, x: Value) -> bool:
-    """Tell whether the string is YAML that JSON can say."""
+    """Returns whether the string is YAML that JSON can express."""
     return type(x) is str and _is_valid(context, x, _DIALECT)
 
 
 @builtin("yaml.is_valid", STRING, result=BOOLEAN, context=True, check=False, older=True)
 def older_is_valid(context: Context, x: Value) -> bool:
-    """Tell the same, where ``yes`` is a truth."""
+    """Returns whether the string is such YAML, with ``yes`` as a boolean."""
     return type(x) is str and _is_valid(context, x, _OLDER)
 
 
@@ -116,13 +116,13 @@ class _Emitter(Emitter):
         super().__init__(stream, indent=2, width=1 << 30, allow_unicode=True)
 
     def check_empty_document(self) -> bool:
-        """Never: an empty string needs no ``---`` before it."""
+        """Returns False: an empty string needs no ``---`` before it."""
         return False
 
     def analyze_scalar(self, scalar: str) -> ScalarAnalysis:
-        """As go-yaml: a tab may stand in a block but nowhere else unquoted.
+        """Returns the analysis of go-yaml.
 
-        What lies beyond the basic plane is escaped.
+        A tab may stand unquoted only in a block. Characters beyond the basic plane are escaped.
         """
         if "\t" not in scalar:
             analysis = super().analyze_scalar(scalar)
@@ -163,7 +163,7 @@ _BREAKS: Final = re.compile(r" *\x85[ \x85]*")
 
 
 def _reread(text: str) -> str:
-    """A text as go-yaml reads it from JSON, of which OPA makes YAML: NEL breaks a line there."""
+    """Returns a text as go-yaml reads it from OPA's JSON: NEL breaks a line there."""
     if text.isascii() and "\x7f" not in text:
         return text
     if _REFUSED.search(text):
@@ -214,7 +214,7 @@ def _plain(value: Value) -> str:
 
 
 def _compare_names(a: str, b: str) -> int:
-    """go-yaml's order of keys: runs of digits by their value, letters after other characters."""
+    """Compares keys like go-yaml: runs of digits by value, letters after other characters."""
     digits = False
     for at, (x, y) in enumerate(zip(a, b, strict=False)):
         if x == y:
@@ -239,7 +239,7 @@ def _compare_digits(a: str, b: str, at: int) -> int:
 
 
 def _digits(lead: str, text: str) -> tuple[int, int]:
-    """The value of the digits at the beginning, and their count."""
+    """Returns the value of the leading digits, and their count."""
     count = len(text) - len(text.lstrip("0123456789"))
     return int((lead + text[: min(count, 18)]) or 0), count
 
@@ -253,7 +253,7 @@ def _natural(pair: tuple[str, Value]) -> Any:
 
 @builtin("yaml.marshal", ANY, result=STRING, context=True)
 def marshal(context: Context, x: Value) -> str:
-    """Return the value as YAML."""
+    """Returns the value as YAML."""
     afford_text(x)
     stream = io.StringIO()
     emitter = _Emitter(stream)

@@ -1,5 +1,5 @@
-"""Rego files laid out anew, byte by byte as OPA's ``fmt`` lays them out, comments kept.
+"""Formats Rego files byte by byte like OPA's ``fmt``; comments stay.
 
-``module`` is the door. A parsed file becomes nodes that know which text they came from (``placed``),
-since the layout follows where things stood; then lines are written from these.
+Start with ``module``. A parsed file becomes nodes with the source text of each (``placed``), as the
+layout depends on the original lines. Then lines are written from the nodes.
 """

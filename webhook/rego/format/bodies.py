@@ -1,4 +1,4 @@
-"""How bodies and their literals are laid out."""
+"""The layout of bodies and their literals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """One side of ``and`` or ``or``: in braces from a place on, in parentheses, or bare."""
+    """One operand of ``and`` or ``or``: in braces (with their place), in parentheses, or bare."""
 
     body: BodyNode
     brace: Place | None = None
@@ -34,14 +34,14 @@ class _Operand:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An operator with what follows it, and the line on which all before it ends."""
+    """An operator with its right operand, and the line on which the text before it ends."""
 
     operator: str
     right: _Operand
     left_end_row: int
 
     def breaks_line(self) -> bool:
-        """Whether the operand has a line of its own."""
+        """Returns whether the operand has a line of its own."""
         begins = self.right.brace or self.right.body[0].place
         return begins.row > self.left_end_row
 
@@ -53,12 +53,12 @@ class BodyLayout:
         self.lines = lines
         self.terms = terms
         self.in_parentheses: ExprNode | None = None
-        """A literal whose terms are written in parentheses, when it is its turn."""
+        """A literal whose terms get parentheses when it is written."""
 
     # --- bodies ----------------------------------------------------------------------------
 
     def body(self, body: BodyNode) -> None:
-        """Literals on lines of their own, with the blank lines that stood between them."""
+        """Writes literals on lines of their own; blank lines between them stay."""
         lines = self.lines
         lines.insert(body[0].place.row)
         for position, expr in enumerate(body):
@@ -74,7 +74,7 @@ class BodyLayout:
             lines.end_line()
 
     def inner_body(self, brackets: str, body: BodyNode, before: Place, whole: Place) -> None:
-        """A body within ``brackets``: on the line it is on, or on lines of its own."""
+        """Writes a body within ``brackets``, on the current line or on lines of its own."""
         lines = self.lines
         if body[0].place.row <= before.row and len(grouped(list(body), before)) == 1:
             lines.write(" ")
@@ -100,7 +100,7 @@ class BodyLayout:
     # --- literals --------------------------------------------------------------------------
 
     def expr(self, expr: ExprNode) -> None:
-        """One literal."""
+        """Writes a literal."""
         lines = self.lines
         parentheses = self.in_parentheses is expr
         if parentheses:
@@ -250,12 +250,12 @@ class BodyLayout:
     # --- unions that begin a body ----------------------------------------------------------
 
     def _mark_union(self, expr: ExprNode) -> None:
-        """Have ``x | y`` written in parentheses: in braces it reads as a comprehension."""
+        """Marks ``x | y`` for parentheses: in braces it would be parsed as a comprehension."""
         if _is_union(expr):
             self.in_parentheses = expr
 
     def mark_leading_union(self, expr: ExprNode) -> None:
-        """Marks a union that begins a rule's body, also as the first operand of something."""
+        """Marks a union at the beginning of a rule's body, also as the first operand of a call."""
         terms = expr.terms
         if expr.negated:
             return
@@ -309,7 +309,7 @@ class BodyLayout:
 
 
 def _terms_end_row(expr: ExprNode) -> int:
-    """The line on which a literal ends before its modifiers."""
+    """Returns the line on which a literal ends, without its modifiers."""
     written = expr.place.text
     before = expr.withs[0].place.offset - expr.place.offset
     if 0 < before <= len(written):
@@ -318,7 +318,7 @@ def _terms_end_row(expr: ExprNode) -> int:
 
 
 def _flat(expr: ExprNode) -> tuple[_Operand, list[_Step]]:
-    """The first operand of a chain of ``and`` and ``or``, and each operator with its own."""
+    """Returns the first operand of a chain of ``and`` and ``or``, and the steps behind it."""
     node = expr.terms
     assert isinstance(node, LogicalNode)
     right = _operand(node, expr.place, right=True)
@@ -340,7 +340,7 @@ def _operand(node: LogicalNode, place: Place, *, right: bool) -> _Operand:
 
 
 def _brace(place: Place, body: BodyNode) -> Place:
-    """The place of the brace before a body."""
+    """Returns the place of the brace before a body."""
     within = min(body[0].place.offset - place.offset, len(place.text))
     at = place.text.rfind("{", 0, max(within, 0))
     if at < 0:
@@ -356,7 +356,7 @@ def _end_row(operand: _Operand) -> int:
 
 
 def _needs_parentheses(expr: ExprNode, parent: str, *, right: bool) -> bool:
-    """Whether an operand without braces is read back only in parentheses."""
+    """Returns whether an operand without braces needs parentheses to be parsed back."""
     if expr.withs:
         return True
     terms = expr.terms
@@ -373,7 +373,7 @@ def _is_union(expr: ExprNode) -> bool:
 
 
 def _leading(terms: list[TermNode]) -> TermNode | None:
-    """The operand that a call is written to begin with, where it is written between them."""
+    """Returns the first written operand of an infix call; None for other calls."""
     name = text(terms[0])
     if name not in INFIX:
         return None
@@ -384,7 +384,7 @@ def _leading(terms: list[TermNode]) -> TermNode | None:
 
 
 def _begins_with_brace(expr: ExprNode) -> bool:
-    """Whether a literal is written with a brace first, which before it would begin a body."""
+    """Returns whether a literal is written with a brace first, which could begin a body."""
     terms = expr.terms
     if isinstance(terms, TermNode):
         return _term_begins_with_brace(terms)

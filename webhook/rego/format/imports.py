@@ -1,4 +1,4 @@
-"""How imports are laid out, which a target needs besides, and which it makes needless."""
+"""The layout of imports: those that a target needs are added, superfluous ones removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def imports_for(
     imports: list[ImportNode], options: LayoutRules, source: Source, *, drop: bool
 ) -> list[ImportNode]:
-    """The imports of a file for its target; ``drop`` leaves out what the target makes needless."""
+    """Returns the imports of a file for its target; ``drop`` removes superfluous ones."""
     paths = {one.dotted for one in imports}
     if "rego.v2" in paths or (options.target == "v1" and drop):
         imports = [one for one in imports if one.dotted != "rego.v1"]
@@ -55,7 +55,7 @@ def _with(imports: list[ImportNode], path: str, source: Source) -> list[ImportNo
 
 
 def _added(imports: list[ImportNode], path: str, source: Source) -> list[ImportNode]:
-    """With one more import, below the last that is alike."""
+    """Returns the imports with a new one below the last similar one."""
     rows = [one.place.row for one in imports if one.names[0] == "future" or one.dotted == "rego.v1"]
     place = synthetic_place(source, max(rows) + 1 if rows else 1)
     head, *names = path.split(".")
@@ -71,7 +71,7 @@ class ImportLayout:
         self.options = options
 
     def imports(self, imports: list[ImportNode]) -> None:
-        """Imports in the groups they stood in, each sorted, with the comments on their lines."""
+        """Writes imports in their original groups, each sorted, with the comments on their lines."""
         lines = self.lines
         rows: dict[int, ImportNode] = {}
         for one in imports:
@@ -99,7 +99,7 @@ class ImportLayout:
 
 
 def dotted_path(path: list[TermNode], keywords: object) -> str:
-    """A path of names: one that is no name, or a keyword that stood in quotes, is in brackets."""
+    """Returns a path of names; other keys, and keywords that were quoted, are in brackets."""
     head, *rest = path
     written = str(head.value)
     for one in rest:

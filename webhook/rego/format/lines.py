@@ -1,4 +1,4 @@
-"""The lines written so far, and the comments that are still to be written among them."""
+"""The lines written so far, and the comments that are not written yet."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _INDENT: Final = "\t"
 
 
 class UnexpectedComment(Exception):
-    """A comment has no place in the layout: what it stands in is written as it was."""
+    """The layout has no place for a comment; the surrounding text is written unformatted."""
 
 
 class LayoutFault(Exception):
-    """A node that cannot be laid out; the argument says why."""
+    """A node cannot be laid out; the argument is the reason."""
 
 
 class Lines:
-    """Text with indentation, and the comments left.
+    """Text with indentation, and the comments that are not written yet.
 
-    A comment that stands behind something is kept until its line ends; there is room for one.
+    A comment behind code is held until the end of its line; there is room for one.
     """
 
     def __init__(self, comments: list[CommentNode]) -> None:
@@ -40,31 +40,31 @@ class Lines:
         self._parts: list[str] = []
 
     def text(self) -> str:
-        """All that is written."""
+        """Returns the written text."""
         return "".join(self._parts)
 
     @property
     def length(self) -> int:
-        """A mark for :meth:`truncate`."""
+        """The position for :meth:`truncate`."""
         return len(self._parts)
 
     def truncate(self, length: int) -> None:
-        """Take back what was written since the mark."""
+        """Removes text behind a position."""
         del self._parts[length:]
 
     # --- text ------------------------------------------------------------------------------
 
     def write(self, text: str) -> None:
-        """Add text to the line."""
+        """Adds text to the line."""
         self._parts.append(text)
 
     def start_line(self) -> None:
-        """Indent."""
+        """Writes the indentation."""
         self.inline = True
         self.write(_INDENT * self.level)
 
     def end_line(self) -> None:
-        """End the line, behind its comment."""
+        """Ends the line, after its comment."""
         self.inline = False
         if self.before_end is not None and not self.delay:
             self.write(f" {self.before_end.shown}")
@@ -73,36 +73,36 @@ class Lines:
         self.write("\n")
 
     def blank_line(self) -> None:
-        """Leave a line out."""
+        """Writes a blank line."""
         if self.inline:
             self.end_line()
         self.write("\n")
 
     def line(self, text: str) -> None:
-        """Write a line of its own."""
+        """Writes a line of its own."""
         if not self.inline:
             self.start_line()
         self.write(text)
         self.end_line()
 
     def next_line(self) -> None:
-        """End the line and begin another."""
+        """Ends the line and begins another."""
         self.end_line()
         self.start_line()
 
     def up(self) -> None:
-        """Indent further."""
+        """Indents further."""
         self.level += 1
 
     def down(self) -> None:
-        """Indent less."""
+        """Indents less."""
         if self.level == 0:
             raise LayoutFault("negative indentation level")
         self.level -= 1
 
     @contextmanager
     def closed_by(self, text: str) -> Iterator[None]:
-        """End what is written within with ``text``, whatever happens."""
+        """Writes ``text`` at the end of the block, also after an exception."""
         try:
             yield
         finally:
@@ -111,7 +111,7 @@ class Lines:
     # --- comments --------------------------------------------------------------------------
 
     def lose(self, write: Callable[..., None], *args: Any) -> None:
-        """Write; where a comment is unexpected, those that are left are lost as OPA loses them."""
+        """Calls ``write``; an unexpected comment drops all comments left, as in OPA."""
         try:
             write(*args)
         except UnexpectedComment:
@@ -119,7 +119,7 @@ class Lines:
             raise
 
     def partition(self, row: int) -> tuple[list[CommentNode], CommentNode | None]:
-        """The comments before a line and the last one on it, taken from those that are left."""
+        """Takes the comments before a line, and the last comment on it."""
         before = [one for one in self.comments if one.row < row]
         at = [one for one in self.comments if one.row == row]
         if before or at:
@@ -127,7 +127,7 @@ class Lines:
         return before, at[-1] if at else None
 
     def insert(self, row: int) -> None:
-        """Write the comments before a line, and keep that on it for its end."""
+        """Writes the comments before a line, and holds the comment on it for its end."""
         before, at = self.partition(row)
         self.write_comments(before)
         if before and row - before[-1].row > 1:
@@ -135,7 +135,7 @@ class Lines:
         self.at_end(at)
 
     def at_end(self, comment: CommentNode | None) -> None:
-        """Keep a comment for the end of the line; raises UnexpectedComment if there is one."""
+        """Holds a comment for the end of the line; raises UnexpectedComment for a second one."""
         if self.before_end is None:
             self.before_end = comment
         elif comment is not None:
@@ -143,7 +143,7 @@ class Lines:
             raise UnexpectedComment
 
     def write_comments(self, comments: list[CommentNode]) -> None:
-        """Write comments, with a line between those that stood apart, and before metadata."""
+        """Writes comments, with blank lines where the source has them and before metadata."""
         in_metadata = False
         for position, one in enumerate(comments):
             if position > 0:
@@ -158,7 +158,7 @@ class Lines:
             self.line(one.shown)
 
     def unformatted(self, place: Place, comments: list[CommentNode]) -> None:
-        """Write a text as it was; ``comments`` are those that were left before it."""
+        """Writes a text unformatted; ``comments`` are those that were left before it."""
         if not place.text:
             self.comments = []
             raise LayoutFault("original unformatted text is empty")
@@ -174,9 +174,9 @@ class Lines:
 
 
 def closing_row(place: Place, opening: str, closing: str, skip: str = "") -> int:
-    """The line of the bracket that closes the first one of a text; -1 if there is none.
+    """Returns the line of the bracket that closes the first one of a text; -1 if none does.
 
-    ``skip`` is a pair of brackets to step over before. Strings and comments are not told apart.
+    ``skip`` is a pair of brackets to skip first. Brackets in strings and comments count, too.
     """
     text, at, row = place.text, 0, place.row
     if skip:
@@ -190,7 +190,7 @@ def closing_row(place: Place, opening: str, closing: str, skip: str = "") -> int
 
 
 def _closed(text: str, at: int, opening: str, closing: str) -> tuple[int, int]:
-    """Where the bracket closes that opens at a place, or the text's end, and the lines between."""
+    """Returns the offset of the closing bracket, or the text's end, and the lines passed."""
     at = at if at >= 0 else len(text)
     depth, rows = 1, 0
     while depth:

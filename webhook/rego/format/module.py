@@ -1,4 +1,4 @@
-"""A Rego file laid out anew: the door of this folder."""
+"""Formats a Rego file: the entry point of this package."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class Unformattable(Exception):
-    """A file that can be read and not laid out; the text says why."""
+    """The file can be parsed but not formatted; the message is the reason."""
 
 
 def formatted(
     source: str, file: str, version: RegoVersion, target: Target, *, drop: bool = False
 ) -> str:
-    """The source, read as ``version``, laid out for ``target``.
+    """Returns a source, parsed as ``version``, in the layout for ``target``.
 
-    ``drop`` leaves out imports that the target makes needless. Raises RegoErrors for what cannot be
-    read, or not for the target, and Unformattable.
+    ``drop`` removes imports that are superfluous for the target. Raises RegoErrors for a source
+    that cannot be parsed or is invalid in the target, and Unformattable.
     """
     module, tokens, groups = parse_written(source, file, version)
     if target != "v0" and (faults := _faults_for_v1(module)):
@@ -59,16 +59,16 @@ def formatted(
 
 
 def error_text(errors: RegoErrors) -> str:
-    """Errors of reading as OPA tells them: it counts all but that of an empty file."""
+    """Returns parse errors as OPA prints them: counted, unless the only error is an empty file."""
     first = errors.errors[0]
     alone = len(errors.errors) == 1 and first.message == "empty module"
     return str(first) if alone else str(errors)
 
 
 def lost(source: str, written: str, version: RegoVersion, target: Target) -> list[str]:
-    """Return the code and comments that the layout of a source loses, as OPA's loses some.
+    """Returns the code and comments that a layout loses; OPA loses some, too.
 
-    Each is a comment, or a number of statements; there is none in most files.
+    Each entry is a comment or a number of statements; most files lose none.
     """
     before = _counted(source, version)
     after = _counted(written, "v1" if target == "v1" else "v0")
@@ -79,7 +79,7 @@ def lost(source: str, written: str, version: RegoVersion, target: Target) -> lis
 
 
 def _counted(source: str, version: RegoVersion) -> Counter[str]:
-    """How many rules, literals and modifiers a source has, and its comments."""
+    """Returns the number of rules, literals, modifiers and each comment."""
     module, tokens, groups = parse_written(source, "", version)
     file = FilePlacer(tokens, groups).file(module)
     counted: Counter[str] = Counter()
@@ -108,7 +108,7 @@ def _fault_text(faults: list[RegoLoadError | str]) -> str:
 
 
 def _faults_for_v1(module: Module) -> list[RegoLoadError]:
-    """Return what v1 refuses, besides what the layout adds."""
+    """Returns the v1 errors that the layout does not repair."""
     faults = check_strict(module, strict=True)
     for rule in module.rules:
         name = getattr(rule.head.ref.head, "name", "")
@@ -119,7 +119,7 @@ def _faults_for_v1(module: Module) -> list[RegoLoadError]:
 
 
 def _name_repeated_wildcards(file: FileNode) -> None:
-    """Give wildcards that several places share a name: each ``_`` is one of its own."""
+    """Names wildcards that occur at several places; each other ``_`` stays a wildcard."""
     known: dict[str, TermNode | None] = {}
     for rule in file.rules:
         for node in walk(rule):
@@ -167,7 +167,7 @@ def _file(file: FileNode, lines: Lines, imports: ImportLayout, rules: RuleLayout
 
 
 def _taken(others: list[Any], kind: type) -> list[Any]:
-    """Takes the items of a kind from the beginning of a list."""
+    """Takes the leading items of a kind from a list."""
     taken = []
     while others and isinstance(others[0], kind):
         taken.append(others.pop(0))

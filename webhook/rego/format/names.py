@@ -1,4 +1,4 @@
-"""OPA's plain text of a term: for what it writes without looking at the source, and to tell terms apart."""
+"""OPA's text of a term without its source: for generated terms and for comparisons."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ INFIX: Final = {
     "internal.member_2": "in",
     "internal.member_3": "in",
 }
-"""The built-ins that are written between their operands."""
+"""The built-ins that are written as infix operators."""
 
 
 def arity(name: str) -> int:
-    """How many operands a built-in between them has."""
+    """Returns the number of operands of an infix operator."""
     return 3 if name == "internal.member_3" else 2
 
 
 def order(term: TermNode) -> tuple[int, Any]:
-    """The place of a term among others of an object or a set."""
+    """Returns the sort key of a term in an object or set."""
     rank = RANKS[term.kind]
     if term.kind == "number":
         return rank, number(term.value)
@@ -40,7 +40,7 @@ def order(term: TermNode) -> tuple[int, Any]:
 
 
 def text(term: TermNode, *, exact: bool = False) -> str:
-    """The text; ``exact`` keeps apart what differs and only that, for comparisons."""
+    """Returns the text of a term; with ``exact``, equal exactly for equal terms."""
     kind, value = term.kind, term.value
     if kind in {"null", "boolean"}:
         return str(value)
@@ -72,7 +72,7 @@ def text(term: TermNode, *, exact: bool = False) -> str:
 
 
 def _same_number(written: str) -> str:
-    """A text that equal numbers share: ``1`` and ``1.0`` do."""
+    """Returns one text for equal numbers, such as ``1`` and ``1.0``."""
     sign, digits, exponent = Decimal(written).as_tuple()
     shown = "".join(map(str, digits)).lstrip("0")
     whole = shown.rstrip("0")

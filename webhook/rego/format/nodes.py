@@ -1,7 +1,7 @@
-"""The nodes of a layout: OPA's tree of a file, in which every node knows the text it came from.
+"""The nodes of a layout: OPA's tree of a file, each node with its source text.
 
-OPA's own quirks of places are kept, for its layout shows them: a term in parentheses begins at what
-stands in them, but its text includes them; what follows ``else if`` without braces is all in one place.
+OPA's quirks of places are kept, as its layout shows them. A term in parentheses begins inside them,
+but its text includes them. The nodes behind ``else if`` without braces share one place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Elements = list[Any]
 
 
 class Place:
-    """Where a node begins, and a text, which need not begin there."""
+    """The beginning of a node, and its text, which may begin elsewhere."""
 
     __slots__ = ("col", "end", "offset", "row", "source", "start", "synthetic")
 
@@ -43,22 +43,22 @@ class Place:
 
     @property
     def end_row(self) -> int:
-        """The line of the last character, if the text began where the node does."""
+        """The line of the text's last character, counted from the node's line."""
         return self.row + self.text.count("\n")
 
     def spanning(self, start: int, end: int) -> Place:
-        """This place with another text."""
+        """Returns this place with another text."""
         return Place(self.source, self.offset, start, end)
 
     def on_row(self, row: int) -> Place:
-        """This place on another line, for the layout only."""
+        """Returns this place on another line, for the layout only."""
         moved = Place(self.source, self.offset, self.start, self.end)
         moved.row = row
         return moved
 
 
 def synthetic_place(source: Source, row: int = 1) -> Place:
-    """The place of what was not written."""
+    """Returns the place of a node that is not in the source."""
     place = Place(source, 0, 0, 0)
     place.row, place.col, place.synthetic = row, 1, True
     return place
@@ -66,7 +66,7 @@ def synthetic_place(source: Source, row: int = 1) -> Place:
 
 @dataclass(slots=True, eq=False)
 class CommentNode:
-    """A comment: its text as written, and as it is shown."""
+    """A comment: its text in the source, and its text in the layout."""
 
     row: int
     col: int
@@ -75,17 +75,17 @@ class CommentNode:
 
     @property
     def is_metadata(self) -> bool:
-        """Whether a block of annotations begins with it."""
+        """Whether the comment begins a block of annotations."""
         return self.col == 1 and self.shown[1:].strip().startswith("METADATA")
 
 
 @dataclass(slots=True, eq=False)
 class TermNode:
-    """A term: ``value`` is by its kind, which is OPA's name of it.
+    """A term: ``kind`` is OPA's name of its kind and decides the type of ``value``.
 
-    A number and a variable have their text; a string what it means; ``ref``, ``call``, ``array`` and
-    ``set`` a list of terms, a call's operator first; an object pairs; a comprehension its heads and
-    its body; a template string its parts and whether it is raw.
+    ``value`` by kind: the text of a number or variable; the contents of a string; a list of terms
+    for ``ref``, ``call`` (operator first), ``array`` and ``set``; the pairs of an object; heads and
+    body of a comprehension; the parts of a template string, and whether it is raw.
     """
 
     kind: str
@@ -123,7 +123,7 @@ class EveryNode:
 
 @dataclass(slots=True, eq=False)
 class NotNode:
-    """``not`` before a body, in braces where that is explicit."""
+    """``not`` before a body, with braces if they are explicit."""
 
     body: BodyNode
     explicit: bool
@@ -132,7 +132,7 @@ class NotNode:
 
 @dataclass(slots=True, eq=False)
 class LogicalNode:
-    """``and`` or ``or`` of two bodies, each in braces where that is explicit."""
+    """``and`` or ``or`` of two bodies, each with braces if they are explicit."""
 
     operator: str
     left: BodyNode
@@ -157,7 +157,7 @@ BodyNode = list[ExprNode]
 
 @dataclass(slots=True, eq=False)
 class HeadNode:
-    """A rule's head, whose ``ref`` begins with the rule's name."""
+    """A rule's head; ``ref`` begins with the rule's name."""
 
     ref: list[TermNode]
     args: list[TermNode]
@@ -170,7 +170,7 @@ class HeadNode:
 
 @dataclass(slots=True, eq=False)
 class RuleNode:
-    """A rule. Where no body was written, that is ``true``."""
+    """A rule. The body is ``true`` if the source has none."""
 
     head: HeadNode
     body: BodyNode
@@ -181,7 +181,7 @@ class RuleNode:
 
 @dataclass(slots=True, eq=False)
 class ImportNode:
-    """An import; its path's names, and the alias or nothing."""
+    """An import: the names of its path, and its alias or an empty text."""
 
     path: list[TermNode]
     alias: str
@@ -199,7 +199,7 @@ class ImportNode:
 
     @property
     def keyword(self) -> str:
-        """The future keyword that this imports alone, or nothing."""
+        """The future keyword that this import names, or an empty text."""
         names = self.names
         alone = len(names) == 3 and names[:2] == ["future", "keywords"] and not self.alias
         return names[2] if alone else ""
@@ -207,7 +207,7 @@ class ImportNode:
 
 @dataclass(slots=True, eq=False)
 class FileNode:
-    """A package with all that stands in its text, comments included."""
+    """A package with its imports, rules and comments."""
 
     package: list[TermNode]
     package_place: Place
@@ -218,7 +218,7 @@ class FileNode:
 
 
 def children(node: Any) -> Iterator[Any]:
-    """The nodes right below one, in OPA's order; names of rules are none."""
+    """Yields the direct children of a node, in OPA's order; names of rules are left out."""
     if isinstance(node, TermNode):
         yield from _of_term(node)
     elif isinstance(node, ExprNode):
@@ -260,7 +260,7 @@ def _of_term(term: TermNode) -> Iterator[Any]:
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """A node and all below it, parents first."""
+    """Yields a node and its descendants, parents first."""
     todo = [node]
     while todo:
         one = todo.pop()
@@ -272,12 +272,12 @@ TRUE = "true"
 
 
 def is_true(term: Any) -> bool:
-    """Whether this is the literal ``true``."""
+    """Returns whether a term is the literal ``true``."""
     return isinstance(term, TermNode) and term.kind == "boolean" and term.value == TRUE
 
 
 def is_constant(rule: RuleNode) -> bool:
-    """Whether the rule is written without its body."""
+    """Returns whether a rule is written without a body."""
     if len(rule.body) != 1 or rule.else_ is not None:
         return False
     only = rule.body[0]

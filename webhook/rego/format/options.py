@@ -1,4 +1,4 @@
-"""How a file is laid out: for which versions of the language, and by what it imports."""
+"""The rules of a layout: the target versions of Rego, and the effect of imports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from webhook.rego.format.nodes import FileNode
 
 Target: TypeAlias = Literal["v0", "v0v1", "v1"]
-"""The versions that what is written is for; ``v0v1`` is both."""
+"""The versions of Rego that can parse the result; ``v0v1`` is both."""
 
 _V0: Final = frozenset(t.KEYWORDS)
 _V1: Final = _V0 | frozenset(t.FUTURE_V0)
@@ -41,14 +41,14 @@ class LayoutRules:
 
     @property
     def keywords(self) -> frozenset[str]:
-        """Return the words that are keywords under the file's version and imports."""
+        """Returns the words that are keywords under the file's version and imports."""
         if self.has_v2:
             return _V2
         return (_V1 if self.v1 else _V0) | frozenset(self.future_keywords)
 
 
 def options_of(file: FileNode, target: Target) -> LayoutRules:
-    """The options of a file."""
+    """Returns the layout rules of a file."""
     options = LayoutRules(target)
     options.contains = options.ifs = options.v1
     for one in file.imports:
@@ -72,7 +72,7 @@ def _needs_ref_heads(rule: RuleNode) -> bool:
 
 
 def _needed(node: object) -> Iterator[str]:
-    """Future keywords that a node is written with."""
+    """Yields the future keywords that a node is written with."""
     if not isinstance(node, ExprNode):
         return
     terms = node.terms

@@ -1,4 +1,4 @@
-"""From a parsed file to nodes with the places that OPA's parser gives them."""
+"""Makes the nodes of a parsed file, with the places that OPA's parser gives them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLLECTIONS: Final = {
 
 
 class TermPlacer:
-    """Makes nodes of terms; ``bodies`` makes those of what stands within comprehensions."""
+    """Makes the nodes of terms; ``bodies`` makes those of comprehensions' bodies."""
 
     bodies: BodyPlacer
 
@@ -35,19 +35,19 @@ class TermPlacer:
         self.groups = groups
 
     def at(self, location: Any) -> Place:
-        """The place of a location of the parser's."""
+        """Returns the place of a parser's location."""
         return Place(self.source, location.offset, location.offset, location.end)
 
     def token(self, offset: int) -> int:
-        """The first token at or after an offset."""
+        """Returns the index of the first token at or after an offset."""
         return bisect_left(self.tokens.starts, offset)
 
     def token_place(self, offset: int) -> Place:
-        """Where the first token at or after an offset stands."""
+        """Returns the place of the first token at or after an offset."""
         return Place(self.source, offset, offset, self.tokens.ends[self.token(offset)])
 
     def start(self, term: ast.Term) -> int:
-        """Where a term begins, with the parentheses around it or its first operand."""
+        """Returns the beginning of a term, with its parentheses or its first operand."""
         grouped = self.groups.get(id(term))
         if grouped is not None:
             return grouped[1]
@@ -56,7 +56,7 @@ class TermPlacer:
         return term.location.offset
 
     def term(self, term: ast.Term, start: int | None = None) -> TermNode:
-        """The node of a term; ``start`` is where the text of one with operators begins."""
+        """Returns the node of a term; ``start`` is the beginning of an infix call's text."""
         node = self._term(term, start)
         grouped = self.groups.get(id(term))
         if grouped is not None:
@@ -64,7 +64,7 @@ class TermPlacer:
         return node
 
     def terms(self, terms: Any) -> list[TermNode]:
-        """The nodes of terms."""
+        """Returns the nodes of terms."""
         return [self.term(one) for one in terms]
 
     def _term(self, term: ast.Term, start: int | None) -> TermNode:
@@ -103,13 +103,13 @@ class TermPlacer:
     # --- references and calls --------------------------------------------------------------
 
     def _head(self, head: ast.Term) -> TermNode:
-        """Return the head of a reference: ``input`` is a variable here."""
+        """Returns the head of a reference: ``input`` is a variable here."""
         if isinstance(head, ast.Var):
             return TermNode("var", head.name, self.at(head.location))
         return self.term(head)
 
     def _reference_start(self, head: ast.Term) -> int:
-        """Where the text of a reference begins: at the last token of its head."""
+        """Returns the beginning of a reference's text: the last token of its head."""
         grouped = self.groups.get(id(head))
         if grouped is not None:
             return grouped[2] - 1
@@ -128,7 +128,7 @@ class TermPlacer:
         return TermNode("ref", [head, *self.terms(ref.path)], place)
 
     def operator(self, operator: ast.Var | ast.Ref) -> TermNode:
-        """Return the called function, always a reference."""
+        """Returns the called function, always a reference."""
         if isinstance(operator, ast.Ref):
             return self._ref(operator)
         head = self._head(operator)
@@ -146,7 +146,7 @@ class TermPlacer:
         return self.source.text[call.location.offset] == "-"
 
     def _minus(self, call: ast.Call) -> TermNode:
-        """``-x``, which is zero minus x: nobody wrote the operator."""
+        """Returns the node of ``-x``: zero minus x, with a generated operator."""
         zero, operand = call.args
         place = self.at(call.location)
         operator = TermNode("ref", [], synthetic_place(self.source))
@@ -192,7 +192,7 @@ class TermPlacer:
         return sorted(unlike.values(), key=lambda pair: order(pair[0]))
 
     def _parts(self, template: ast.TemplateString) -> list[Any]:
-        """Literal text, with the place of its token; a scalar alone is text of a kind, too."""
+        """Returns the parts of a template: texts with their tokens' places, and expressions."""
         parts: list[Any] = []
         index = self.token(template.location.offset)
         for part in template.parts:
@@ -227,7 +227,7 @@ _TEMPLATE_TOKENS: Final = range(t.TEMPLATE_PART, t.RAW_TEMPLATE_END + 1)
 
 
 class BodyPlacer:
-    """Makes nodes of bodies and their literals."""
+    """Makes the nodes of bodies and their literals."""
 
     def __init__(self, terms: TermPlacer) -> None:
         self.terms = terms
@@ -235,11 +235,11 @@ class BodyPlacer:
         self.kinds = terms.tokens.kinds
 
     def body(self, body: ast.Body) -> n.BodyNode:
-        """The nodes of literals."""
+        """Returns the nodes of literals."""
         return [self.literal(one) for one in body]
 
     def literal(self, literal: ast.Literal_) -> n.ExprNode:
-        """The node of a literal that stands alone: its place is all of it."""
+        """Returns the node of a single literal; its place is its whole text."""
         node = self._expr(literal)
         grouped = self.terms.groups.get(id(literal))
         start, end = node.place.offset, node.place.end
@@ -299,7 +299,7 @@ class BodyPlacer:
         )
 
     def _operands(self, body: ast.Body) -> n.BodyNode:
-        """A body that is one operand without braces: it ends where its terms do."""
+        """Returns a body that is an operand without braces; it ends with its terms."""
         return [self._expr(one) for one in body]
 
     def _start(self, literal: ast.Literal_) -> int:
@@ -324,7 +324,7 @@ class BodyPlacer:
 
 
 class FilePlacer:
-    """Makes nodes of a file's rules and imports."""
+    """Makes the nodes of a file's rules and imports."""
 
     def __init__(self, tokens: Tokens, groups: Parenthesised) -> None:
         self.terms = TermPlacer(tokens, groups)
@@ -334,7 +334,7 @@ class FilePlacer:
         self.has_if = False
 
     def file(self, module: ast.Module) -> n.FileNode:
-        """The nodes of a module."""
+        """Returns the nodes of a module."""
         package = self.terms.terms(module.package.path)
         package[0].kind = "var"
         comments = [
@@ -433,7 +433,7 @@ class FilePlacer:
 
 
 def _moved(nodes: list[Any], place: Place) -> None:
-    """Put nodes and all below them at one place."""
+    """Moves nodes and their descendants to one place."""
     for node in nodes:
         for one in n.walk(node):
             one.place = place
@@ -449,7 +449,7 @@ def _name(head: ast.Head) -> ast.Ref | ast.Var:
 
 
 def _is_ground(term: TermNode) -> bool:
-    """Whether a term holds no variable; the head of a reference counts as none."""
+    """Returns whether a term has no variable; the head of a reference does not count."""
     if term.kind == "var" or term.kind.endswith("comprehension"):
         return False
     if term.kind == "ref":

@@ -1,4 +1,4 @@
-"""How rules are laid out."""
+"""The layout of rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RuleLayout:
         self.options = options
 
     def rules(self, rules: list[RuleNode]) -> None:
-        """Rules with a blank line between, but between those of one line that stood together."""
+        """Writes rules with blank lines between, except one-line rules that stood together."""
         lines = self.lines
         for position, rule in enumerate(rules):
             self._guarded(lines.insert, rule.place.row)
@@ -97,7 +97,7 @@ class RuleLayout:
         self._block(rule)
 
     def _is_beside_head(self, rule: RuleNode) -> bool:
-        """Whether the only literal stands on the line on which the head ends."""
+        """Returns whether the only literal is on the line on which the head ends."""
         head = rule.head.place
         only = len(rule.body) == 1 and not _is_set(rule.body[0])
         return only and rule.body[0].place.row == head.end_row
@@ -105,7 +105,7 @@ class RuleLayout:
     def _inline_body(self, rule: RuleNode) -> None:
         lines = self.lines
         lines.write(" ")
-        with suppress(UnexpectedComment):  # what follows is written all the same
+        with suppress(UnexpectedComment):  # the rest is written even so
             self.bodies.expr(rule.body[0])
         lines.end_line()
         if rule.else_ is not None:
@@ -198,7 +198,7 @@ def _is_set(expr: ExprNode) -> bool:
 
 
 def _is_beside(whole: Place, branch: Place) -> bool:
-    """Whether ``else`` stood behind something on its line."""
+    """Returns whether ``else`` stood behind code on its line."""
     rows = whole.text.split("\n")
     row = branch.row - whole.row
     return 0 < row < len(rows) and not rows[row].strip().startswith("else")
@@ -208,7 +208,7 @@ _CONSTANT = frozenset({"null", "boolean", "number", "string"})
 
 
 def _is_dynamic(ref: list[TermNode]) -> bool:
-    """Whether an element is no constant."""
+    """Returns whether an element of a reference is not constant."""
     return any(not _is_constant_term(one) for one in ref[1:])
 
 

@@ -1,4 +1,4 @@
-"""How terms are laid out."""
+"""The layout of terms."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class TermLayout:
     """Writes terms."""
 
     bodies: BodyLayout
-    """Put in by whoever makes it: they need each other."""
+    """Set after construction, as the two layouts need each other."""
 
     def __init__(self, lines: Lines, options: LayoutRules) -> None:
         self.lines = lines
         self.options = options
         self.in_parentheses: TermNode | None = None
-        """A term that is written in parentheses, when it is its turn."""
+        """A term that gets parentheses when it is written."""
 
     def term(self, term: TermNode) -> None:
-        """A term; as it was where a comment in it has no place, which is raised all the same."""
+        """Writes a term; unformatted if a comment in it has no place, and raises then."""
         lines = self.lines
         if not lines.comments:
             self.bare(term)
@@ -51,13 +51,13 @@ class TermLayout:
             raise
 
     def _forget_comment_within(self, place: Place) -> None:
-        """Drops the pending comment where the text that is copied has it already."""
+        """Drops the held comment if the unformatted text includes it."""
         held = self.lines.before_end
         if held is not None and place.text and place.row <= held.row <= place.end_row:
             self.lines.before_end = None
 
     def bare(self, term: TermNode, parentheses: bool = False) -> None:
-        """A term, a call between its operands in parentheses if they are wanted."""
+        """Writes a term; ``parentheses`` is whether an infix call gets them."""
         lines = self.lines
         if self.in_parentheses is term:
             self.in_parentheses = None
@@ -85,7 +85,7 @@ class TermLayout:
     # --- references and calls --------------------------------------------------------------
 
     def ref(self, terms: list[TermNode]) -> None:
-        """A reference."""
+        """Writes a reference."""
         lines = self.lines
         head, *path = terms
         lines.lose(self.bare, head, head.kind == "call" and head.place.in_parentheses)
@@ -100,11 +100,11 @@ class TermLayout:
                 try:
                     self.term(one)
                 except UnexpectedComment:
-                    lines.write("\n")  # or the bracket were part of the comment
+                    lines.write("\n")  # the bracket would become part of the comment
                 lines.write("]")
 
     def _is_bracketed(self, name: str, written: str) -> bool:
-        """Whether a name must stand in brackets: as a keyword does that stood there in quotes."""
+        """Returns whether a name needs brackets, such as a keyword that was quoted."""
         if not NAME.fullmatch(name):
             return True
         return name in self.options.keywords and written.startswith('"')
@@ -134,7 +134,7 @@ class TermLayout:
         return False
 
     def refuse_arity(self, operands: list[TermNode], name: str, place: Place) -> None:
-        """Say that an operator has another number of operands."""
+        """Raises if the number of operands is not the operator's."""
         kinds = ",".join(one.kind for one in operands)
         details = (f"have: ({kinds})", f"want: ({','.join(_expected_types(name))})")
         message = f"{name}: arity mismatch"
@@ -149,7 +149,7 @@ class TermLayout:
         return Location(place.source.file, place.row, place.col, place.offset)
 
     def membership(self, terms: list[TermNode], place: Place, *, parentheses: bool) -> None:
-        """``value in domain``, or ``key, value in domain``."""
+        """Writes ``value in domain``, or ``key, value in domain``."""
         lines = self.lines
         name = text(terms[0])
         if not self._is_called_rightly(terms, name, place):
@@ -170,7 +170,7 @@ class TermLayout:
                 lines.write(")")
 
     def plain_call(self, terms: list[TermNode]) -> None:
-        """A call with its operator first."""
+        """Writes a call with its operator first."""
         lines = self.lines
         operator, *args = terms
         kept = list(lines.comments)
@@ -203,7 +203,7 @@ class TermLayout:
             self.listed(list(term.value), term.place, "{}", self._pair)
 
     def element(self, term: TermNode) -> None:
-        """An operand of a call, or of a rule's head."""
+        """Writes an operand of a call or of a rule's head."""
         self._united(term, is_union(term) and term.place.in_parentheses)
 
     def _item(self, term: TermNode) -> None:
@@ -235,7 +235,7 @@ class TermLayout:
     def listed(
         self, elements: Elements, last: Place, brackets: str, write: Callable[[Any], None]
     ) -> None:
-        """Elements with commas between: on one line, or on the lines they were on."""
+        """Writes elements with commas, on one line or on their original lines."""
         lines = self.lines
         end = closing_row(last, *brackets)
         rows = grouped(elements, last)
@@ -351,17 +351,17 @@ _BY_KIND: Final[dict[str, Callable[[TermLayout, TermNode], None]]] = {
 
 
 def shown(name: str) -> str:
-    """A variable as it is written."""
+    """Returns the written name of a variable."""
     return "_" if name.startswith("$") else name
 
 
 def is_union(term: TermNode) -> bool:
-    """Whether a term is ``x | y``, which in brackets could be read as a comprehension."""
+    """Returns whether a term is ``x | y``, which looks like a comprehension in brackets."""
     return term.kind == "call" and text(term.value[0]) == "or"
 
 
 def grouped(elements: Elements, last: Place) -> list[Elements]:
-    """Elements by the lines they were on; all together where one has no place of its own."""
+    """Returns elements by their original lines; in one group if one of them is generated."""
     if any(map(_is_generated, elements)):
         return [elements]
     elements.sort(key=lambda one: (place_of(one).row, place_of(one).col))
@@ -378,13 +378,13 @@ def grouped(elements: Elements, last: Place) -> list[Elements]:
 
 
 def place_of(element: Any) -> Place:
-    """Where an element of a list is: a pair is where its key is."""
+    """Returns the place of an element; a pair has the place of its key."""
     place: Place = (element[0] if isinstance(element, tuple) else element).place
     return place
 
 
 def _is_generated(element: Any) -> bool:
-    """Whether something in an element was not written so; pairs are not looked into."""
+    """Returns whether a part of an element is not in the source; pairs are not checked."""
     if isinstance(element, tuple):
         return False
     terms = (one for one in walk(element) if isinstance(one, TermNode))
@@ -395,7 +395,7 @@ def _is_generated(element: Any) -> bool:
 
 
 def _begins_below(first: Any, whole: Place) -> bool:
-    """Whether the first element stands on a line below the opening bracket."""
+    """Returns whether the first element is on a line below the opening bracket."""
     if isinstance(first, ExprNode):
         return False
     before = whole.text.partition(place_of(first).text)[0]
@@ -403,7 +403,7 @@ def _begins_below(first: Any, whole: Place) -> bool:
 
 
 def _as_written(term: TermNode) -> str:
-    """A string with the quotes and escapes it had."""
+    """Returns a string with its original quotes and escapes."""
     written = term.place.text
     if written.startswith("`"):
         return written
@@ -416,7 +416,7 @@ def _as_written(term: TermNode) -> str:
 
 
 def _template_text(part: TermNode, raw: bool) -> str:
-    """A part of a template that is text, or a scalar alone."""
+    """Returns the text of a template's literal or scalar part."""
     if part.kind != "string":
         return str(part.value)
     if not part.value:
@@ -432,7 +432,7 @@ def _braces_escaped(written: str) -> str:
 
 
 def _expected_types(name: str) -> list[str]:
-    """The types of an operator's operands, as OPA's error names them."""
+    """Returns the types of an operator's operands, as in OPA's error."""
     if name in {"plus", "mul", "div", "rem"}:
         return ["number", "number"]
     if name == "minus":

@@ -1,1 +1,1 @@
-"""graphql.*: documents and schemas, read and checked."""
+"""graphql.*: parses and checks documents and schemas."""

@@ -40,7 +40,7 @@ def _query(context: Context, value: Value) -> Node:
 
 
 def _schema(context: Context, value: Value) -> tuple[Node, Any]:
-    """The shown tree of a schema, and the schema to check queries with; once for each query."""
+    """Returns the tree of a schema, and the schema for checks; made once for each query."""
     if not isinstance(value, str | dict | RegoObject):
         wrong_operand(1, value, "string", "object")
     from webhook.rego.builtins.graphql.query import build_schema  # noqa: PLC0415  # see _checked
@@ -96,7 +96,7 @@ def graphql_parse_and_verify(context: Context, query: Value, schema: Value) -> l
 
 @builtin("graphql.is_valid", _DOCUMENT, _DOCUMENT, result=BOOLEAN, context=True)
 def graphql_is_valid(context: Context, query: Value, schema: Value) -> bool:
-    """Whether a query is valid under a schema."""
+    """Returns whether a query is valid under a schema."""
     try:
         _checked(context, query, schema)
     except BuiltinError:
@@ -106,7 +106,7 @@ def graphql_is_valid(context: Context, query: Value, schema: Value) -> bool:
 
 @builtin("graphql.schema_is_valid", _DOCUMENT, result=BOOLEAN, context=True)
 def graphql_schema_is_valid(context: Context, schema: Value) -> bool:
-    """True where the parser and the type system take it; errors are false, not undefined."""
+    """Returns whether a schema is valid; errors are false, not undefined."""
     try:
         check_schema(_tree(context, schema, "SchemaDocument", parse_schema))
     except BuiltinError:

@@ -51,7 +51,7 @@ _ESCAPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: its kind, its text if it has one of its own, and its place."""
+    """A token: its kind, its text if the kind does not imply it, and its place."""
 
     kind: str
     value: str
@@ -118,7 +118,7 @@ class Lexer:
                 return
 
     def _new_line(self) -> None:
-        """Go past a line end. After a CRLF gqlparser's columns are one too high."""
+        """Skips a line end. After a CRLF gqlparser's columns are 1 too high."""
         at = self._at
         self._line += 1
         self._line_start = at + 1
@@ -186,7 +186,7 @@ class Lexer:
 
 
 def _character(escape: re.Match[str]) -> str | None:
-    """Return the character of an escape; None where the braces hold no character."""
+    """Returns the character of an escape; None where the braces hold no character."""
     braced, leading, trailing, digits = escape.groups()
     if leading:
         return chr(0x10000 + (int(leading, 16) - 0xD800) * 0x400 + int(trailing, 16) - 0xDC00)

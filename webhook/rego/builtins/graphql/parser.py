@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.rego.builtins.graphql.lexer import Token
 
 DEPTH_MAX: Final = 100
-"""Nested selections, lists and types; ten are many in practice."""
+"""The deepest nesting of selections, lists and types; practice needs about ten."""
 
 _LITERALS: Final = {
     lexer.INT: tree.INT,
@@ -32,12 +32,12 @@ _OPERATIONS: Final = ("query", "mutation", "subscription")
 
 
 def located(message: str, line: int, column: int) -> BuiltinError:
-    """A fault at a place, as OPA words it."""
+    """Returns an error with a place, in OPA's words."""
     return BuiltinError(f"{message} in GraphQL string at location {line}:{column}")
 
 
 class Parser:
-    """A position in a source's tokens, and what queries and schemas have in common."""
+    """A position in a source's tokens, and the rules common to queries and schemas."""
 
     def __init__(self, source: str) -> None:
         self._tokens = lexer.Lexer(source).tokens()
@@ -65,15 +65,15 @@ class Parser:
         return located(message, self.token.line, self.token.column)
 
     def unexpected(self) -> BuiltinError:
-        """The fault that the token is."""
+        """Returns the error that the token is unexpected."""
         return self.error(f"Unexpected {self.token}")
 
     def peek(self, kind: str, value: str | None = None) -> bool:
-        """Whether the token is of this kind, and this text."""
+        """Returns whether the token is of this kind, and this text."""
         return self.token.kind == kind and (value is None or self.token.value == value)
 
     def next(self) -> Token:
-        """The token, going past it."""
+        """Consumes and returns the token."""
         token = self.token
         self._advance()
         return token
@@ -86,13 +86,13 @@ class Parser:
         return True
 
     def expect(self, kind: str) -> Token:
-        """The token, which must be of this kind."""
+        """Consumes and returns the token, which must be of this kind."""
         if not self.peek(kind):
             raise self.error(f"Expected {kind}, found {self.token.kind}")
         return self.next()
 
     def keyword(self, value: str) -> None:
-        """Go past a name that must be this one."""
+        """Consumes a name that must be ``value``."""
         if not self.peek(lexer.NAME, value):
             raise self.error(f"Expected {quote(value)}, found {self.token}")
         self.next()
@@ -105,7 +105,7 @@ class Parser:
         return self.next(), before
 
     def name(self) -> str:
-        """The name that must come."""
+        """Consumes and returns a name."""
         return self.expect(lexer.NAME).value
 
     def some(self, start: str, end: str, read: Callable[[], Any]) -> tuple[list[Any], Node | None]:

@@ -73,7 +73,7 @@ def build_schema(schema: Schema) -> graphql.GraphQLSchema:
 
 
 def check_query(schema: graphql.GraphQLSchema, document: Node) -> None:
-    """Raise :class:`BuiltinError`, in OPA's words, unless the query is valid."""
+    """Raises :class:`BuiltinError`, in OPA's words, unless the query is valid."""
     maker = _Maker()
     nodes = [maker.operation(node) for node in document["Operations"]]
     fragments = [maker.fragment(node) for node in document["Fragments"]]
@@ -92,7 +92,7 @@ def check_query(schema: graphql.GraphQLSchema, document: Node) -> None:
 
 
 def _is_int64(error: graphql.GraphQLError) -> bool:
-    """Whether this is about an integer of over 32 bits, which gqlparser takes up to 64."""
+    """Returns whether an error is about an integer over 32 bits; gqlparser allows up to 64."""
     _, separator, number = error.message.partition("non 32-bit signed integer value: ")
     return bool(separator) and number.lstrip("-").isdecimal() and abs(int(number)) < 1 << 63
 
@@ -159,7 +159,7 @@ def _words(error: graphql.GraphQLError) -> str:
 
 
 class _Maker:
-    """Makes nodes, and remembers the place of each."""
+    """Makes nodes, and records the place of each."""
 
     def __init__(self) -> None:
         self.places: dict[int, tuple[int, int]] = {}

@@ -151,7 +151,7 @@ def _collect_possible(schema: Schema) -> None:
 
 
 def _roots(schema: Schema, document: Node) -> dict[str, Node]:
-    """Enter the root types that the document names; return each one's entry by its operation."""
+    """Sets the root types that the document names; returns their entries by operation."""
     entries: dict[str, Node] = {}
     if len(document["Schema"]) > 1:
         message = "Cannot have multiple schema entry points, consider schema extensions instead."
@@ -173,7 +173,7 @@ def _roots(schema: Schema, document: Node) -> dict[str, Node]:
 
 
 def _check_roots(schema: Schema, entries: dict[str, Node]) -> None:
-    """Root types are objects; one that only its name makes a root has no entry."""
+    """Checks that root types are objects; a root type by default name has no entry."""
     for operation in ("query", "mutation", "subscription"):
         name = schema.roots.get(operation)
         if name is None or schema.types[name]["Kind"] == "OBJECT":
@@ -299,7 +299,7 @@ def _check_argument_names(arguments: list[Node], owner: str) -> None:
 
 
 def _check_object_fields(value: Node | None) -> None:
-    """Refuse an object that sets a field twice, anywhere within a literal."""
+    """Raises for an object with a duplicate field, anywhere within a literal."""
     if value is None:
         return
     children = value["Children"]
@@ -333,7 +333,7 @@ def _check_directives(
     current: Node | None = None,
     single: bool = True,
 ) -> None:
-    """``single`` where all stand at one place: a type's are merged from its extensions."""
+    """Checks directives; ``single`` if they are at one place, not merged from extensions."""
     seen: set[str] = set()
     for directive in directives:
         name = directive["Name"]
@@ -451,7 +451,7 @@ def _is_covariant(schema: Schema, required: Any, of: Any) -> bool:
 
 
 def _check_input_cycles(schema: Schema) -> None:
-    """Input objects must not need themselves (GraphQL, 3.10)."""
+    """Raises for input objects that require themselves (GraphQL, 3.10)."""
     done: set[str] = set()
     for name in sorted(schema.types):
         if schema.types[name]["Kind"] == "INPUT_OBJECT":

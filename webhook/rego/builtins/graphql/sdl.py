@@ -94,7 +94,7 @@ class _SchemaParser(Parser):
         return node
 
     def _members(self, node: Node) -> None:
-        """Read the members of a definition: those in braces, or after its equals sign."""
+        """Reads the members of a definition: those in braces, or after its equals sign."""
         kind = node["Kind"]
         if kind == "UNION":
             node["Types"] = self._union_members()

@@ -187,7 +187,7 @@ def comments(tokens: Sequence[Token]) -> Node | None:
 
 
 def from_value(context: Context, structure: str, value: Value) -> Node:
-    """The tree that a policy gives as an object; raises :class:`BuiltinError` for another shape."""
+    """Returns a policy's tree; raises :class:`BuiltinError` for another shape."""
     return _decoded(structure, plain(context, value))
 
 
@@ -221,7 +221,7 @@ def _mismatch(value: Any, expected: str) -> BuiltinError:
 
 
 def shown(node: Any) -> Any:
-    """The tree as a result: without positions, and without what is null or empty."""
+    """Returns the tree as a result: without positions, null and empty fields."""
     if isinstance(node, list):
         return [item for item in map(shown, node) if item is not None and item not in ([], {})]
     if isinstance(node, dict):

@@ -1,1 +1,1 @@
-"""http.send, for those who lend a client."""
+"""http.send, for callers that provide a client."""

@@ -1,9 +1,8 @@
-"""The door of ``http.send`` to the network, which a caller opens by lending it.
+"""The HTTP client of ``http.send``; without it ``http.send`` has no network.
 
-It blocks its thread: ``waddle test`` and ``verify`` lend it for the hosts of
-``--http-send-host``, and no server does. Only the hosts on its list are
-reached, redirections included, each attempt ends at its timeout, and responses
-are read up to a limit.
+It blocks its thread: ``waddle test`` and ``verify`` provide it for the hosts of
+``--http-send-host``, and servers never do. Only the hosts on its list are reached, also by
+redirections. Each attempt ends at its timeout, and responses are read up to a limit.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Key
 
 BODY_BYTES_MAX: Final = 8 << 20
-"""Longest response that is read: five times the largest object that an API server stores."""
+"""The longest response that is read, in bytes: five times the largest object of an API server."""
 
 CACHED_MAX: Final = 256
-"""Responses kept between queries."""
+"""The most responses kept between queries."""
 
 _REDIRECTS_MAX: Final = 10  # net/http's own limit
 _REDIRECTIONS: Final = frozenset((301, 302, 303, 307, 308))
@@ -66,18 +65,18 @@ class HttpClient:
     _cache: OrderedDict[Key, tuple[float, HttpResponse]] = field(default_factory=OrderedDict)
 
     def cached(self, name: Key) -> HttpResponse | None:
-        """A response kept under this name that has not expired."""
+        """Returns a cached response that has not expired."""
         expires, response = self._cache.get(name, (0.0, None))
         return response if expires > time.monotonic() else None
 
     def keep(self, name: Key, response: HttpResponse, seconds: float) -> None:
-        """Keep a response for some time; the oldest makes room."""
+        """Caches a response; removes the oldest one if the cache is full."""
         self._cache[name] = time.monotonic() + seconds, response
         while len(self._cache) > CACHED_MAX:
             self._cache.popitem(last=False)
 
     def send(self, request: HttpRequest, deadline: float | None) -> HttpResponse:
-        """The answer; raises :class:`NetworkError`. ``deadline`` is on the monotonic clock."""
+        """Returns the response; raises NetworkError. ``deadline`` is on the monotonic clock."""
         delay = _FIRST_DELAY_SECONDS
         for attempt in range(request.retries + 1):
             try:
@@ -137,7 +136,7 @@ def _verb(request: HttpRequest) -> str:
 
 
 def _words(error: Exception, url: Url) -> str:
-    """The failure as Go's net package words it, where it is a common one."""
+    """Returns the failure in the words of Go's net package, if it is a common one."""
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {url.hostname}: no such host"
     if isinstance(error, ConnectionRefusedError):

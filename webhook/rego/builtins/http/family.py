@@ -43,13 +43,13 @@ class HttpSender(Protocol):
     """Sends requests for a caller."""
 
     def send(self, request: HttpRequest, deadline: float | None) -> HttpResponse:
-        """The answer; raises :class:`NetworkError`."""
+        """Returns the response; raises :class:`NetworkError`."""
 
     def cached(self, name: Key) -> HttpResponse | None:
-        """A response kept from an earlier query."""
+        """Returns a response cached by an earlier query."""
 
     def keep(self, name: Key, response: HttpResponse, seconds: float) -> None:
-        """Keep a response for later queries."""
+        """Caches a response for later queries."""
 
 
 @builtin(
@@ -137,7 +137,7 @@ def _result(context: Context, response: HttpResponse, how: Handling) -> dict[str
 
 
 def _body(context: Context, response: HttpResponse, how: Handling) -> Value:
-    """The decoded body; null where it is of another kind, or broken."""
+    """Returns the decoded body; null if it is of another kind or invalid."""
     kind = (response.headers.get("content-type") or [""])[0].lower()
     text = from_utf8(response.body)
     try:

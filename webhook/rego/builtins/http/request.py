@@ -1,4 +1,4 @@
-"""The request object of ``http.send``: what it may hold, checked as OPA checks it."""
+"""The request object of ``http.send``, checked as OPA checks it."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 """OPA's default."""
 
 RETRIES_MAX: Final = 5
-"""OPA retries as often as it is told; each attempt here also keeps to the query's deadline."""
+"""The most retries; OPA has no limit. Each attempt also keeps to the query's deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request, checked; ``tls`` holds what was given of the fields ``tls_…``."""
+    """A checked request; ``tls`` has the given fields ``tls_…``."""
 
     method: str
     url: str
@@ -78,7 +78,7 @@ class Handling:
 
 
 def raises_error(request: Value) -> bool:
-    """Whether a failure is an error of the call; if not, it is its result."""
+    """Returns whether a failure is an error of the call; otherwise it is the result."""
     value = request.get("raise_error", True)
     if not isinstance(value, bool):
         raise BuiltinError("invalid value for raise_error field")
@@ -86,7 +86,7 @@ def raises_error(request: Value) -> bool:
 
 
 def check_keys(request: Value) -> None:
-    """Refuse keys that are unknown, and the lack of those required."""
+    """Raises for unknown keys, and for missing required keys."""
     unknown = [name for name in request if not isinstance(name, str) or name not in _ALLOWED]
     if unknown:
         raise BuiltinError(
@@ -101,7 +101,7 @@ def check_keys(request: Value) -> None:
 
 
 def cache_key(request: dict[str, Value]) -> Key:
-    """Return the key of requests that may share one response."""
+    """Returns the key of requests that may share one response."""
     shown = {name: value for name, value in request.items() if name != "cache_ignored_headers"}
     ignored = request.get("cache_ignored_headers")
     if ignored is not None and "headers" in request:
@@ -113,7 +113,7 @@ def cache_key(request: dict[str, Value]) -> Key:
 
 
 def handling(request: dict[str, Value]) -> Handling:
-    """How the response is decoded and for how long it is kept."""
+    """Returns how the response is decoded and how long it is cached."""
     flags = {name: request.get(name, False) for name in _FIELDS}
     for name, value in flags.items():
         if not isinstance(value, bool):

@@ -168,7 +168,7 @@ class _Compiler:
     # --- one schema -------------------------------------------------------------------------
 
     def fill(self, schema: Schema, node: Any) -> None:
-        """Read ``node`` into ``schema``."""
+        """Reads ``node`` into ``schema``."""
         self._context.charge(_STEPS_A_SCHEMA)
         if isinstance(node, bool) and schema.draft >= Draft.DRAFT6:
             schema.accepts = node

@@ -53,7 +53,7 @@ _CHARACTERS_A_STEP: Final = 8
     deterministic=False,
 )
 def json_verify_schema(context: Context, schema: Value) -> list[Value]:
-    """Return ``[true, null]`` for a valid schema, else ``[false, message]``."""
+    """Returns ``[true, null]`` for a valid schema, else ``[false, message]``."""
     try:
         _compiled(context, schema)
     except BuiltinError as error:
@@ -70,7 +70,7 @@ def json_verify_schema(context: Context, schema: Value) -> list[Value]:
     deterministic=False,
 )
 def json_match_schema(context: Context, document: Value, schema: Value) -> list[Value]:
-    """Return ``[matches, faults]``; each fault is an object of desc, error, field and type."""
+    """Returns ``[matches, faults]``; each fault is an object of desc, error, field and type."""
     try:
         decoded = _decoded(context, document)
         faults = validate(_compiled(context, schema), decoded, context)
@@ -80,7 +80,7 @@ def json_match_schema(context: Context, document: Value, schema: Value) -> list[
 
 
 def _compiled(context: Context, schema: Value) -> Schema:
-    """Compile a schema, once in an evaluation; raises :class:`BuiltinError` for an invalid one."""
+    """Compiles a schema, once in an evaluation; raises :class:`BuiltinError` for an invalid one."""
     cache: dict[str | int, tuple[Value, Schema]] = context.cache.setdefault(_CACHE, {})
     # By identity: a key of the whole schema would cost what the cache saves. The cache holds the
     # schema too, so that no other object gets its id meanwhile.
@@ -96,7 +96,7 @@ def _compiled(context: Context, schema: Value) -> Schema:
 
 
 def _decoded(context: Context, value: Value) -> Any:
-    """Return a document as plain JSON: a string is JSON text, anything else a value."""
+    """Returns a document as plain JSON: a string is JSON text, anything else a value."""
     if isinstance(value, str):
         context.charge(len(value) // _CHARACTERS_A_STEP)
         try:

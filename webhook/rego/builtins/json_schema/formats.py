@@ -1,4 +1,4 @@
-"""The formats that gojsonschema checks; one that it does not know is always met."""
+"""The formats that gojsonschema checks; an unknown format always matches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIME: Final = re.compile(r"(\d{1,2}):(\d{2}):(\d{2})(?:[.,]\d+)?(Z|[+-]\d{2}:\d
 
 
 def is_format(name: str, text: str) -> bool:
-    """Whether ``text`` has the format of this name."""
+    """Returns whether ``text`` has the format of this name."""
     check = _FORMATS.get(name)
     return check is None or check(text)
 

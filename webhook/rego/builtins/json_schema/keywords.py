@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema that hold no schemas, read with gojsonschema's complaints."""
+"""The keywords of JSON Schema without subschemas, with gojsonschema's errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def array_keyword(node: dict[str, Any], name: str) -> list[Any] | None:
 
 
 def compiled(text: str, fault: str) -> Any:
-    """The pattern, compiled; ``fault`` is the complaint about one that cannot be."""
+    """Returns the compiled pattern; ``fault`` is the error for an invalid one."""
     try:
         return compile_pattern(text)
     except BuiltinError:
@@ -50,7 +50,7 @@ def _is_number(value: Any) -> bool:
 
 
 def number_keywords(schema: Schema, node: dict[str, Any]) -> None:
-    """Read what numbers must be: multiples, limits and exclusive limits."""
+    """Reads the constraints of numbers: multiples, limits and exclusive limits."""
     if "multipleOf" in node:
         if not _is_number(node["multipleOf"]):
             raise invalid_type("Number", "multipleOf")
@@ -67,7 +67,7 @@ def number_keywords(schema: Schema, node: dict[str, Any]) -> None:
 
 
 def _exclusive(schema: Schema, value: Any, limit: str, exclusive: str) -> None:
-    """A flag in draft 4, a limit since draft 6, and either in the hybrid."""
+    """Reads an exclusive limit: a flag in draft 4, a limit since draft 6, both in the hybrid."""
     takes_flag = schema.draft in (Draft.DRAFT4, Draft.HYBRID)
     if takes_flag and isinstance(value, bool):
         if limit not in schema.numbers:
@@ -94,7 +94,7 @@ def _size(schema: Schema, node: dict[str, Any], name: str) -> None:
 
 
 def sizes(schema: Schema, node: dict[str, Any], least: str, most: str) -> None:
-    """Read the least and the most of a size, which must not cross."""
+    """Reads the least and greatest size, of which the first must not be larger."""
     _size(schema, node, least)
     _size(schema, node, most)
     if least in schema.sizes and most in schema.sizes and schema.sizes[least] > schema.sizes[most]:
@@ -102,12 +102,12 @@ def sizes(schema: Schema, node: dict[str, Any], least: str, most: str) -> None:
 
 
 def object_sizes(schema: Schema, node: dict[str, Any]) -> None:
-    """Read how many properties an object may have."""
+    """Reads the limits of an object's number of properties."""
     sizes(schema, node, "minProperties", "maxProperties")
 
 
 def array_keywords(schema: Schema, node: dict[str, Any]) -> None:
-    """Read how many items an array may have, and whether they must differ."""
+    """Reads the limits of an array's number of items, and whether they must be unique."""
     _size(schema, node, "minItems")
     _size(schema, node, "maxItems")
     if "uniqueItems" in node:
@@ -117,7 +117,7 @@ def array_keywords(schema: Schema, node: dict[str, Any]) -> None:
 
 
 def required_keyword(schema: Schema, node: dict[str, Any]) -> None:
-    """Read the properties that must be there."""
+    """Reads the required properties."""
     for name in array_keyword(node, "required") or ():
         if not isinstance(name, str):
             raise invalid_type("string", "required")

@@ -1,4 +1,4 @@
-"""A JSON schema as it is prepared: one node for each subschema."""
+"""A prepared JSON schema: one node for each subschema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Draft(IntEnum):
-    """Versions of the language; ``HYBRID`` takes the words of all, as without ``$schema``."""
+    """Versions of the language; ``HYBRID`` has the keywords of all, as without ``$schema``."""
 
     DRAFT4 = 4
     DRAFT6 = 6
@@ -23,7 +23,7 @@ class Draft(IntEnum):
 
 @dataclass(slots=True)
 class Schema:
-    """One schema, prepared: what is absent is ``None`` or empty."""
+    """A prepared schema; absent keywords are ``None`` or empty."""
 
     name: str
     draft: Draft

@@ -1,7 +1,7 @@
-"""A document against a prepared schema: the faults in gojsonschema's order and words.
+"""Validates a document against a prepared schema, with gojsonschema's order and messages.
 
-Of the branches of ``anyOf``, ``oneOf`` and ``contains`` that all fail, the faults
-of the one that came furthest are shown; ``score`` counts as gojsonschema does.
+If all branches of ``anyOf``, ``oneOf`` or ``contains`` fail, only the faults of the branch with the
+highest ``score`` are shown, as in gojsonschema.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROOT: Final = "(Root)"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: its type, its place, and what is wrong."""
+    """A fault: its type, its place and its message."""
 
     kind: str
     field: str
@@ -46,7 +46,7 @@ class Fault:
 
 @dataclass(slots=True)
 class _Result:
-    """The faults of one attempt, and how far it came."""
+    """The faults of one attempt, and its score."""
 
     faults: list[Fault] = field(default_factory=list)
     score: int = 0
@@ -65,14 +65,14 @@ def _field(place: str) -> str:
 
 
 def validate(schema: Schema, document: Any, context: Context) -> list[Fault]:
-    """Everything that is wrong with the document; nothing if it matches."""
+    """Returns all faults of the document; an empty list if it matches."""
     result = _Result()
     _Validation(context).visit(schema, document, result, _ROOT)
     return result.faults
 
 
 class _Validation:
-    """One validation, its work paid for."""
+    """One validation; its work is charged."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -276,7 +276,7 @@ class _Validation:
         result.score += 1
 
     def _property(self, schema: Schema, name: str, value: Any, result: _Result, place: str) -> None:
-        """``patternProperties``, and ``additionalProperties`` for what nothing else describes."""
+        """Validates by ``patternProperties``; by ``additionalProperties`` if nothing else matches."""
         matched = False
         for pattern, child in schema.pattern_properties:
             if pattern.found_in(name):

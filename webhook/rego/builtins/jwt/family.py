@@ -46,7 +46,7 @@ class _Token:
 
     @property
     def signed(self) -> bytes:
-        """Return the bytes that the signature signs."""
+        """Returns the bytes that the signature signs."""
         return utf8(f"{self.header}.{self.payload}")
 
     def decoded_header(self) -> dict[str, Value]:
@@ -74,7 +74,7 @@ class _Header:
 
     @property
     def is_valid(self) -> bool:
-        """Whether there is an algorithm, and nothing critical that is unknown."""
+        """Returns whether there is an algorithm, and no unknown critical parameter."""
         return bool(self.alg) and not self.crit.intersection(self.unknown)
 
 
@@ -134,7 +134,7 @@ def _critical(value: Value) -> frozenset[str]:
 
 @builtin("io.jwt.decode", STRING, result=static_array(OBJECT, OBJECT, STRING), context=True)
 def jwt_decode(context: Context, jwt: str) -> list[Value]:
-    """Header, payload and signature (in hexadecimal) of a token, nothing verified."""
+    """Returns header, payload and signature (in hexadecimal) of a token, unverified."""
     text = jwt
     for _ in range(_NESTING_MAX):
         token = _split(context, text)
@@ -290,7 +290,7 @@ def _is_signed(context: Context, token: _Token, header: _Header, required: _Cons
 
 
 def _meets(claims: dict[str, Value], required: _Constraints) -> bool:
-    """Whether the registered claims (RFC 7519, 4.1) meet the constraints."""
+    """Returns whether the registered claims (RFC 7519, 4.1) meet the constraints."""
     if required.iss:
         issuer = claims.get("iss", "")
         if not isinstance(issuer, str):

@@ -54,7 +54,7 @@ _KEYS: Final[dict[str, tuple[Any, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class VerificationKey:
-    """A key with the algorithm and the identity that its set gives it, if any."""
+    """A key, with the algorithm and key ID from its set, if any."""
 
     material: Any
     algorithm: str = ""
@@ -117,7 +117,7 @@ def _pem_key(block: pem.Block, rest: bytes) -> Any:
 def candidates(
     keys: Iterable[VerificationKey], identifier: str, algorithm: str
 ) -> list[VerificationKey]:
-    """The keys to try: the one the token names, else all whose algorithm may be its own."""
+    """Returns the keys to try: the key that the token names, else all with a fitting algorithm."""
     members = list(keys)
     if identifier:
         for key in members:
@@ -146,7 +146,7 @@ def verifier(algorithm: str) -> Callable[[Any, bytes, bytes], bool]:
 def _check(
     family: str, digest: hashes.HashAlgorithm | None, key: Any, signed: bytes, signature: bytes
 ) -> None:
-    """Raise unless the signature is the key's."""
+    """Raises unless the key made the signature."""
     if digest is None:
         key.verify(signature, signed)
     elif family == "ES":
@@ -168,7 +168,7 @@ _VERIFIERS: Final = {
 
 
 def verify_strictly(key: VerificationKey, algorithm: str, signed: bytes, signature: bytes) -> bool:
-    """As ``decode_verify`` checks: by the token's algorithm, also with private or secret keys."""
+    """Verifies as ``decode_verify``: by the token's algorithm, also with private or secret keys."""
     if algorithm in SECRET_DIGESTS:
         if not isinstance(key.material, bytes):
             return False

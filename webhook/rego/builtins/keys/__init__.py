@@ -1,1 +1,1 @@
-"""Public and private keys as x509.* and io.jwt.* share them: PEM, DER, JWK, and Go's forms."""
+"""Public and private keys of x509.* and io.jwt.*: PEM, DER, JWK, and Go's forms."""

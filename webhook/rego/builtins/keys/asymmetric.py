@@ -42,7 +42,7 @@ _CURVES: Final[dict[tuple[int, ...], type[ec.EllipticCurve]]] = {
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A public key: its kind and its numbers, with the loaded key where one can be had."""
+    """A public key: its kind, its numbers, and the loaded key if ``cryptography`` accepts it."""
 
     kind: Kind
     fields: dict[str, Any]
@@ -190,7 +190,7 @@ def _rsa_private_json(key: rsa.RSAPrivateKey) -> dict[str, Any]:
 
 
 def same_public(key: PrivateKeyTypes, public: PublicKey) -> bool | None:
-    """Whether a private key belongs to a public one; ``None`` when the kinds differ."""
+    """Returns whether a private key belongs to a public one; ``None`` when the kinds differ."""
     kinds: dict[Kind, type] = {
         "RSA": rsa.RSAPrivateKey,
         "EC": ec.EllipticCurvePrivateKey,

@@ -51,14 +51,14 @@ class Reader:
 
     @property
     def rest(self) -> bytes:
-        """Return the unread bytes."""
+        """Returns the unread bytes."""
         return self._data[self._position :]
 
     def __bool__(self) -> bool:
         return self._position < len(self._data)
 
     def peek(self, tag: int) -> bool:
-        """Whether the next element has this tag."""
+        """Returns whether the next element has this tag."""
         return bool(self) and self._data[self._position] == tag
 
     def any(self, fault: str) -> tuple[int, bytes, bytes]:

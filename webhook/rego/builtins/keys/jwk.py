@@ -1,4 +1,4 @@
-"""JSON web keys (RFC 7517), read with the faults that OPA's library has."""
+"""JSON web keys (RFC 7517), with the errors of OPA's library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webhook.rego.run.text import json_text
 from webhook.values import dataclass
 
 KEYS_MAX: Final = 1_000
-"""Keys in a set that are read; the library reads them all, and each costs half a millisecond."""
+"""The most keys of a set that are read; the library has no limit, and each takes 0.5 ms."""
 
 _CURVES: Final[dict[str, ec.EllipticCurve]] = {
     "P-256": ec.SECP256R1(),
@@ -110,12 +110,12 @@ class Key:
 
     @property
     def public(self) -> Any:
-        """Return the key that verifies signatures of this one."""
+        """Returns the key that verifies signatures of this one."""
         return self.material.public_key() if self.private else self.material
 
 
 def parse(text: str) -> list[Key]:
-    """The keys of a set, or the one key, that ``text`` is."""
+    """Returns the keys of a set, or the single key."""
     try:
         document = go_json.decode(text)
     except BuiltinError as error:

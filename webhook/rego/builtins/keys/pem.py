@@ -1,4 +1,4 @@
-"""PEM blocks as Go's ``encoding/pem`` finds them: what is no block is passed over."""
+"""PEM blocks as Go's ``encoding/pem`` finds them; other text is skipped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Block:
 
 
 def decode(text: bytes) -> tuple[Block | None, bytes]:
-    """The first block and what follows it; ``None`` and all of ``text`` without one."""
+    """Returns the first block and the rest; ``None`` and all of ``text`` without a block."""
     position = 0
     while match := _BEGIN.search(text, position):
         position = match.end()

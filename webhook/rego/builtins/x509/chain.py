@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.rego.builtins.x509.certificate import Fields
 
 SERVER_AUTH: Final = 1
-"""Go's ExtKeyUsageServerAuth, which is demanded when nothing is."""
+"""Go's ExtKeyUsageServerAuth, the default requirement."""
 
 _ANY_USAGE: Final = 0
 _CERT_SIGN: Final = 1 << 5  # Go's KeyUsageCertSign
@@ -39,7 +39,7 @@ _SIGNATURE_CHECKS_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The purpose of verifying a chain."""
+    """The requirements of a verification."""
 
     now_ns: int
     dns_name: str = ""
@@ -59,7 +59,7 @@ class Certificate:
 
 
 def verify(certificates: Sequence[Fields], options: Options) -> list[Fields] | None:
-    """The chain from the leaf, which is last, to the root, which is first; ``None`` if none."""
+    """Returns the chain from leaf to root, ``None`` without one; the given root is first."""
     if len(certificates) < 2:
         return None
     root, *intermediates, leaf = map(Certificate, certificates)
@@ -90,7 +90,7 @@ class _Search:
         self._checks_left = _SIGNATURE_CHECKS_MAX
 
     def from_chain(self, chain: tuple[Certificate, ...]) -> list[tuple[Certificate, ...]]:
-        """Every way to complete ``chain``."""
+        """Returns all completions of ``chain``."""
         chains = []
         if self._accepts(chain, self._root, intermediate=False):
             chains.append((*chain, self._root))
@@ -211,7 +211,7 @@ def _is_acceptable(chain: Sequence[Certificate], options: Options) -> bool:
 
 
 def _allows_usage(chain: Sequence[Fields], usages: Iterable[int]) -> bool:
-    """Whether at least one usage is allowed by every certificate that limits them."""
+    """Returns whether at least one usage is allowed by every certificate that limits them."""
     remaining = set(usages)
     for fields in chain:
         if not fields["ExtKeyUsage"] and not fields["UnknownExtKeyUsage"]:
@@ -223,7 +223,7 @@ def _allows_usage(chain: Sequence[Fields], usages: Iterable[int]) -> bool:
 
 
 def _respects(below: Sequence[Fields], issuer: Fields) -> bool:
-    """Whether the names of the certificates below keep to the issuer's name constraints."""
+    """Returns whether the names of the certificates below keep to the issuer's name constraints."""
     for fields in below:
         for kind, names in _names(fields):
             permitted, excluded = issuer[f"Permitted{kind}"], issuer[f"Excluded{kind}"]

@@ -73,7 +73,7 @@ ExtensionFields = dict[str, Any]
 
 
 def blank() -> ExtensionFields:
-    """The fields that extensions set, as they are without any."""
+    """Returns the fields of a certificate without extensions."""
     return dict.fromkeys(_LISTS) | dict.fromkeys(_NUMBERS, 0) | dict.fromkeys(_FLAGS, False)
 
 
@@ -88,7 +88,7 @@ def apply(fields: ExtensionFields) -> None:
 
 
 def _apply_one(fields: ExtensionFields, extension: ExtensionFields, value: bytes) -> bool:
-    """Whether the extension was understood."""
+    """Applies an extension; returns whether it is known."""
     identifier, critical = extension["Id"], extension["Critical"]
     if identifier == _AUTHORITY_INFO:
         if critical:
