@@ -61,7 +61,7 @@ class Url:
 
     @property
     def escaped_path(self) -> str:
-        """The path, escaped."""
+        """The path with percent escapes, as in the text of a URL."""
         if self.raw_path and _PLAIN_PATH.fullmatch(self.raw_path):
             return self.raw_path
         return "*" if self.path == "*" else _escape(self.path, "path")

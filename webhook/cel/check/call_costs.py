@@ -115,7 +115,7 @@ def _distinct(call: CallToCost) -> CallCost:
 
 
 def _sort(call: CallToCost) -> CallCost:
-    """By items or keys: each is compared with each."""
+    """Returns the cost of a sort, by items or keys: each is compared with each."""
     size = (call.args[0] if call.args else call.subject).size
     of = call.overload.args[-1].parts[0].name
     factor = 2 + CHARACTER if of in {"string", "bytes"} else 2

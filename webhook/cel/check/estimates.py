@@ -62,7 +62,7 @@ def product_of(one: Size, other: Size) -> Size:
 
 
 def union(one: Size, other: Size) -> Size:
-    """The size of what is one or the other."""
+    """Returns the range that includes both sizes."""
     return min(one[0], other[0]), max(one[1], other[1])
 
 
@@ -124,7 +124,7 @@ def union_of_entries(one: Entries | None, other: Entries | None) -> Entries | No
 
 @dataclass(frozen=True, slots=True)
 class SizedOperand:
-    """An operand of a call, with what is known of it."""
+    """An operand of a call, with its path and size if they are known."""
 
     node: Expr
     type: Type
@@ -133,5 +133,5 @@ class SizedOperand:
 
     @property
     def size(self) -> Size:
-        """Its size; any, if nothing is known of it."""
+        """The size; any size if it is unknown."""
         return ANY_SIZE if self.computed is None else self.computed

@@ -59,7 +59,7 @@ _TAKES: Final[dict[str, frozenset[str]]] = {
 
 
 def problem_of_format(node: Call, types: dict[Expr, Type]) -> tuple[int, str] | None:
-    """Where a format cannot be filled with the types of its arguments, and why."""
+    """Returns offset and reason of a format clause that does not fit its argument's type."""
     template, args = node.target, node.args[0] if len(node.args) == 1 else None
     if not isinstance(template, Constant) or not isinstance(args, ListOf):
         return None
@@ -187,7 +187,7 @@ def _entries(node: MapOf, checked: Checked) -> Iterator[tuple[int, str]]:
 
 
 def _fault_of_index(node: Expr, checked: Checked) -> str | None:
-    """Why a constant is the key of no map and the index of no list, however it is said to be dyn."""
+    """Returns why a constant cannot be the key of a map or the index of a list, even as dyn."""
     value = _constant(node, checked)
     if value is NOTHING:
         return None
@@ -244,9 +244,10 @@ def _of_parts(empty: Value, parts: Sequence[Expr], checked: Checked) -> Value:
 
 
 def _is_lost(node: Name, checked: Checked) -> bool:
-    """Whether it is a variable that holds a type, whose name cel-go takes for that of a type.
+    """Returns whether a name has no value in cel-go though it is declared.
 
-    Or the name of a type that there is for a checker alone.
+    Two cases: a variable that holds a type, which cel-go takes for the name of a type, and the name
+    of a type that only a checker knows.
     """
     meaning, of = checked.names.get(node, ":"), checked.types.get(node)
     if meaning[0] == ":":
@@ -263,7 +264,7 @@ def _is_message(meaning: str) -> bool:
 
 
 def fault_of_constants(checked: Checked) -> str | None:
-    """Why a conversion of a constant, a constant pattern, or a map of constants has no value."""
+    """Returns why a conversion of a constant, a constant pattern, or a map of constants fails."""
     # As cel-go plans it: operands before what they are operands of, from left to right.
     for node, _, _ in reversed(list(_walk(checked.parsed.root))):
         if isinstance(node, Name) and _is_lost(node, checked):

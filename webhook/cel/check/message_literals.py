@@ -1,7 +1,7 @@
-"""Types that can be written as messages, ``some.Type{field: value}``, and what they have for fields.
+"""Types of message literals, ``some.Type{field: value}``, and their fields.
 
-A name between may be that of a variable which holds a type: cel-go looks at the variable's type
-first, and for the fields at what that type is called as a message (cel-go, checker/checker.go).
+The name may also be that of a variable that holds a type: cel-go looks at the variable's type
+first. It then looks up the fields by the name of that type (cel-go, checker/checker.go).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ANY_FIELD: Final = "map"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The type of what is written as a message, and by which name its fields are looked for."""
+    """The type of a message literal, and the name by which its fields are looked up."""
 
     type: Type
     name: str

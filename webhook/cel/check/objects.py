@@ -1,6 +1,7 @@
 """Declares objects by a schema: types and sizes (k8s.io/apiserver, pkg/cel/common/schemas.go).
 
-It is for checks alone: what is evaluated are decoded JSON values, whatever a schema says.
+The declarations are for checks only: an evaluation uses decoded JSON values, whatever the schema
+is.
 """
 
 from __future__ import annotations
@@ -73,10 +74,10 @@ _NAMED: Final[Schema] = {
 
 
 REQUEST_BYTES: Final = 3 * 1024 * 1024
-"""The largest request that an API server takes: nothing within an object is longer."""
+"""The largest request that an API server accepts, in bytes: no part of an object is longer."""
 
 _MOMENT_BYTES: Final = {"duration": (3, 32), "date": (12, 12), "date-time": (21, 32)}
-"""The shortest and the longest of such texts, with their quotation marks."""
+"""The least and greatest length of such texts, with quotation marks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +116,9 @@ class ObjectType:
 
 
 def object_type(kind: str, reference: str, definitions: Mapping[str, Schema]) -> ObjectType | None:
-    """The type of a kind whose schema has a name among the definitions; None where it says none.
+    """Returns the type of a kind with a named schema; None if the schema declares no type.
 
-    Types within it are named after the path to them from ``kind``.
+    Nested types are named after their path from ``kind``.
     """
     reader = _Reader(definitions)
     root = reader.declared({"$ref": f"{REF_PREFIX}{reference}"}, kind, (), is_root=True)
@@ -125,7 +126,7 @@ def object_type(kind: str, reference: str, definitions: Mapping[str, Schema]) ->
 
 
 def schema_type(schema: Schema, *, is_root: bool) -> ObjectType | None:
-    """The type of what a schema of a custom resource describes; None where it says none."""
+    """Returns the type of a custom resource's schema; None if it declares no type."""
     reader = _Reader({})
     root = reader.declared(schema, "object", (), is_root=is_root)
     return None if root is None else ObjectType(root, reader.messages)
@@ -182,7 +183,7 @@ class _Reader:
         return Declared(Type(name, message=True), 0, json_bytes, fields)
 
     def resolved(self, schema: Schema, within: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
-        """The schema that one refers to, itself or by its only ``allOf``; a circle ends in nothing."""
+        """Returns the schema behind a ``$ref`` or a single ``allOf``; an empty schema for a cycle."""
         reference = _reference(schema)
         if reference is None:
             return schema, within
@@ -234,7 +235,7 @@ def _text(schema: Schema) -> Declared:
 
 
 def _longest_text(schema: Schema) -> int:
-    """In bytes, of which a character has at most four."""
+    """Returns the longest text in bytes; a character has at most four."""
     limit = schema.get("maxLength")
     return REQUEST_BYTES - 2 if limit is None else max(0, limit) * 4
 
@@ -263,7 +264,7 @@ def _is_quantity(schema: Schema) -> bool:
 
 
 def escaped_field(field: str) -> str | None:
-    """How an expression may write a field (k8s.io/apiserver, pkg/cel/escaping.go); None: not at all."""
+    """Returns a field's name in expressions (pkg/cel/escaping.go); None if it has none."""
     if field in _RESERVED:
         return f"__{field}__"
     if _NAME.fullmatch(field) is None:

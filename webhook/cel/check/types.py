@@ -131,8 +131,7 @@ class Mapping:
     def __init__(self) -> None:
         self._found: dict[Type, Type] = {}
         self._before: list[tuple[Type, Type | None]] = []
-        """The bindings that each change replaced, so that a comparison that fails leaves
-        nothing."""
+        """The bindings that each change replaced, to undo the changes of a failed comparison."""
         self._made = 0
 
     def new(self) -> Type:

@@ -27,7 +27,7 @@ work is at most 36 times the paid work for the nodes of the expression.
 
 
 class LoopLines(Lines):
-    """Writes loops, of expressions that who goes on from here writes."""
+    """Writes loops; a subclass writes their inner expressions."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Expr
 
 MAX_LINES: Final = 2_000
-"""Of one function: a variable that is read in several branches is written into each."""
+"""The most lines of one function: a variable that several branches read is written in each."""
 
 
 def _unsure() -> None:
@@ -157,7 +157,7 @@ class _PolicyWriter(Writer):
         return WholeSource(text, self.constants, self.prepared, len(self.needed), reads)
 
     def tried(self, name: str) -> None:
-        """Learn what the value of a variable is that is given."""
+        """Finds the kind of a given variable's value, without keeping the lines for it."""
         lines, roots = self.lines, self.roots
         self.lines, self.roots = [], dict(roots)
         value = self.value(self.parts[name].checked.parsed.root)
@@ -284,7 +284,7 @@ _VARIABLES_NAME: Final = "variables"
 
 
 def _together(parts: Sequence[Checked]) -> Checked:
-    """Combine what is known of the nodes of all expressions."""
+    """Returns the checks' findings about the nodes of all expressions, in one."""
     together = Checked(parts[0].parsed, {}, {}, {}, {})
     for one in parts:
         together.types.update(one.types)
@@ -308,7 +308,7 @@ def _read_by(checked: Checked) -> set[str]:
 
 
 def _of_parameters(variables: Mapping[str, Part]) -> tuple[str, ...]:
-    """The variables that read nothing but parameters."""
+    """Returns the variables that read only parameters."""
     names: dict[str, None] = {}
     for name, one in variables.items():
         checked = one.checked

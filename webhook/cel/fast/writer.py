@@ -407,7 +407,7 @@ class Writer(LoopLines):
         return None
 
     def sum_of(self, node: Call) -> Expression:
-        """``a + b + c``, at once if no error of a later one could be told in place of a sum's."""
+        """Returns ``a + b + c``, in one call unless a later error could hide a sum's error."""
         later: list[Expr] = []
         of: Expr = node
         while isinstance(of, Call) and of.function == "_+_":
@@ -420,7 +420,7 @@ class Writer(LoopLines):
         return source.call("summed", "M", *args, kind=self.kind_of_sum(args[0]))
 
     def kind_of_sum(self, first: Expression) -> Kind:
-        """Of texts and lists the sum is one, too."""
+        """Returns the kind of a sum: a text or list if the first operand is one."""
         return first.kind if first.kind in {Kind.STRING, Kind.LIST} else Kind.ANY
 
     def is_silent(self, node: Expr) -> bool:

@@ -59,7 +59,7 @@ def equal(a: Value, b: Value) -> bool:
 
 
 def _not_different(a: Value, b: Value) -> bool:
-    """Of items within others: an error is no difference to cel-go."""
+    """Returns whether two nested items do not differ; cel-go takes an error as no difference."""
     try:
         return equal(a, b)
     except EvaluationError:
@@ -67,7 +67,7 @@ def _not_different(a: Value, b: Value) -> bool:
 
 
 def is_equal(a: Value, b: Value) -> bool:
-    """Of items that are looked for: and it is no equality."""
+    """Returns whether an item equals a searched one; an error counts as unequal."""
     try:
         return equal(a, b)
     except EvaluationError:

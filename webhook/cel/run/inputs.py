@@ -20,7 +20,7 @@ _CONTAINERS: Final = frozenset({dict, list})
 
 
 class Given:
-    """The values of variables, by their identities, and what stands for them where each counts."""
+    """The input's lists and maps by identity, and the copies made where identity matters."""
 
     __slots__ = ("copies", "ids")
 
@@ -40,7 +40,7 @@ class Given:
         return identity in self.ids or identity in self.copies
 
     def read(self, value: Value, meter: Meter) -> Value:
-        """A value as it is read: what is given is another one each time, alone or in an optional."""
+        """Returns a value as read: a list or map of the input is copied at each read."""
         if type(value) is Optional:
             held = self.read(value.value, meter)
             return value if held is value.value else Optional(held)
@@ -52,7 +52,7 @@ class Given:
         return copied
 
     def composed(self, variables: dict[str, Value], name: str, meter: Meter) -> Value:
-        """A composed variable, which is one value whenever it is read, and whoever reads it."""
+        """Returns a composed variable; all its reads return the same object."""
         value = variables[name]
         at = f"#{name}"  # which no variable is named
         if at not in variables:

@@ -32,7 +32,7 @@ def checked_hash(value: Value) -> None:
 
 
 def is_in(item: Value, of: Value) -> bool:
-    """``item in of``; unsure of what cannot be hashed and a map that has entries."""
+    """Evaluates ``item in of``; raises Unsure for an unhashable item and a non-empty map."""
     if type(of) is list:
         return any(is_equal(item, one) for one in of)
     if type(of) is dict:
@@ -59,10 +59,10 @@ def is_member(item: Value, of: Value, variables: dict[Any, Value], meter: Meter)
 
 
 def constants(values: Iterable[Value]) -> frozenset[Value] | None:
-    """Constants as a set in which to look for others; None where cel-go goes through them.
+    """Returns constants as a set for look-ups; None if cel-go compares them in turn.
 
-    Each is there as every number that it is converted to without loss, which makes an integer the
-    nearest double, but no double an integer that it is not.
+    Each constant is in the set as every number to which it converts without loss. An integer is
+    there as its nearest double, too; a double only as an integer of equal value.
     """
     keys: set[Value] = set()
     for value in values:
@@ -86,7 +86,10 @@ def is_among(item: Value, keys: frozenset[Value]) -> bool:
 
 
 def set_entry(members: dict[Value, Value], at: Value, value: Value) -> None:
-    """Of a key that is named twice the last entry stays, of zeros with its sign; or none does."""
+    """Sets an entry: the last one of a repeated key stays, of zeros with its sign.
+
+    NOTHING as value removes the entry.
+    """
     if value is NOTHING and not members and is_unhashable(at):
         raise InternalError(f"hash of unhashable type: {access.go_type(at)}")
     checked_hash(at)

@@ -13,7 +13,7 @@ EXPRESSION_COST: Final = 1_000_000
 """The cost limit of one expression (k8s.io/apiserver, pkg/apis/cel/config.go, PerCallLimit)."""
 
 MATCH_CONDITIONS_COST: Final = 2_500_000
-"""Of all match conditions together (RuntimeCELCostBudgetMatchConditions)."""
+"""The budget of all match conditions together (RuntimeCELCostBudgetMatchConditions)."""
 
 POLICY_COST: Final = 10_000_000
 """The cost limit of all validations of a policy for one parameter resource
@@ -47,7 +47,7 @@ class Meter:
         """Whether a list or map was made with a value that cel-go could not read back."""
 
     def charge(self, cost: int) -> None:
-        """Charge cost; raises :class:`~webhook.cel.errors.LimitExceeded` where nothing is left."""
+        """Charges cost; raises :class:`~webhook.cel.errors.LimitExceeded` if the budget is spent."""
         self.left = left = self.left - cost
         if left < self.next_look:
             self.check()

@@ -21,7 +21,7 @@ AT_ONCE: Final = 500
 """Turns of a loop that are paid for together; more are paid for one by one, with a clock looked at."""
 
 CHEAP: Final = 100
-"""Characters of a text that nothing is paid for beside its node."""
+"""The characters of a text that are free, apart from the cost of its node."""
 
 _DECODED: Final = frozenset({dict, list, str, bool, int, float, type(None)})
 _SIZED: Final = frozenset({str, bytes, list, dict})
