@@ -78,6 +78,12 @@ millisecond: senders of large bodies get this much of the thread's time.
 """
 
 
+MEASURED_BYTES: Final = 16 * 1024
+"""The size from which the decoding of a body is measured. The densest body below it takes 0.3 ms,
+less than what is noted; a measurement costs 1 µs.
+"""
+
+
 class Decide(Protocol):
     """Decides a request."""
 
@@ -191,6 +197,17 @@ class ReviewEndpoint:
         """Decodes on this thread; raises :class:`~webhook.api.admission.InvalidReview`."""
         return decode_review(body, max_bytes=self._decoding.body_max)
 
+    def _read_noted(self, body: bytes | bytearray) -> AdmissionRequest:
+        """Decodes on this thread, and charges a long decoding to the requester."""
+        if len(body) < MEASURED_BYTES:
+            return self._read(body)
+        began = time.thread_time()
+        request = self._read(body)
+        taken = time.thread_time() - began
+        if taken > NOTED_SECONDS:
+            self._decoding.times.note(requester(request), taken)
+        return request
+
     def _written(self, response: AdmissionResponse, api_version: str) -> bytes:
         """The body of an answer."""
         return encode_response(response, api_version)
@@ -212,11 +229,7 @@ class ReviewEndpoint:
                         return 200, JSON_ALONE, _EMPTY
                     if (refusal := self._refusal(scope, body)) is not None:
                         return self._refused(refusal)
-                    began = time.thread_time()
-                    request = self._read(body)
-                    taken = time.thread_time() - began
-                    if taken > NOTED_SECONDS:
-                        self._decoding.times.note(requester(request), taken)
+                    request = self._read_noted(body)
                 api_version = request.api_version
                 if STRANGER in scope:
                     self._registry.count(STRANGERS)
