@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.bench import policies
-from loadtest.bench.measurement import BODIES
 from loadtest.bench.servers import Server as Answering
 from loadtest.changes.churn import Change, Churn
 from loadtest.cluster import content
 from loadtest.cluster.servers import Server
 from loadtest.cluster.stages import SETTLED_SECONDS_MAX, Site, constraint_path, site
 from loadtest.curves.points import Stand, medians
+from loadtest.traces import BODIES
 from tests.cluster import Api
 from tests.system.bulk import create
 from tests.system.replicas import WORKLOADS
