@@ -151,6 +151,5 @@ def test_each_fault_of_a_policy_names_file_and_line(tmp_path):
         assert any(place in line for line in tested), (name, tested)
         assert place in checked.stdout
         assert places[name].endswith(place)
-    assert checked.stdout.splitlines()[-1] == (
-        "1 policy and 0 mutators, ExpansionTemplates and exceptions can be used, 4 cannot"
-    )
+    usable = "1 policy and 0 mutators, ExpansionTemplates and exceptions can be used, 4 cannot"
+    assert usable in checked.stdout.splitlines()

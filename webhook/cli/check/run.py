@@ -132,11 +132,7 @@ def prepare(
     """
     documents = [item.document for item in manifests if is_policy(item.document)]
     checked.policies = len(documents)
-    checked.places = {
-        (item.gvk.kind, name_of(item.document)): f"{item.file}:{item.line}"
-        for item in manifests
-        if is_policy(item.document)
-    }
+    checked.places = {item.key: item.place for item in manifests if is_policy(item.document)}
     after = checked.after = base.copy()
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)
     checked.places |= checked.mutation.places

@@ -478,8 +478,7 @@ def _add_each(
         try:
             add(manifest.document)
         except ConstraintFrameworkError as error:
-            place = f"{manifest.file}:{manifest.line}"
-            lines.append(f"{place}: auditing objects: {title(manifest)}: {error}")
+            lines.append(f"{manifest.place}: auditing objects: {title(manifest)}: {error}")
     return lines
 
 
