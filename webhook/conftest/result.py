@@ -37,7 +37,7 @@ class RuleResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the rule passed."""
+        """Whether the result has no message."""
         return not self.message
 
 

@@ -34,10 +34,7 @@ _SPARED_MAX: Final = 5
 
 
 def of_policy(item: ShownPolicy) -> list[Command]:
-    """Returns commands for a policy.
-
-    They show it, change its action, roll it out or back, and remove it.
-    """
+    """Returns commands to show a policy, change its action, roll it out or back, or remove it."""
     offered = [_typed("see it with its status", "get", *_policy(item), "-o", "yaml")]
     offered += _rolled(item)
     if item.category == "constraint":
@@ -81,10 +78,7 @@ def of_replica(namespace: str, name: str) -> list[Command]:
 
 
 def _rolled(item: ShownPolicy) -> list[Command]:
-    """Returns commands for a policy's revisions and roll-out.
-
-    They roll the policy back, pause or abort its roll-out, or undo either.
-    """
+    """Returns commands that roll a policy back, pause or abort its roll-out, or undo that."""
     set_ = annotations_of(item.document)
     offered = [
         _annotated(
@@ -109,10 +103,7 @@ def _rolled(item: ShownPolicy) -> list[Command]:
 
 
 def _strictness(item: ShownPolicy) -> list[Command]:
-    """Returns commands that change the action of a constraint.
-
-    None if a roll-out sets the action.
-    """
+    """Returns commands that change a constraint's action; none if a roll-out sets it."""
     if item.rollout is not None or item.action not in _ACTIONS:
         return []
     offered = [

@@ -195,10 +195,7 @@ def policies(picture: Picture, query: Query) -> ObjectDocument:
 
 
 def policy(picture: Picture, query: Query) -> ObjectDocument:
-    """Returns a policy's source, parameters, match, violations, replicas and revisions.
-
-    Raises NotThere.
-    """
+    """Returns a policy's source, match, violations, replicas and revisions; raises NotThere."""
     kind, name = query.get("kind", ""), query.get("name", "")
     item = picture.policy(kind, name)
     if item is None:

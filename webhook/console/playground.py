@@ -75,10 +75,7 @@ class Busy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A user's input.
-
-    ``mode`` decides whether ``policy`` holds templates, Rego or an expression.
-    """
+    """A user's input; ``policy`` has templates, Rego or CEL, depending on ``mode``."""
 
     mode: str = "review"
     policy: str = ""
@@ -232,10 +229,7 @@ class Playground:
 
 
 def _reads_data(attempt: Attempt, picture: Picture) -> bool:
-    """Whether foreign policies are in the input or in force.
-
-    They may read data in force; templates are tried on typed objects alone.
-    """
+    """Whether foreign policies are typed or in force: only these read data in force."""
     return any(group in attempt.policy for group in _FOREIGN_GROUPS) or any(
         is_foreign_policy(gvk_of(item.document)) for item in picture.policies
     )

@@ -151,10 +151,7 @@ class _Case:
         """The violations that vanish without the parts of some exceptions, by constraint."""
 
     def excused(self, tables: Sequence[_Table]) -> Responses:
-        """Returns the responses without excused results.
-
-        ``tables`` have exceptions that may match.
-        """
+        """Returns the responses without excused results, by ``tables`` of possible exceptions."""
         responses = self._responses
         kept: list[Result] = []
         excused: list[Result] = []

@@ -85,7 +85,7 @@ class _Reader:
         return self._lines[self._at - 1].rstrip("\r")
 
     def _first(self, line: str, comments: list[str]) -> tuple[str, bool]:
-        """Returns an instruction's first line ("" for a comment), and whether it was a directive."""
+        """Returns an instruction's first line, "" for a comment; and whether it is a directive."""
         line = line.lstrip()
         is_comment = line.startswith("#")
         if is_comment:

@@ -1,7 +1,4 @@
-"""Parses INI like go-ini.
-
-An object of sections, without ``DEFAULT``; numbers and booleans typed.
-"""
+"""Parses INI like go-ini: sections except ``DEFAULT``, with numbers and booleans typed."""
 
 from __future__ import annotations
 

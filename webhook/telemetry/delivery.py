@@ -44,7 +44,7 @@ class MessageRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CollectorAddress:
-    """The address of a collector."""
+    """The transport, host, port and path of a collector, and whether it uses TLS."""
 
     transport: Literal["grpc", "http"]
     tls: bool

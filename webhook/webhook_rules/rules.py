@@ -110,7 +110,7 @@ def _kinds(
 def _targets(
     kind: GroupAndKind, served: Callable[[str, str], tuple[RuleTarget, ...] | None]
 ) -> Iterator[RuleTarget]:
-    """Yields the targets of a kind; with any group as their group if the need names none."""
+    """Yields the targets of a kind; their group is ``*`` if the kind's group is."""
     for target in targets_of(*kind, served):
         if target.kind not in NEVER_ASKED:
             yield replace(target, group=WILDCARD) if kind[0] == WILDCARD else target
