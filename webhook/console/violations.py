@@ -44,7 +44,7 @@ _SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
 
 
 def gravity(item: ShownViolation) -> tuple[int, int, str, str, str, str, str]:
-    """The order of violations, the gravest first: by action, then by severity."""
+    """Returns the sort key of a violation: the gravest action first, then the gravest severity."""
     actions = item.action.split(",")
     return (
         min(_rank(_ACTIONS, one) for one in actions),

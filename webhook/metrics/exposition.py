@@ -50,7 +50,7 @@ class Refreshed(Protocol):
     """Updates gauges just before they are read."""
 
     def __call__(self) -> None:
-        """Set the gauges."""
+        """Sets the gauges."""
 
 
 class Collector:
