@@ -2,7 +2,9 @@
 
 ``cluster[groupVersion][kind][name]`` and
 ``namespace[namespace][groupVersion][kind][name]``. A published tree is never
-changed: the first change after a publication copies the levels on its path.
+changed: the first change after a publication copies the levels on its path. Each level of a
+published tree, up to :data:`ORDERED_MAX`, is in order of its names: CEL iterates it as it stands, and a message that depends on
+this order is then the same on every replica, whatever the order of its events.
 """
 
 from __future__ import annotations
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
 NAMESPACES: Final = ("cluster", "v1", "Namespace")
 
+ORDERED_MAX: Final = 10_000
+"""A level with more names keeps the order of its events: each change would cost milliseconds, for
+100,000 names 35. It takes 1 ms here.
+"""
+
 
 class Inventory:
     """The tree under construction, for one task."""
@@ -24,6 +31,8 @@ class Inventory:
         self._root: dict[str, Any] = {}
         # Levels made since the last publication, by identity: they may be changed in place.
         self._own: dict[int, dict[str, Any]] = {}
+        self._unordered: dict[int, dict[str, Any]] = {}
+        """Those of them to which a name was added out of order."""
 
     def put(self, path: tuple[str, ...], value: Mapping[str, Any] | None) -> None:
         """Sets the value at a path; None removes it and levels that become empty."""
@@ -35,9 +44,9 @@ class Inventory:
         level = root
         for name in path[:-1]:
             below = self._level(level.get(name))
-            level[name] = below
+            self._set(level, name, below)
             level = below
-        level[path[-1]] = value
+        self._set(level, path[-1], value)
 
     def get(self, path: tuple[str, ...]) -> Mapping[str, Any] | None:
         """Return the value at a path; None where there is none."""
@@ -53,9 +62,15 @@ class Inventory:
         """Begins with a published tree, without changing it."""
         self._root = dict(root)
         self._own = {}
+        self._unordered = {}
 
     def publish(self) -> Mapping[str, Any]:
         """Returns the current tree, which is never changed afterwards."""
+        for level in self._unordered.values():
+            ordered = {name: level[name] for name in sorted(level)}
+            level.clear()
+            level.update(ordered)
+        self._unordered.clear()
         self._own.clear()
         return self._root
 
@@ -72,6 +87,16 @@ class Inventory:
         copy = {} if level is None else dict(level)
         self._own[id(copy)] = copy
         return copy
+
+    def _set(self, level: dict[str, Any], name: str, value: Any) -> None:
+        if (
+            level
+            and len(level) < ORDERED_MAX
+            and name not in level
+            and name < next(reversed(level))
+        ):
+            self._unordered[id(level)] = level
+        level[name] = value
 
     def _remove(self, level: dict[str, Any], path: tuple[str, ...]) -> None:
         name, *rest = path

@@ -180,3 +180,14 @@ def test_kustomize_runs_it_as_a_function(program, tmp_path, action, code):
     assert bool(run.returncode) == bool(code), run.stderr
     if code == 0:
         assert yaml.safe_load(run.stdout)["metadata"]["name"] == "web"
+
+
+def test_an_item_that_is_a_policy_which_is_not_evaluated_is_named(tmp_path):
+    deleting = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "DeletingPolicy",
+        "metadata": {"name": "old"},
+        "spec": {"schedule": "* * * * *"},
+    }
+    run = krm(resource_list(template(), pods(), deleting, pod()), cwd=tmp_path)
+    assert "DeletingPolicy old: not evaluated: " in run.stderr

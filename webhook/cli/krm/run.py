@@ -62,9 +62,10 @@ def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
     paths = [*policies, *_configured(document.get("functionConfig"))]
     # Only the policies of a folder: the items are reviewed, not its other files.
     read = read_sources(paths, any_value=False, standard_input=False) if paths else Sources()
-    sources = Sources(warnings=[*read.warnings, *left_out(read.manifests)])
+    listed = [Manifest(item, _file(item), 1) for item in items]
+    sources = Sources(warnings=[*read.warnings, *left_out([*read.manifests, *listed])])
     sources.manifests.extend(item for item in read.manifests if _decides(item))
-    sources.manifests.extend(Manifest(item, _file(item), 1) for item in items)
+    sources.manifests.extend(listed)
     printed: list[str] = []
     client = new_client(targets=tuple(declared_targets(read).values()))
     _add_parameters(client, read)
