@@ -255,10 +255,13 @@ class Policies:
             inventory = policies.snapshot.inventory
             reasons = [f"{kind}/{name}: {text}" for kind, name, text in foreign.warnings(inventory)]
             raise InvalidPoliciesError(reasons or [f"there is no constraint in {named}"])
-        for one in advice_on(policies.snapshot):
-            warnings.warn(str(one), PolicyWarning, stacklevel=2)
+        places = {item.key: f"{item.place}: " for item in report.read}
+        for problem in advice_on(policies.snapshot):
+            place = places.get((problem.kind, problem.name), "")
+            warnings.warn(f"{place}{problem}", PolicyWarning, stacklevel=2)
         for kind, name, text in foreign.warnings(policies.snapshot.inventory):
-            warnings.warn(f"{kind}/{name}: {text}", PolicyWarning, stacklevel=2)
+            place = places.get((kind, name), "")
+            warnings.warn(f"{place}{kind}/{name}: {text}", PolicyWarning, stacklevel=2)
         for line in left_out(report.read):
             warnings.warn(line, PolicyWarning, stacklevel=2)
         ask = _asking(providers or {})
