@@ -190,7 +190,7 @@ class ImportNode:
     @property
     def names(self) -> list[str]:
         """The names of the path."""
-        return [one.value for one in self.path]
+        return [part.value for part in self.path]
 
     @property
     def dotted(self) -> str:
@@ -239,7 +239,7 @@ def children(node: Any) -> Iterator[Any]:
     elif isinstance(node, RuleNode):
         head = node.head
         yield from head.args
-        yield from (one for one in (head.key, head.value) if one is not None)
+        yield from (term for term in (head.key, head.value) if term is not None)
         yield from node.body
         if node.else_ is not None:
             yield node.else_
