@@ -97,7 +97,7 @@ class Sharing(Purity):
         if reach is None:
             modules = {id(rule.module): rule.module for rule in node.rules}
             reach = self._reaches[id(node)] = _Reach()
-            reach.modules = {at: (one.version, one.source) for at, one in modules.items()}
+            reach.modules = {at: (module.version, module.source) for at, module in modules.items()}
             outer, self._reach = self._reach, reach
             super().document(node)
             self._reach = outer

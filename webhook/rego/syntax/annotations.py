@@ -172,13 +172,13 @@ def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, An
     if raw.get("entrypoint"):
         value["entrypoint"] = True
     if raw.get("organizations"):
-        value["organizations"] = [_scalar(one) for one in raw["organizations"]]
+        value["organizations"] = [_scalar(organization) for organization in raw["organizations"]]
     if raw.get("related_resources"):
-        value["related_resources"] = [_resource(one) for one in raw["related_resources"]]
+        value["related_resources"] = [_resource(resource) for resource in raw["related_resources"]]
     if raw.get("authors"):
-        value["authors"] = [_author(one) for one in raw["authors"]]
+        value["authors"] = [_author(author) for author in raw["authors"]]
     if raw.get("schemas"):
-        value["schemas"] = [_schema(one, parse_ref) for one in raw["schemas"]]
+        value["schemas"] = [_schema(schema, parse_ref) for schema in raw["schemas"]]
     for name in ("custom", "labels"):
         if raw.get(name):
             value[name] = raw[name]
@@ -221,7 +221,7 @@ def _mismatch(wrong: list[tuple[yaml.Node, str]]) -> _Invalid:
 def _go_text(value: Any) -> str:
     """A value as Go prints it."""
     if isinstance(value, dict):
-        pairs = sorted((str(name), _go_text(one)) for name, one in value.items())
+        pairs = sorted((str(name), _go_text(member)) for name, member in value.items())
         return f"map[{' '.join(f'{name}:{text}' for name, text in pairs)}]"
     if isinstance(value, list):
         return f"[{' '.join(map(_go_text, value))}]"
@@ -329,11 +329,11 @@ def attach(
     scoped: list[Annotations] = []
     faults: list[RegoLoadError] = []
     of_rule: dict[int, list[Annotations]] = {}
-    for one in annotations:
-        at = bisect_right(rows, one.location.row)
+    for annotation in annotations:
+        at = bisect_right(rows, annotation.location.row)
         target = below[at] if at < len(below) else None
-        scope = one.scope or _default_scope(one, target)
-        done = replace(one, scope=scope, value={**one.value, "scope": scope})
+        scope = annotation.scope or _default_scope(annotation, target)
+        done = replace(annotation, scope=scope, value={**annotation.value, "scope": scope})
         scoped.append(done)
         faults += _misplaced(done, target)
         if isinstance(target, Rule):
@@ -345,28 +345,30 @@ def attach(
     return attached, scoped, faults
 
 
-def _default_scope(one: Annotations, target: Ref | Import | Rule | None) -> str:
+def _default_scope(annotation: Annotations, target: Ref | Import | Rule | None) -> str:
     if isinstance(target, Rule):
-        return "document" if one.value.get("entrypoint") else "rule"
+        return "document" if annotation.value.get("entrypoint") else "rule"
     if isinstance(target, Ref):
         return "package"
     return "import" if target is not None else ""
 
 
-def _misplaced(one: Annotations, target: Ref | Import | Rule | None) -> list[RegoLoadError]:
+def _misplaced(annotation: Annotations, target: Ref | Import | Rule | None) -> list[RegoLoadError]:
     messages = []
     expected = {"rule": "rule", "document": "rule", "package": "package", "subpackages": "package"}
     have = {Ref: "package", Import: "import", Rule: "rule"}.get(type(target), "")
-    if one.scope not in SCOPES:
+    if annotation.scope not in SCOPES:
         messages.append(
-            f"invalid annotation scope '{one.scope}'. Use one of 'rule', 'document', 'package', "
+            f"invalid annotation scope '{annotation.scope}'. Use one of 'rule', 'document', 'package', "
             "or 'subpackages'"
         )
-    elif expected[one.scope] != have:
-        message = f"annotation scope '{one.scope}' must be applied to {expected[one.scope]}"
-        messages.append(f"{message} (have {have})" if have else message)
-    if one.value.get("entrypoint") and one.scope not in ("document", "package"):
-        messages.append(
-            f"annotation entrypoint applied to non-document or package scope '{one.scope}'"
+    elif expected[annotation.scope] != have:
+        message = (
+            f"annotation scope '{annotation.scope}' must be applied to {expected[annotation.scope]}"
         )
-    return [RegoLoadError("rego_parse_error", text, one.location) for text in messages]
+        messages.append(f"{message} (have {have})" if have else message)
+    if annotation.value.get("entrypoint") and annotation.scope not in ("document", "package"):
+        messages.append(
+            f"annotation entrypoint applied to non-document or package scope '{annotation.scope}'"
+        )
+    return [RegoLoadError("rego_parse_error", text, annotation.location) for text in messages]

@@ -405,5 +405,5 @@ def _children(term: Term | Literal_) -> list[Term]:
     if isinstance(term, Array | Set):
         return list(term.items)
     if isinstance(term, Object):
-        return [one for pair in term.items for one in pair]
+        return [term_ for pair in term.items for term_ in pair]
     return []

@@ -159,9 +159,9 @@ def _arrows(shown: Sequence[_ShownPart], source: Sequence[str]) -> list[str]:
     """Returns a line with a bar below each part, then a line for each value, from the last on."""
     if not shown:
         return []
-    rows = {one.place.row for one in shown}
+    rows = {expression.place.row for expression in shown}
     if len(rows) > 1 and any("\t" in source[row - 1] for row in rows if row <= len(source)):
-        named = sorted((one.title, one.text()) for one in shown)
+        named = sorted((expression.title, expression.text()) for expression in shown)
         return ["", "Where:", "", *(f"{title}: {text}" for title, text in named)]
     lines = [_arrow_line(shown, source, None)]
     lines += [_arrow_line(shown, source, last) for last in range(len(shown) - 1, -1, -1)]

@@ -146,7 +146,9 @@ def _within(operand: Operand, binds: Binds) -> str:
 
 def _listed(operands: Iterable[Operand]) -> str:
     """Join expressions by commas, where none needs parentheses."""
-    return ", ".join([one if isinstance(one, str) else one.source for one in operands])
+    return ", ".join(
+        [operand if isinstance(operand, str) else operand.source for operand in operands]
+    )
 
 
 def is_decimal(value: int) -> bool:

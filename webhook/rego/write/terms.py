@@ -91,9 +91,9 @@ class Terms:
         if isinstance(term, ir.Ref):
             return self._function.references.reference(term)
         if isinstance(term, ir.Array):
-            return list_of([self.operand(one) for one in term.items])
+            return list_of([self.operand(item) for item in term.items])
         if isinstance(term, ir.Set):
-            items = tuple_of([self.operand(one) for one in term.items])
+            items = tuple_of([self.operand(item) for item in term.items])
             return call("RegoSet", items, kind=Kind.SET)
         if isinstance(term, ir.Object):
             return self._object(term)
