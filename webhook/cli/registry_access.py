@@ -28,10 +28,10 @@ def _read_mirrors(
     _context: click.Context, _parameter: click.Parameter, value: Sequence[str]
 ) -> Mapping[str, tuple[str, ...]]:
     mirrors: dict[str, tuple[str, ...]] = {}
-    for one in value:
-        registry, separator, host = one.partition("=")
+    for mirror in value:
+        registry, separator, host = mirror.partition("=")
         if not (registry and separator and host) or "/" in host:
-            raise click.BadParameter(f"{one!r} is not REGISTRY=HOST")
+            raise click.BadParameter(f"{mirror!r} is not REGISTRY=HOST")
         mirrors[registry] = (*mirrors.get(registry, ()), host)
     return mirrors
 
@@ -126,7 +126,7 @@ class ArtifactSource:
                 source = source_of(self.catalogue, image)
                 reference, verification = source.image, (*verification, *source.verification)
             policies = _verification_policies(verification)
-            one = pull(
+            artifact = pull(
                 self.registries(),
                 parse_reference(reference),
                 archives=True,
@@ -134,9 +134,9 @@ class ArtifactSource:
             )
         except (RegistryError, InvalidCatalogue) as error:
             raise PullError(f"{image}: {error}") from None
-        if not one.files:
-            raise PullError(f"{image}: {one.reference.digest} has no files of policies")
-        return one
+        if not artifact.files:
+            raise PullError(f"{image}: {artifact.reference.digest} has no files of policies")
+        return artifact
 
 
 def _verification_policies(paths: Sequence[Path]) -> list[VerificationPolicy]:
@@ -220,10 +220,12 @@ def pulled(images: Sequence[str], source: ArtifactSource) -> Iterator[list[str]]
     with tempfile.TemporaryDirectory(prefix="waddle-") as temporary:
         folders = []
         for number, image in enumerate(images):
-            one = source.pull(image)
-            folder = Path(temporary) / str(number) / one.reference.repository.rpartition("/")[2]
+            artifact = source.pull(image)
+            folder = (
+                Path(temporary) / str(number) / artifact.reference.repository.rpartition("/")[2]
+            )
             try:
-                write_files(one.files, folder)
+                write_files(artifact.files, folder)
             except (OSError, RegistryError) as error:
                 raise PullError(f"{image}: {reason_of(error)}") from None
             folders.append(str(folder))
@@ -254,7 +256,9 @@ def _read_config(path: Path) -> Any:
     if path.suffix not in {".yaml", ".yml"}:
         return read_docker_config(path)
     try:
-        secrets = [one.value for one in read_values(path) if isinstance(one.value, dict)]
+        secrets = [
+            document.value for document in read_values(path) if isinstance(document.value, dict)
+        ]
     except (OSError, UnreadableFile) as error:
         raise InvalidCredentials(f"{path}: {reason_of(error)}") from None
     if len(secrets) != 1:

@@ -22,10 +22,10 @@ def as_table(results: Sequence[EngineTimes]) -> str:
     blocks = [_block(result) for result in results]
     if len(results) > 1:
         rows = [
-            ("", *(one["engine"] for one in results)),
-            ("reviews a second", *(f"{one['reviewsPerSecond']:.0f}" for one in results)),
+            ("", *(result["engine"] for result in results)),
+            ("reviews a second", *(f"{result['reviewsPerSecond']:.0f}" for result in results)),
             *(
-                (name, *(_shown(one["latencies"][name]) for one in results))
+                (name, *(_shown(result["latencies"][name]) for result in results))
                 for name in ("mean", "p95", "p99")
             ),
         ]
@@ -136,11 +136,16 @@ def _change(before: float, now: float) -> float:
 def comparison_table(compared: Sequence[ComparedNumber], threshold: float) -> str:
     """Returns all numbers, and at the end the regressions."""
     rows: list[tuple[str, ...]] = [("engine", "metric", "before", "now", "change", "")]
-    for one in compared:
-        is_time = one.metric.startswith("latency")
-        shown = [_shown(value) if is_time else f"{value:.0f}" for value in (one.before, one.now)]
-        verdict = "" if one.passed else "REGRESSION"
-        rows.append((one.engine, one.metric, *shown, f"{one.change:+.1f}%", verdict))
+    for comparison in compared:
+        is_time = comparison.metric.startswith("latency")
+        shown = [
+            _shown(value) if is_time else f"{value:.0f}"
+            for value in (comparison.before, comparison.now)
+        ]
+        verdict = "" if comparison.passed else "REGRESSION"
+        rows.append(
+            (comparison.engine, comparison.metric, *shown, f"{comparison.change:+.1f}%", verdict)
+        )
     worse = sum(not one.passed for one in compared)
     summary = quantity(worse, "regression") if worse else "no regression"
     return "\n".join([*table(rows, right={2, 3, 4}), "", f"{summary} (threshold {threshold:g}%)"])

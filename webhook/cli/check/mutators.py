@@ -73,7 +73,9 @@ class MutatorEffect:
         """As JSON."""
         return {
             "objects": self.objects,
-            "examples": [{"object": one.object, "message": one.message} for one in self.examples],
+            "examples": [
+                {"object": example.object, "message": example.message} for example in self.examples
+            ],
         }
 
 
@@ -176,7 +178,7 @@ def problems_of_exceptions(
     extensions: Extensions, manifests: Sequence[Manifest], constraints: Iterable[Constraint]
 ) -> list[Problem]:
     """Return the constraints' faults with exceptions among the manifests, in admission's words."""
-    known = {one.key: one for one in constraints}
+    known = {constraint.key: constraint for constraint in constraints}
     in_files = {
         (item.gvk.kind, namespace_of(item.document), name_of(item.document)) for item in manifests
     }

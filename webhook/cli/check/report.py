@@ -48,7 +48,7 @@ def as_json(checked: PolicyCheck) -> str:
     if checked.generated is not None:
         effects["generated"] = _generated(checked.generated)
     if checked.reads is not None:
-        effects["reads"] = {name: one.document() for name, one in checked.reads.items()}
+        effects["reads"] = {name: reads.document() for name, reads in checked.reads.items()}
     return document_json(effects)
 
 
@@ -59,12 +59,12 @@ def _generated(agreement: Agreement) -> dict[str, Any]:
         "without": agreement.without,
         "differences": [
             {
-                "constraint": "/".join(one.constraint),
-                "request": one.request,
-                "webhook": list(one.webhook),
-                "policy": list(one.policy),
+                "constraint": "/".join(difference.constraint),
+                "request": difference.request,
+                "webhook": list(difference.webhook),
+                "policy": list(difference.policy),
             }
-            for one in agreement.differences
+            for difference in agreement.differences
         ],
     }
 
@@ -173,9 +173,11 @@ def _generated_lines(agreement: Agreement) -> list[str]:
     if agreement.left:
         head += f", {agreement.left} leave errors to the webhook"
     lines = [f"{head}:" if agreement.differences or agreement.without else head]
-    for one in agreement.differences:
-        lines.append(f"  {printable_name('/'.join(one.constraint))}: {printable_name(one.request)}")
-        for source, messages in (("webhook", one.webhook), ("policy", one.policy)):
+    for difference in agreement.differences:
+        lines.append(
+            f"  {printable_name('/'.join(difference.constraint))}: {printable_name(difference.request)}"
+        )
+        for source, messages in (("webhook", difference.webhook), ("policy", difference.policy)):
             outcome = printable_name("; ".join(messages)) if messages else "admits"
             lines.append(f"    {source}: {outcome}")
     lines += [
@@ -190,16 +192,16 @@ def _effect(title: str, effect: Effect) -> list[str]:
     if not effect.constraints:
         return [f"{objects}: the given files hold no constraint to review them by"]
     lines = [f"{objects}:"]
-    for (kind, name), one in effect.constraints.items():
-        now = quantity(one.before, "violation")
-        counts = f"{now} now, {one.after} then (+{one.added} -{one.removed})"
-        unmatched = "; it matched none of them" if one.matched is False else ""
+    for (kind, name), constraint in effect.constraints.items():
+        now = quantity(constraint.before, "violation")
+        counts = f"{now} now, {constraint.after} then (+{constraint.added} -{constraint.removed})"
+        unmatched = "; it matched none of them" if constraint.matched is False else ""
         lines.append(f"  {printable_name(f'{kind}/{name}')}: {counts}{unmatched}")
         lines += [
             f"    {printable_name(item.object)}: {printable_name(item.message)}"
-            for item in one.examples
+            for item in constraint.examples
         ]
-        if more := one.added - len(one.examples):
+        if more := constraint.added - len(constraint.examples):
             lines.append(f"    … and {more} more")
     lines += [
         f"  {printable_name(title)} excuses {quantity(number, 'violation')}"

@@ -59,9 +59,9 @@ def command(
         complain(str(error))
         return exit_codes.UNKNOWN
     outcomes = asyncio.run(_ask(references, place, loaded))
-    answers = [one for _, one in outcomes if not isinstance(one, str)]
+    answers = [outcome for _, outcome in outcomes if not isinstance(outcome, str)]
     if output == "json":
-        write(as_json([_document(text, one) for text, one in outcomes]))
+        write(as_json([_document(text, outcome) for text, outcome in outcomes]))
     else:
         for answer in answers:
             for line in _lines(answer):

@@ -21,14 +21,14 @@ _HELP = """Print the syntax tree of a Rego file: what the parser makes of it.
 def _include(ctx: click.Context, _: click.Parameter, value: str) -> bool:
     """Whether comments are printed."""
     shown = True
-    for one in filter(None, value.split(",")):
-        name = one.removeprefix("-")
-        if name == "locations" and one == name:
+    for option in filter(None, value.split(",")):
+        name = option.removeprefix("-")
+        if name == "locations" and option == name:
             ctx.fail("--json-include locations is not taken: locations are of comments alone.")
         if name not in {"comments", "locations"}:
-            ctx.fail(f"--json-include: {one!r} is not 'comments' or '-comments'")
+            ctx.fail(f"--json-include: {option!r} is not 'comments' or '-comments'")
         if name == "comments":
-            shown = one == name
+            shown = option == name
     return shown
 
 

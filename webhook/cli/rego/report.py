@@ -50,18 +50,18 @@ def coverage_json(report: dict[str, Any]) -> str:
 
 def coverage_document(report: dict[str, Any]) -> dict[str, Any]:
     """Returns a coverage report as a part of a result, with its fields in OPA's order."""
-    files = {name: OrderedFields(one) for name, one in report["files"].items()}
-    for one in files.values():
+    files = {name: OrderedFields(file) for name, file in report["files"].items()}
+    for file in files.values():
         for ranges in ("covered", "not_covered"):
-            if ranges in one:
-                one[ranges] = [
+            if ranges in file:
+                file[ranges] = [
                     OrderedFields(
                         {
                             k: OrderedFields(v) if k in {"start", "end"} else v
                             for k, v in span.items()
                         }
                     )
-                    for span in one[ranges]
+                    for span in file[ranges]
                 ]
     return OrderedFields({**report, "files": OrderedFields(files)})
 

@@ -114,7 +114,9 @@ def _run_once(tests: UnitTests, files: RegoFiles, options: UnitTestOptions) -> i
     if not results and options.fail_on_empty:
         complain("no tests were run")
         return exit_codes.NO
-    fine = all(one.passed or (one.skipped and options.exit_zero_on_skipped) for one in results)
+    fine = all(
+        result.passed or (result.skipped and options.exit_zero_on_skipped) for result in results
+    )
     return code or (exit_codes.OK if fine else exit_codes.UNKNOWN)
 
 

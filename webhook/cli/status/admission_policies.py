@@ -48,8 +48,8 @@ async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPol
     reading = await read_admission_policies(client, mutating=True)
     served = _Served(Discovery(client))
     unserved = {
-        (one.kind, one.name): [text async for text in served.missing(one.policy.document)]
-        for one in reading.policies.listed()
+        (policy.kind, policy.name): [text async for text in served.missing(policy.policy.document)]
+        for policy in reading.policies.listed()
     }
     return standings_of(reading, unserved)
 
@@ -76,13 +76,16 @@ def standings_of(
         standings.append(
             AdmissionPolicyStanding(*key, state, one.bindings, texts, cost.share, cost.field)
         )
-    broken = {(one.kind, one.name): one.text for one in reading.faults}
+    broken = {(fault.kind, fault.name): fault.text for fault in reading.faults}
     for key in sorted(notes.keys() | broken.keys()):
         # The policy of an unusable object exists: its bindings are not at fault.
         texts = (broken[key],) if key in broken else tuple(notes[key])
         state = "Unusable" if key in broken else "NotFound"
         standings.append(AdmissionPolicyStanding(*key, state, (), texts))
-    return sorted(standings, key=lambda one: (one.kind.startswith("Mutating"), one.kind, one.name))
+    return sorted(
+        standings,
+        key=lambda standing: (standing.kind.startswith("Mutating"), standing.kind, standing.name),
+    )
 
 
 def _notes(reading: AdmissionPolicyReading) -> dict[tuple[str, str], list[str]]:
@@ -115,7 +118,7 @@ class _Served:
             for group in groups:
                 for version in versions:
                     served |= await self._plurals(group, version)
-            missing = [one for one in _named(rule) if one not in served]
+            missing = [resource for resource in _named(rule) if resource not in served]
             if missing:
                 where = ", ".join(
                     f"{group or 'core'}/{one}" for group in groups for one in versions
@@ -133,7 +136,7 @@ class _Served:
                 if version == "*"
                 else await self._discovery.kinds(group, version)
             )
-            self._known[key] = frozenset(one.plural for one in resources)
+            self._known[key] = frozenset(resource.plural for resource in resources)
         return self._known[key]
 
 
