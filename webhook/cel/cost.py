@@ -76,7 +76,7 @@ def estimated_cost(checked: Checked, entries: int) -> int:
 
 def cost_together(of: Sequence[Checked], entries: int = ENTRIES) -> int:
     """The cost of several expressions that share a limit."""
-    return sum(estimated_cost(one, entries) for one in of)
+    return sum(estimated_cost(expression, entries) for expression in of)
 
 
 def cost_warning(of: Sequence[Checked], limit: int, noun: str, by: str = "an API server") -> str:
@@ -152,8 +152,8 @@ class _Estimate:
 
     def work(self, name: str, operands: list[Expr]) -> int:
         """Returns the cost of a function itself."""
-        sizes = [self.size(one) for one in operands] or [0]
-        texts = [self.characters(one) for one in operands] or [0]
+        sizes = [self.size(operand) for operand in operands] or [0]
+        texts = [self.characters(operand) for operand in operands] or [0]
         if name in _ONCE:
             return math.ceil(texts[0] * _CHARACTER)
         if name in _TWICE:
@@ -182,8 +182,9 @@ class _Estimate:
     def are_sized(self, operands: list[Expr]) -> bool:
         """Returns whether operands of an equality may both be longer than a number."""
         return all(
-            self.checked.types[one].is_dyn or self.checked.types[one].name in {"string", "bytes"}
-            for one in operands
+            self.checked.types[operand].is_dyn
+            or self.checked.types[operand].name in {"string", "bytes"}
+            for operand in operands
         )
 
     def item(self, node: Expr) -> int:

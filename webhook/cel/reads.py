@@ -79,8 +79,8 @@ class ExpressionReads:
             case MapOf():
                 return self._map(node, env)
             case Message():
-                for one in node.fields:
-                    self._reader.whole(self._value(one.value, env))
+                for field in node.fields:
+                    self._reader.whole(self._value(field.value, env))
                 return ANYTHING
             case Fold():
                 return self._fold(node, env)
@@ -166,7 +166,7 @@ class ExpressionReads:
         parts = [] if node.target is None or node in self._checked.functions else [node.target]
         if node.function in _STEPS:
             return self._item(node, env)
-        values = [self._value(one, env) for one in (*parts, *node.args)]
+        values = [self._value(part, env) for part in (*parts, *node.args)]
         return self._result(name, node.function, values)
 
     def _item(self, node: Call, env: Mapping[str, Abstract]) -> Abstract:
@@ -185,8 +185,8 @@ class ExpressionReads:
             reader.compare(*values)
             return ANYTHING
         if written in _LOGICAL or written in {"type", "hasValue"}:
-            for one in values:
-                reader.shallow(one)
+            for value in values:
+                reader.shallow(value)
             return ANYTHING
         if written == "_?_:_" and len(values) == 3:
             reader.shallow(values[0])
@@ -213,10 +213,10 @@ class ExpressionReads:
             reader.compare(values[0], reader.step(values[1]) or EMPTY)
             return ANYTHING
         if written == "_+_" and len(values) == 2:
-            for one in values:
-                reader.shallow(one)
-                reader.keys(one)
+            for value in values:
+                reader.shallow(value)
+                reader.keys(value)
             return united((*values, ANYTHING)) or ANYTHING
-        for one in values:
-            reader.whole(one)
+        for value in values:
+            reader.whole(value)
         return ANYTHING

@@ -136,21 +136,21 @@ def is_semver(text: str, normalise: bool = False) -> bool:
 
 
 @form("major", NAME)
-def major(one: Opaque) -> int:
+def major(version: Opaque) -> int:
     """Returns the major version."""
-    return int(one.value[0][0])
+    return int(version.value[0][0])
 
 
 @form("minor", NAME)
-def minor(one: Opaque) -> int:
+def minor(version: Opaque) -> int:
     """Returns the minor version."""
-    return int(one.value[0][1])
+    return int(version.value[0][1])
 
 
 @form("patch", NAME)
-def patch(one: Opaque) -> int:
+def patch(version: Opaque) -> int:
     """Returns the patch version."""
-    return int(one.value[0][2])
+    return int(version.value[0][2])
 
 
 @form("compareTo", NAME, NAME)

@@ -74,9 +74,9 @@ def _paid(meter: Meter, of: list[Any], cost: int) -> Iterable[Any]:
 
 
 def _one_by_one(meter: Meter, of: list[Any], cost: int) -> Iterator[Any]:
-    for one in of:
+    for item in of:
         meter.charge(cost)
-        yield one
+        yield item
 
 
 def equals(meter: Meter, a: Value, b: Value) -> bool:
