@@ -150,10 +150,15 @@ def _pairs(
     exceptions: Collection[PolicyException],
     agreement: Agreement,
 ) -> dict[tuple[str, str], _Pair]:
-    constraints = {one.key: one for one in snapshot.constraints if one.key in keys}
+    constraints = {
+        constraint.key: constraint for constraint in snapshot.constraints if constraint.key in keys
+    }
     plan = Planner(options, "v1").plan(
         {entry.template.name: entry.template.document for entry in snapshot.entries},
-        {key: Enforced(one.document, one.enforcement_action) for key, one in constraints.items()},
+        {
+            key: Enforced(constraint.document, constraint.enforcement_action)
+            for key, constraint in constraints.items()
+        },
         _REQUESTS,
         lambda _: "",
         partial(withdrawn_for, exceptions, now=time.time()),

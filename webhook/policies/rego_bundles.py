@@ -224,7 +224,9 @@ def _manifest(text: str) -> _Manifest:
         manifest.versions[pattern] = _known(version, f" for file '{pattern}'")
     listed = written.get("wasm")
     resolvers = listed if isinstance(listed, list) else []
-    manifest.wasm_modules = [str(one.get("module")) for one in resolvers if isinstance(one, dict)]
+    manifest.wasm_modules = [
+        str(resolver.get("module")) for resolver in resolvers if isinstance(resolver, dict)
+    ]
     return manifest
 
 

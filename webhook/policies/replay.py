@@ -89,8 +89,8 @@ class Replay:
     def totals(self) -> list[str]:
         """A line for each policy and each exception, over all that was replayed."""
         lines = [
-            f"{kind}/{name}: +{one.added} -{one.removed}"
-            for (kind, name), one in sorted(self.differences.items())
+            f"{kind}/{name}: +{difference.added} -{difference.removed}"
+            for (kind, name), difference in sorted(self.differences.items())
         ]
         return lines + [
             f"{title} excuses {quantity(number, 'violation')}"
@@ -101,8 +101,13 @@ class Replay:
         """Return the replay as JSON."""
         return {
             "constraints": [
-                {"kind": kind, "name": name, "added": one.added, "removed": one.removed}
-                for (kind, name), one in sorted(self.differences.items())
+                {
+                    "kind": kind,
+                    "name": name,
+                    "added": difference.added,
+                    "removed": difference.removed,
+                }
+                for (kind, name), difference in sorted(self.differences.items())
             ],
             **({"excused": dict(sorted(self.excused.items()))} if self.excused else {}),
         }
@@ -193,7 +198,9 @@ def replayed_subject(
 
 def policies_of_record(record: Mapping[str, Any], policies: PolicySet) -> PolicySet:
     """Returns the policies of the record's webhook entry: all, or those of a failure policy."""
-    entry = next((one for one in FAILURE_POLICIES if one == record.get("failurePolicy")), None)
+    entry = next(
+        (policy for policy in FAILURE_POLICIES if policy == record.get("failurePolicy")), None
+    )
     return policies if entry is None else policies.part(entry)
 
 
@@ -204,7 +211,10 @@ def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
     def answered(requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
         missing = tuple(request for request in requests if request not in recorded)
         more = nobodys(missing, _NOT_RECORDED) if ask is None else ask(missing)
-        return {**more, **{one: recorded[one] for one in requests if one in recorded}}
+        return {
+            **more,
+            **{request: recorded[request] for request in requests if request in recorded},
+        }
 
     return answered
 
@@ -212,16 +222,16 @@ def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
 def answers_of(record: Mapping[str, Any]) -> dict[ProviderRequest, ProviderResponse]:
     """Returns the providers' answers in a decision, if the record has all of them."""
     answers = {}
-    for one in objects_of(record.get("externalData")):
-        provider, keys = one.get("provider"), one.get("keys")
-        if type(provider) is not str or type(keys) is not list or "idempotent" not in one:
+    for call in objects_of(record.get("externalData")):
+        provider, keys = call.get("provider"), call.get("keys")
+        if type(provider) is not str or type(keys) is not list or "idempotent" not in call:
             continue
         answers[ProviderRequest(provider, tuple(map(str, keys)))] = ProviderResponse(
-            _pairs(one.get("responses")),
-            _pairs(one.get("errors")),
-            int(one.get("statusCode") or 0),
-            str(one.get("systemError") or ""),
-            bool(one["idempotent"]),
+            _pairs(call.get("responses")),
+            _pairs(call.get("errors")),
+            int(call.get("statusCode") or 0),
+            str(call.get("systemError") or ""),
+            bool(call["idempotent"]),
         )
     return answers
 
@@ -284,9 +294,9 @@ def _compare(
         if (violation := _recorded(result)) and (keys is None or violation[:2] in keys)
     }
     after = {
-        (one.constraint.kind, one.constraint.name, one.msg): one.actions
-        for one in responses.results
-        if keys is None or one.constraint.key in keys
+        (result.constraint.kind, result.constraint.name, result.msg): result.actions
+        for result in responses.results
+        if keys is None or result.constraint.key in keys
     }
     added, removed = after.keys() - before.keys(), before.keys() - after.keys()
     replayed.count(added, removed)
@@ -332,11 +342,11 @@ def _excusals(
     record: Mapping[str, Any], responses: Responses, keys: Collection[tuple[str, str]] | None
 ) -> tuple[Excusal, ...]:
     """Return the violations that are excused now and were not then, by any exception."""
-    known = {_recorded(one) for one in objects_of(record.get("excused"))}
+    known = {_recorded(excusal) for excusal in objects_of(record.get("excused"))}
     return tuple(
-        (violation, one.excuse.title, one.excuse.effect)
-        for one in (*responses.excused, *responses.results)
-        if one.excuse is not None
-        and (keys is None or one.constraint.key in keys)
-        and (violation := (one.constraint.kind, one.constraint.name, one.msg)) not in known
+        (violation, result.excuse.title, result.excuse.effect)
+        for result in (*responses.excused, *responses.results)
+        if result.excuse is not None
+        and (keys is None or result.constraint.key in keys)
+        and (violation := (result.constraint.kind, result.constraint.name, result.msg)) not in known
     )

@@ -94,7 +94,9 @@ def read_coverage(
             generators_of(by_kind.get(EXPANSION_TEMPLATES.gvk.group_kind, ())),
             {
                 process: tuple(
-                    pattern for one in configs for pattern in excluded_namespaces(one, process)
+                    pattern
+                    for config in configs
+                    for pattern in excluded_namespaces(config, process)
                 )
                 for process in (WEBHOOK_PROCESS, MUTATION_PROCESS)
             },

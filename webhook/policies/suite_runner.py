@@ -237,10 +237,10 @@ def _admission_policies(
     policies = [item.document for item in manifests]
     bound = _manifests(path, "ValidatingAdmissionPolicyBinding")
     bindings = [item.document for item in bound]
-    for one in (*policies, *bindings):
-        if not is_admission_policy(gvk_of(one)):
+    for policy in (*policies, *bindings):
+        if not is_admission_policy(gvk_of(policy)):
             raise _Failure(
-                f"{gvk_of(one)} is neither a ValidatingAdmissionPolicy or MutatingAdmissionPolicy "
+                f"{gvk_of(policy)} is neither a ValidatingAdmissionPolicy or MutatingAdmissionPolicy "
                 "nor a binding of one"
             )
     try:
@@ -248,15 +248,15 @@ def _admission_policies(
     except InvalidAdmissionPolicy as error:
         raise _Failure(f'adding policy from "{_join(folder, test.template)}": {error}') from None
     part = admission_policy_part()
-    for one in policies:
-        part.put(one)
+    for policy in policies:
+        part.put(policy)
     try:
-        for one in bindings:
-            part.put(one)
+        for policy in bindings:
+            part.put(policy)
     except InvalidAdmissionPolicy as error:
         return (), (), error
     named = {one.name for one in read if not isinstance(one, AuthorizerAnswer)}
-    if all(object_of(one.get("spec")).get("policyName") not in named for one in bindings):
+    if all(object_of(binding.get("spec")).get("policyName") not in named for binding in bindings):
         raise _Failure(f'no binding of "{path}" names a policy of the test')
     return (part.value,), (*manifests, *bound), None
 
@@ -364,7 +364,9 @@ def _exceptions(folder: Path, name: str) -> tuple[ResultStage, ...]:
         return ()
     path = _join(folder, name)
     documents = _read(path, "exceptions")
-    if not documents or any(kind_of_document(one) not in EXCEPTION_KINDS for one in documents):
+    if not documents or any(
+        kind_of_document(document) not in EXCEPTION_KINDS for document in documents
+    ):
         raise _Failure(f'not an exception: "{path}"')
     try:
         return (Excusing([read_exception(document) for document in documents]),)
@@ -429,7 +431,12 @@ def _check_case(
         raise _Failure("invalid Case: assertions must be non-empty")
     path = _join(folder, case.object)
     entries = client.snapshot.entries
-    targets = [one for entry in entries for one in entry.targets if isinstance(one, DocumentTarget)]
+    targets = [
+        target
+        for entry in entries
+        for target in entry.targets
+        if isinstance(target, DocumentTarget)
+    ]
     documents = _read_any(path) if targets else _read(path, "object")
     if not documents:
         raise _Failure(f'missing objects: path "{path}" defines no YAML objects')
@@ -451,13 +458,13 @@ def _check_case(
     else:
         policies = PolicySet(client.snapshot)
         answers = [
-            _found(policies, _subject(one, printed), one.name, extensions.ask).responses
-            for one in _split(targets, documents[0], case.object)
+            _found(policies, _subject(document, printed), document.name, extensions.ask).responses
+            for document in _split(targets, documents[0], case.object)
         ]
     results = [result for responses in answers for result in responses.results]
     if any(entry.template is group.TEMPLATE for entry in entries):
         # The test is not about the constraints that a group refers to.
-        results = [one for one in results if one.constraint.kind == group.TEMPLATE.kind]
+        results = [result for result in results if result.constraint.kind == group.TEMPLATE.kind]
     messages = [result.msg for result in results]
     for assertion in case.assertions:
         assertion.check(messages)
