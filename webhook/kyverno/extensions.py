@@ -158,7 +158,7 @@ def _extreme(name: str, choose: Callable[..., Any], *given: Any) -> Any:
     numbers = given[0] if len(given) == 1 and type(given[0]) is list else given
     if not numbers:
         raise EvaluationError(f"math.{name}(list) argument must not be empty")
-    if any(type(one) not in {int, Uint, float} for one in numbers):
+    if any(type(number) not in {int, Uint, float} for number in numbers):
         raise EvaluationError(f"no such overload: math.{name} of what is no number")
     return choose(numbers)
 

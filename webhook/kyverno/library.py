@@ -138,15 +138,15 @@ def is_image(reference: str) -> bool:
 
 
 @form("registry", IMAGE)
-def registry(one: Opaque) -> str:
+def registry(image: Opaque) -> str:
     """Returns the host of the registry."""
-    return _image(one).registry
+    return _image(image).registry
 
 
 @form("repository", IMAGE)
-def repository(one: Opaque) -> str:
+def repository(image: Opaque) -> str:
     """Returns the path within the registry."""
-    return _image(one).repository
+    return _image(image).repository
 
 
 @form("identifier", IMAGE)
@@ -164,21 +164,21 @@ def identifier_with_separator(one: Opaque) -> str:
 
 
 @form("tag", IMAGE)
-def tag(one: Opaque) -> str:
+def tag(image: Opaque) -> str:
     """Returns the tag; empty for a reference by digest."""
-    return _image(one).tag
+    return _image(image).tag
 
 
 @form("digest", IMAGE)
-def digest(one: Opaque) -> str:
+def digest(image: Opaque) -> str:
     """Returns the digest; empty if the reference has only a tag."""
-    return _image(one).digest
+    return _image(image).digest
 
 
 @form("containsDigest", IMAGE)
-def contains_digest(one: Opaque) -> bool:
+def contains_digest(image: Opaque) -> bool:
     """Whether the reference has a digest."""
-    return bool(_image(one).digest)
+    return bool(_image(image).digest)
 
 
 def _image(one: Opaque) -> ImageReference:
