@@ -291,7 +291,7 @@ class Client:
         return read_template(document).foremost(self._targets)
 
     def _matching(self, template: Template) -> Target | SeveralTargets:
-        targets = [self._target(one) for one in template.parts]
+        targets = [self._target(part) for part in template.parts]
         return SeveralTargets(targets) if len(targets) > 1 else targets[0]
 
     def _target(self, template: Template) -> Target:

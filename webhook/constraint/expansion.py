@@ -312,9 +312,13 @@ class ExpansionSet:
         if self._expansion is None:
             graph = _Graph.of(self._templates.values())
             self._cyclic = graph.cyclic
-            expanding = [one for name, one in self._templates.items() if name not in self._cyclic]
+            expanding = [
+                template for name, template in self._templates.items() if name not in self._cyclic
+            ]
             self._excess = _excess(expanding, graph.order)
-            self._expansion = Expansion(one for one in expanding if one.name not in self._excess)
+            self._expansion = Expansion(
+                template for template in expanding if template.name not in self._excess
+            )
         return self._expansion
 
 
@@ -379,11 +383,11 @@ def _excess(
         return frozenset()
     taken: list[ExpansionTemplate] = []
     left_out: set[str] = set()
-    due = [sorted(templates, key=lambda one: one.name)]
+    due = [sorted(templates, key=lambda template: template.name)]
     while due:
         some = due.pop()
         if len(left_out) >= EXCESS_MAX:
-            left_out.update(one.name for one in some)
+            left_out.update(template.name for template in some)
         elif _is_within_bounds([*taken, *some], order):
             taken += some
         elif len(some) == 1:

@@ -52,8 +52,8 @@ _GROUPS: Final = {
     "authorization.k8s.io": "nobody could be asked who may do what",
     names.OURS: "Waddle's own objects could not be repaired",
     **{
-        f"{one}.gatekeeper.sh": "the policies could not be repaired"
-        for one in (
+        f"{name}.gatekeeper.sh": "the policies could not be repaired"
+        for name in (
             "config",
             "constraints",
             "expansion",
@@ -108,8 +108,8 @@ def _lock_outs(match: Mapping[str, Any], spared: Collection[str]) -> Iterator[st
     if not kinds:
         yield "it is for every kind, Nodes and Leases among them; list kinds in spec.match.kinds"
         return
-    for one in kinds:
-        groups, named = texts_of(one.get("apiGroups")), texts_of(one.get("kinds"))
+    for kind in kinds:
+        groups, named = texts_of(kind.get("apiGroups")), texts_of(kind.get("kinds"))
         yield from _of_kinds(groups or (WILDCARD,), named or (WILDCARD,))
 
 

@@ -64,23 +64,25 @@ class _Field:
                 return None
             validate_selector(selector)
             holds = compile_selector(selector)
-            return lambda one: any(map(holds, filter(_is_labels, self._values(one) or [{}])))
+            return lambda document: any(
+                map(holds, filter(_is_labels, self._values(document) or [{}]))
+            )
         included, excluded = patterns(match, self.name), patterns(match, self.excluded)
         if included is None and not excluded:
             return None
         globs = compile_globs(included, (), self.separator)
         spared = compile_globs(None, excluded, self.separator)
 
-        def is_met(one: Document) -> bool:
-            texts = [value for value in self._values(one) if type(value) is str]
+        def is_met(document: Document) -> bool:
+            texts = [value for value in self._values(document) if type(value) is str]
             return (included is None or any(map(globs, texts))) and all(map(spared, texts))
 
         return is_met
 
-    def _values(self, one: Document) -> list[Any]:
+    def _values(self, document: Document) -> list[Any]:
         if self.path is None:
-            return [one.file]
-        return [value for _, value in _at(one.value, self.path)]
+            return [document.file]
+        return [value for _, value in _at(document.value, self.path)]
 
 
 class DeclaredTarget(DocumentTarget):
@@ -121,7 +123,7 @@ class DeclaredTarget(DocumentTarget):
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
         """Returns a test by every field of the constraint's match."""
         tests = [test for field in self._fields if (test := field.test(match)) is not None]
-        return lambda one: all(test(one) for test in tests)
+        return lambda document: all(test(document) for test in tests)
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
         """Return the documents of a file, as ``spec.reviews`` splits it."""
