@@ -164,7 +164,10 @@ def _graded(
 ) -> tuple[ShownViolation, ...]:
     """The violations with the severity of their policies, the gravest first."""
     severities = {f"{kind}/{name}": item.severity for (kind, name), item in policies.items()}
-    graded = [replace(one, severity=severities.get(one.policy, "")) for one in violations]
+    graded = [
+        replace(violation, severity=severities.get(violation.policy, ""))
+        for violation in violations
+    ]
     return tuple(sorted(graded, key=gravity))
 
 
