@@ -64,7 +64,7 @@ def as_list(value: Any) -> list[str]:
     """Values of a list: a text's are separated by commas."""
     if isinstance(value, str):
         return separated(value)
-    return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+    return [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)]
 
 
 def separated(text: str) -> list[str]:
