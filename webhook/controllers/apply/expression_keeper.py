@@ -90,11 +90,13 @@ class ExpressionKeeper:
             self._keeper.settled(key, LOOK_SECONDS)
 
     async def _look(self) -> None:
-        self._sources = {name: self._source(name, one) for name, one in self._templates.items()}
+        self._sources = {
+            name: self._source(name, template) for name, template in self._templates.items()
+        }
         named = {
             key: kinds
-            for key, one in self._constraints.items()
-            if self._source_of(key) is not None and (kinds := named_kinds(one.document))
+            for key, constraint in self._constraints.items()
+            if self._source_of(key) is not None and (kinds := named_kinds(constraint.document))
         }
         known = await self._types.look({kind for kinds in named.values() for kind in kinds})
         statuses: Statuses = {

@@ -81,8 +81,8 @@ class KindTypes:
         self._index = _index(await self._client.request("GET", "/openapi/v3"))
         self._versions.clear()
         types, read = {}, dict[str, Any]()
-        for one in sorted_kinds:
-            gvk = await self._at_version(one)
+        for kind in sorted_kinds:
+            gvk = await self._at_version(kind)
             if gvk is not None and (made := await self._of(gvk, read)) is not None:
                 types[gvk] = made
         self._known = {

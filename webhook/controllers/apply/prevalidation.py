@@ -264,9 +264,9 @@ class Prevalidation:
 
     def tell_faults(self, faults: Iterable[AppliedFault]) -> None:
         """Records faults found when generations were applied, if none is recorded yet."""
-        for one in faults:
+        for fault in faults:
             if len(self._to_tell) < HELD_MAX:
-                self._to_tell.append(one)
+                self._to_tell.append(fault)
                 self._is_to_tell.set()
 
     async def _tell_faults_forever(self) -> None:
