@@ -133,8 +133,8 @@ def _authority(item: dict[str, Any], where: str) -> TrustedAuthority:
         raise InvalidTrustedRoot(f"{where}.certChain has no certificate, or more than {_CHAIN_MAX}")
     try:
         chain = tuple(
-            read_certificates(_bytes(one, "rawBytes", f"{where}.certChain"))[0]
-            for one in certificates
+            read_certificates(_bytes(certificate, "rawBytes", f"{where}.certChain"))[0]
+            for certificate in certificates
         )
     except UntrustedCertificate as error:
         raise InvalidTrustedRoot(f"{where}.certChain: {error}") from None
