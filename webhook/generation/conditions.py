@@ -76,11 +76,11 @@ def of_match(match: Mapping[str, Any]) -> list[Json]:
 def _listed_kinds(listed: Sequence[Mapping[str, Any]]) -> str:
     """Whether a request's kind is one of those, or an empty text where that is every one."""
     entries = []
-    for one in listed:
+    for condition in listed:
         tests = [
-            f"request.kind.{of_request} in {strings(one[field])}"
+            f"request.kind.{of_request} in {strings(condition[field])}"
             for field, of_request in (("kinds", "kind"), ("apiGroups", "group"))
-            if one.get(field) and "*" not in one[field]
+            if condition.get(field) and "*" not in condition[field]
         ]
         if not tests:
             return ""

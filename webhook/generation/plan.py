@@ -165,35 +165,35 @@ class Planner:
                 plan.templates[name] = template.made
             if template.policy is not None:
                 plan.policies[template.policy["metadata"]["name"]] = template.policy
-        for key, one in self._constraints.items():
-            self._add(plan, key, one, waits, withdrawn)
+        for key, constraint in self._constraints.items():
+            self._add(plan, key, constraint, waits, withdrawn)
         return plan
 
     def _add(
         self,
         plan: GenerationPlan,
         key: tuple[str, str],
-        one: _Constraint,
+        constraint: _Constraint,
         waits: Callable[[str], str],
         withdrawn: Callable[[Mapping[str, Any]], str],
     ) -> None:
-        if one.made is None:
+        if constraint.made is None:
             return
-        generated = one.made
-        if one.policy is not None:
-            plan.policies[one.policy["metadata"]["name"]] = one.policy
-        if one.binding is not None:
+        generated = constraint.made
+        if constraint.policy is not None:
+            plan.policies[constraint.policy["metadata"]["name"]] = constraint.policy
+        if constraint.binding is not None:
             # A policy that has no resource of parameters waits for no kind to be served.
             reason = "" if self._options.alone else waits(key[0].lower())
-            document = one.given.document
+            document = constraint.given.document
             why = _ratcheted(document) or withdrawn(document)
-            if why and decides_beside(one.given):
+            if why and decides_beside(constraint.given):
                 generated = Made(generated.generation, policy=generated.policy, withdrawn=why)
             elif reason:
                 generated = Made(generated.generation, policy=generated.policy, waiting=reason)
-                plan.waiting.add(one.binding["metadata"]["name"])
+                plan.waiting.add(constraint.binding["metadata"]["name"])
             else:
-                plan.bindings[one.binding["metadata"]["name"]] = one.binding
+                plan.bindings[constraint.binding["metadata"]["name"]] = constraint.binding
         plan.constraints[key] = generated
 
     # --- templates -----------------------------------------------------------------------------
@@ -270,5 +270,5 @@ class Planner:
 def _uids(
     templates: Mapping[str, Mapping[str, Any]], constraints: Mapping[tuple[str, str], Enforced]
 ) -> set[str]:
-    documents = [*templates.values(), *(one.document for one in constraints.values())]
-    return {uid for one in documents if (uid := one["metadata"].get("uid"))}
+    documents = [*templates.values(), *(constraint.document for constraint in constraints.values())]
+    return {uid for document in documents if (uid := document["metadata"].get("uid"))}

@@ -65,7 +65,11 @@ class PolicyScope:
             of_rule = list(rule.get("operations") or ())
             if operations and self.synced:
                 offered = _expanded(of_rule)
-                of_rule = [one for one in OPERATIONS if one in offered and one in expanded]
+                of_rule = [
+                    operation
+                    for operation in OPERATIONS
+                    if operation in offered and operation in expanded
+                ]
                 sent.update(of_rule)
                 if not of_rule:
                     continue  # It is another kind's.
@@ -131,4 +135,4 @@ def exempted_patterns(
     names: Sequence[str], prefixes: Sequence[str], suffixes: Sequence[str]
 ) -> tuple[str, ...]:
     """The flags that exempt namespaces, as patterns."""
-    return (*names, *(f"{one}*" for one in prefixes), *(f"*{one}" for one in suffixes))
+    return (*names, *(f"{prefix}*" for prefix in prefixes), *(f"*{suffix}" for suffix in suffixes))
