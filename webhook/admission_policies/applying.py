@@ -77,8 +77,8 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
     ids = _distinct(new, of, at)
     old_ids = [_id(item, of, f"{at}[{number}]") for number, item in enumerate(old)]
     by_id: dict[_Id, Any] = {}
-    for one, item in zip(old_ids, old, strict=True):
-        by_id[one] = None if one in by_id else item  # of several with one key none is merged
+    for id_, item in zip(old_ids, old, strict=True):
+        by_id[id_] = None if id_ in by_id else item  # of several with one key none is merged
     made: list[Any] = []
     named = set(ids)
     shared = deque(one for one in ids if one in by_id)
@@ -118,13 +118,13 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
 def _distinct(new: Sequence[Any], of: MergeType, at: str) -> list[_Id]:
     ids = [_id(item, of, f"{at}[{number}]") for number, item in enumerate(new)]
     known: set[_Id] = set()
-    for one in ids:
-        if one in known:
+    for id_ in ids:
+        if id_ in known:
             raise EvaluationError(
                 f"error applying patch: failed to convert patch object to typed object: {at}: "
-                f"duplicate entries for key {_shown(one, of)}"
+                f"duplicate entries for key {_shown(id_, of)}"
             )
-        known.add(one)
+        known.add(id_)
     return ids
 
 
@@ -151,10 +151,10 @@ def _hashable(value: Any) -> Any:
     return repr(value) if type(value) in {dict, list} else value
 
 
-def _shown(one: _Id, of: MergeType) -> str:
+def _shown(id_: _Id, of: MergeType) -> str:
     if of.is_set:
-        return f"[={_value(one[0])}]"
-    pairs = zip(of.keys, one, strict=True)
+        return f"[={_value(id_[0])}]"
+    pairs = zip(of.keys, id_, strict=True)
     return f"[{','.join(f'{key.name}={_value(value)}' for key, value in pairs)}]"
 
 
