@@ -70,9 +70,9 @@ _OF_SUBRESOURCES: Final[dict[GroupAndKind, tuple[RuleTarget, ...]]] = {
     ("autoscaling", "Scale"): (
         *(
             RuleTarget(
-                "apps", f"{one}/scale", ("autoscaling", "Scale"), ("UPDATE",), namespaced=True
+                "apps", f"{kind}/scale", ("autoscaling", "Scale"), ("UPDATE",), namespaced=True
             )
-            for one in _APPS
+            for kind in _APPS
         ),
         RuleTarget(
             "",
@@ -150,7 +150,9 @@ def _kinds_by_resource() -> dict[tuple[str, str], GroupAndKind]:
     """The kinds of Kubernetes' own by the group and name of their resources."""
     kinds = {(group, plural_of(kind)): (group, kind) for group, kind in sorted(BUILTIN_KINDS)}
     of_subresources = {
-        (one.group, one.resource): one.kind for some in _OF_SUBRESOURCES.values() for one in some
+        (target.group, target.resource): target.kind
+        for some in _OF_SUBRESOURCES.values()
+        for target in some
     }
     return {**kinds, **of_subresources}
 
@@ -177,9 +179,9 @@ def _offered(group: str, resource: str, operations: Sequence[str]) -> tuple[str,
     if WILDCARD not in operations:
         return tuple(operations)
     kind = _kinds_by_resource().get((group, resource))
-    for one in _OF_SUBRESOURCES.get(kind, ()) if kind else ():
-        if one.resource == resource:
-            return one.operations
+    for target in _OF_SUBRESOURCES.get(kind, ()) if kind else ():
+        if target.resource == resource:
+            return target.operations
     return (*WRITES, "CONNECT") if "/" in resource else WRITES
 
 
