@@ -36,7 +36,7 @@ class KyvernoChanges:
     def __init__(
         self, policies: Sequence[KyvernoMutatingPolicy], exceptions: Sequence[KyvernoException]
     ) -> None:
-        self.policies = sorted(policies, key=lambda one: (one.title, one.kind))
+        self.policies = sorted(policies, key=lambda policy: (policy.title, policy.kind))
         self._exceptions = exceptions
         self._concerned: dict[tuple[str, ...], tuple[KyvernoMutatingPolicy, ...]] = {}
         """The policies by the resource of a request."""
@@ -56,7 +56,7 @@ class KyvernoChanges:
         if key not in self._concerned:
             if len(self._concerned) >= PLANS_MAX:
                 self._concerned.clear()
-            concerned = tuple(one for one in self.policies if one.names(request.document))
+            concerned = tuple(policy for policy in self.policies if policy.names(request.document))
             self._concerned[key] = concerned
             return concerned
         return self._concerned.get(key, ())
