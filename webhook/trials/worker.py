@@ -121,8 +121,8 @@ class _Server:
                 for job in jobs:
                     self._prepare(job)
                 answers = self._answers(jobs)
-                for one in [*answers] if jobs[0].get("together") else answers:
-                    frames.send(self._asking, marshal.dumps(one))
+                for answer in [*answers] if jobs[0].get("together") else answers:
+                    frames.send(self._asking, marshal.dumps(answer))
                 frames.send(self._asking, b"")
         except OSError:
             return  # The requesting process is gone.
