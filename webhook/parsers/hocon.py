@@ -291,7 +291,7 @@ class _Shown:
         texts: list[str] = []
         for part in value.parts:
             if isinstance(part, list):
-                arrays += [self._element(one, depth + 1) for one in part]
+                arrays += [self._element(item, depth + 1) for item in part]
             elif isinstance(part, _Reference):
                 target = self._find(part, value)
                 if target is None:
