@@ -40,8 +40,8 @@ def widened(reads: ReadSet, depth: int, kept: Collection[str]) -> ReadSet:
     if depth <= 0:
         return WHOLE
     below = {
-        name: one if name in kept else widened(one, depth - 1, kept)
-        for name, one in reads.children.items()
+        name: child if name in kept else widened(child, depth - 1, kept)
+        for name, child in reads.children.items()
     }
     return ReadSet(scalar=reads.scalar, children=below)
 
