@@ -639,5 +639,5 @@ def _written_path(key: Abstract) -> list[list[Any]] | None:
     for at, (name, value) in enumerate(key.fields):
         if name != at or value.known is None:
             return None
-        steps.append([one for _, one in value.known])
+        steps.append([name for _, name in value.known])
     return steps

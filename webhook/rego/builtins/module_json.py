@@ -147,7 +147,7 @@ def _literal(literal: Literal_, index: int) -> OrderedFields:
         case ast.Expr(term, negated, with_):
             terms = _statement(term)
         case ast.SomeDecl(names):
-            terms = OrderedFields(symbols=[_term(one) for one in names])
+            terms = OrderedFields(symbols=[_term(symbol) for symbol in names])
         case ast.SomeIn(key, value, domain, with_):
             name = "member_2" if key is None else "member_3"
             args = [term for term in (key, value, domain) if term is not None]
@@ -265,7 +265,7 @@ def _rank(term: Any) -> Any:
         kind, value = term["type"], term["value"]
         return (RANKS[kind], _rank(value))
     if isinstance(term, OrderedFields):
-        return [_rank(one) for one in term.values()]
+        return [_rank(member) for member in term.values()]
     if isinstance(term, list):
         return [_rank(item) for item in term]
     return term.ratio if isinstance(term, Numeral) else term

@@ -105,7 +105,7 @@ class _Reading:
                 f"unable to compile the schema: {ref} is not fetched: put it into the schema"
             )
         target = self._whole
-        steps = [one.replace("~1", "/").replace("~0", "~") for one in ref[1:].split("/") if one]
+        steps = [part.replace("~1", "/").replace("~0", "~") for part in ref[1:].split("/") if part]
         for step in steps:
             if isinstance(target, dict) and step in target:
                 target = target[step]
@@ -121,13 +121,13 @@ class _Reading:
             core = self.type({k: v for k, v in schema.items() if k != "anyOf"}, within)
             if isinstance(core, ObjectType) and core.static and core.dynamic is None:
                 either = core
-        for one in schema["anyOf"]:
-            either = union(self.type(one, within), either)
+        for choice in schema["anyOf"]:
+            either = union(self.type(choice, within), either)
         return ANY if either is None else either
 
     def _all_of(self, schema: dict[str, Any]) -> Any:
-        parts = [self._resolved(one) for one in schema["allOf"]]
-        parts = [one for one in parts if not (isinstance(one, dict) and _is_choice(one))]
+        parts = [self._resolved(inner) for inner in schema["allOf"]]
+        parts = [inner for inner in parts if not (isinstance(inner, dict) and _is_choice(inner))]
         if "type" in schema:
             parts.append({k: v for k, v in schema.items() if k != "allOf"})
         merged: dict[str, Any] = {}

@@ -144,15 +144,15 @@ def nodes(node: Any, skip: type | None = None) -> Iterator[Any]:
     """Yields the nodes of a tree, parents first, without subtrees of kind ``skip``."""
     todo = [node]
     while todo:
-        one = todo.pop()
-        if isinstance(one, tuple):
-            todo.extend(reversed(one))
+        part = todo.pop()
+        if isinstance(part, tuple):
+            todo.extend(reversed(part))
             continue
-        if one is None or type(one) is skip:
+        if part is None or type(part) is skip:
             continue
-        yield one
-        for name in _branches(type(one)):
-            todo.append(getattr(one, name))  # noqa: PERF401  # most have none or one
+        yield part
+        for name in _branches(type(part)):
+            todo.append(getattr(part, name))  # noqa: PERF401  # most have none or one
 
 
 def _branches(kind: type) -> tuple[str, ...]:

@@ -134,9 +134,9 @@ def _unused(body: ast.Body, around: Any) -> list[RegoLoadError]:
         return []
     used = _names((body, around))
     return [
-        _fault(name, one.location)
-        for one in declared
-        for name in one.names
+        _fault(name, variable.location)
+        for variable in declared
+        for name in variable.names
         if name.name not in used
     ]
 

@@ -92,7 +92,7 @@ class ImportLayout:
         lines.comments = remaining
         for group in _groups(imports):
             lines.insert(group[0].place.row)
-            for import_ in sorted(group, key=lambda one: (one.names, one.alias)):
+            for import_ in sorted(group, key=lambda node: (node.names, node.alias)):
                 lines.start_line()
                 lines.write(
                     f"import {self._path(import_)}{f' as {import_.alias}' if import_.alias else ''}"

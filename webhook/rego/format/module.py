@@ -150,8 +150,8 @@ def _file(file: FileNode, lines: Lines, imports: ImportLayout, rules: RuleLayout
     if first is not None and any(
         import_.place.synthetic and import_.place.row >= first for import_ in file.imports
     ):
-        added = [one for one in others if isinstance(one, ImportNode) and one.place.synthetic]
-        others = [one for one in others if one not in added]
+        added = [node for node in others if isinstance(node, ImportNode) and node.place.synthetic]
+        others = [node for node in others if node not in added]
     lines.insert(file.package_place.row)
     lines.start_line()
     lines.write(f"package {dotted_path(file.package, rules.options.keywords)}")

@@ -67,7 +67,7 @@ def text(term: TermNode, *, exact: bool = False) -> str:
         return _template(term, exact)
     *heads, body = value
     opening, closing = "[]" if kind == "arraycomprehension" else "{}"
-    head = ": ".join(text(one, exact=exact) for one in heads)
+    head = ": ".join(text(part, exact=exact) for part in heads)
     return f"{opening}{head} | {_body(body, exact)}{closing}"
 
 

@@ -263,9 +263,9 @@ def walk(node: Any) -> Iterator[Any]:
     """Yields a node and its descendants, parents first."""
     todo = [node]
     while todo:
-        one = todo.pop()
-        yield one
-        todo.extend(reversed([*children(one)]))
+        part = todo.pop()
+        yield part
+        todo.extend(reversed([*children(part)]))
 
 
 TRUE = "true"

@@ -179,8 +179,8 @@ class TermPlacer:
 
     def _set(self, term: ast.Set) -> list[TermNode]:
         unlike: dict[str, TermNode] = {}
-        for one in self.terms(term.items):
-            unlike.setdefault(text(one, exact=True), one)
+        for member in self.terms(term.items):
+            unlike.setdefault(text(member, exact=True), member)
         return sorted(unlike.values(), key=order)
 
     def _object(self, term: ast.Object) -> list[tuple[TermNode, TermNode]]:

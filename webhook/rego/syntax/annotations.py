@@ -160,7 +160,7 @@ def _yaml_line(fault: yaml.YAMLError) -> int | None:
     if mark is not None and isinstance(fault, yaml.scanner.ScannerError):
         return int(mark.line) + 1
     marks = (mark, getattr(fault, "context_mark", None))
-    return next((int(one.line) for one in marks if one is not None and one.line), None)
+    return next((int(place.line) for place in marks if place is not None and place.line), None)
 
 
 def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, Any]:

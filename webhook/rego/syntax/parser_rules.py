@@ -389,13 +389,13 @@ def _not_constant(term: Term) -> list[str]:
     kinds: list[str] = []
     todo: list[Term | Literal_] = [term]
     while todo:
-        one = todo.pop()
-        if isinstance(one, Var | Ref | Call):
-            kinds.append(_kind(one))
-        elif isinstance(one, TemplateString):
-            todo.extend(part for part in one.parts if not isinstance(part, str))
-        elif not isinstance(one, _COMPREHENSIONS):
-            todo.extend(_children(one))
+        part = todo.pop()
+        if isinstance(part, Var | Ref | Call):
+            kinds.append(_kind(part))
+        elif isinstance(part, TemplateString):
+            todo.extend(piece for piece in part.parts if not isinstance(piece, str))
+        elif not isinstance(part, _COMPREHENSIONS):
+            todo.extend(_children(part))
     return kinds
 
 

@@ -100,11 +100,11 @@ def range_of(place: Location) -> Range:
 
 def spans(report: dict[str, Any]) -> Iterator[str]:
     """The lines that no test reached: ``policy.rego:3-5``."""
-    for file, one in report["files"].items():
+    for file, lines in report["files"].items():
         rows = sorted(
             {
                 row
-                for span in one.get("not_covered", ())
+                for span in lines.get("not_covered", ())
                 for row in range(span["start"]["row"], span["end"]["row"] + 1)
             }
         )

@@ -142,8 +142,8 @@ def _made(lit: ir.Lit) -> str | None:
 def _terms(node: Any) -> Iterator[Any]:
     """Yields the terms of a literal, except terms inside comprehensions and nested bodies."""
     if isinstance(node, tuple):
-        for one in node:
-            yield from _terms(one)
+        for child in node:
+            yield from _terms(child)
     elif isinstance(node, ast.Call):
         yield from _terms(node.args)
     elif isinstance(node, ast.With):
@@ -172,17 +172,17 @@ def _arrow_line(shown: Sequence[_ShownPart], source: Sequence[str], last: int | 
     part = shown if last is None else shown[: last + 1]
     line = ""
     at = 0
-    for number, one in enumerate(part):
+    for number, shown_part in enumerate(part):
         is_last = number == len(part) - 1
-        if not is_last and part[number + 1].col == one.col:
+        if not is_last and part[number + 1].col == shown_part.col:
             continue
-        text = source[one.place.row - 1] if one.place.row <= len(source) else ""
-        line += "".join("\t" if c == "\t" else " " for c in text[at : one.col - 1])
-        at = one.col
+        text = source[shown_part.place.row - 1] if shown_part.place.row <= len(source) else ""
+        line += "".join("\t" if c == "\t" else " " for c in text[at : shown_part.col - 1])
+        at = shown_part.col
         if not is_last or last is None:
             line += "|"
             continue
         beside = [*shown[max(number - 1, 0) : number], *shown[number + 1 : number + 2]]
-        same = any(other.col == one.col for other in beside)
-        line += f"{one.title}: {one.text()}" if same else one.text()
+        same = any(other.col == shown_part.col for other in beside)
+        line += f"{shown_part.title}: {shown_part.text()}" if same else shown_part.text()
     return line
