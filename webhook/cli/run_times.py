@@ -48,15 +48,15 @@ class RunTimes:
         return [
             {
                 "scope": "constraint",
-                "statsFor": "/".join(one.key),
+                "statsFor": "/".join(constraint.key),
                 "stats": [
-                    _stat("runTimeNS", self._nanoseconds[one.key], engine),
-                    _stat("evaluations", self._evaluations[one.key], engine),
+                    _stat("runTimeNS", self._nanoseconds[constraint.key], engine),
+                    _stat("evaluations", self._evaluations[constraint.key], engine),
                 ],
                 "labels": [{"name": "target", "value": target}],
             }
-            for one, target, engine in self._evaluated_by(snapshot)
-            if one.key in self._nanoseconds
+            for constraint, target, engine in self._evaluated_by(snapshot)
+            if constraint.key in self._nanoseconds
         ]
 
     def _evaluated_by(self, snapshot: Snapshot) -> Iterable[tuple[Constraint, str, str]]:

@@ -107,7 +107,7 @@ def compare(
 
     A regression exceeds the threshold and, for times, so many nanoseconds.
     """
-    known = {one["engine"]: one for one in before}
+    known = {result_before["engine"]: result_before for result_before in before}
     compared = []
     for result in results:
         engine = result["engine"]
@@ -146,6 +146,6 @@ def comparison_table(compared: Sequence[ComparedNumber], threshold: float) -> st
         rows.append(
             (comparison.engine, comparison.metric, *shown, f"{comparison.change:+.1f}%", verdict)
         )
-    worse = sum(not one.passed for one in compared)
+    worse = sum(not row.passed for row in compared)
     summary = quantity(worse, "regression") if worse else "no regression"
     return "\n".join([*table(rows, right={2, 3, 4}), "", f"{summary} (threshold {threshold:g}%)"])

@@ -142,7 +142,8 @@ def prepare(
     problems += [
         Problem(item.gvk.kind, name_of(item.document), "warning", "exception", warning)
         for item in by_identity.values()
-        if kind_of(item.gvk) in EXCEPTION_KINDS and item.title not in {one.title for one in faults}
+        if kind_of(item.gvk) in EXCEPTION_KINDS
+        and item.title not in {broken.title for broken in faults}
         for warning in warnings_in_files(item.document, time.time())
     ]
     mutations = checked.extensions.mutations

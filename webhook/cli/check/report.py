@@ -128,9 +128,9 @@ def as_table(checked: PolicyCheck) -> str:
 def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
     """Returns the paths that each policy reads, one a line."""
     lines = ["What policies read:"]
-    for name, one in reads.items():
+    for name, policy in reads.items():
         lines.append(f"  {printable_name(name)}")
-        lines += [f"    {printable_name(line)}" for line in one.lines]
+        lines += [f"    {printable_name(line)}" for line in policy.lines]
     return lines
 
 

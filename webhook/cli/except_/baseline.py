@@ -129,8 +129,10 @@ async def _audited(part: Baseline) -> tuple[AuditOutcome, list[StandingViolation
         outcome = await audit(client, Request(part.waddle), sink)
         owners = _Owners(client)
         violations = [
-            one if controller is None else one._replace(owner=await owners.top(controller, one))
-            for one, controller in sink.listed
+            violation
+            if controller is None
+            else violation._replace(owner=await owners.top(controller, violation))
+            for violation, controller in sink.listed
         ]
     return outcome, violations
 

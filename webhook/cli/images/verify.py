@@ -71,7 +71,7 @@ def command(
             complain(f"{text}: {fault}")
     if len(answers) < len(outcomes):
         return exit_codes.UNKNOWN
-    return exit_codes.OK if all(one.is_verified for one in answers) else exit_codes.NO
+    return exit_codes.OK if all(verdict.is_verified for verdict in answers) else exit_codes.NO
 
 
 def _document(text: str, outcome: ImageAnswer | str) -> dict[str, Any]:

@@ -231,7 +231,7 @@ class _Installation:
             for resource in [constraints_of(kind)]
             for obj in await self._of_package(resource)
         ]
-        objects += [(TEMPLATES, one) for one in templates]
+        objects += [(TEMPLATES, document) for document in templates]
         return [
             (resource, obj["metadata"]["name"])
             for resource, obj in objects

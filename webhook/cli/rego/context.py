@@ -122,7 +122,11 @@ def read_schemas(place: str) -> dict[tuple[str, ...], Any]:
     path = Path(place.removeprefix("file://"))
     try:
         path.stat()
-        files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+        files = (
+            sorted(found for found in path.rglob("*") if found.is_file())
+            if path.is_dir()
+            else [path]
+        )
     except OSError as error:
         raise LoadErrors([f"stat {path}: {system_words(error)}"]) from None
     schemas: dict[tuple[str, ...], Any] = {}

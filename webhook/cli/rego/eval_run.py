@@ -302,7 +302,7 @@ def _refuse(error: Exception, output: str) -> None:
     documents: list[dict[str, Any]]
     match error:
         case RegoErrors():
-            documents = [document(one) for one in error.errors]
+            documents = [document(fault) for fault in error.errors]
         case EvaluationError():
             documents = [fault(error)]
         case LoadErrors():

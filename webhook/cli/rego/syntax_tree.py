@@ -104,7 +104,7 @@ def _drawn(term: OrderedFields, depth: int) -> Iterator[str]:
             yield f"{pad}{kind}"
         case "object":
             yield f"{pad}{kind}"
-            yield from _drawn_all((one for pair in value for one in pair), depth + 1)
+            yield from _drawn_all((child for pair in value for child in pair), depth + 1)
         case "arraycomprehension" | "setcomprehension" | "objectcomprehension":
             yield f"{pad}{kind}"
             heads = [value[field] for field in ("term", "key", "value") if field in value]

@@ -87,18 +87,18 @@ def command(
         complain(f"{measured}: {error}")
         return exit_codes.UNKNOWN
     try:
-        one: Distribution
+        distribution: Distribution
         if ingest_ms is None and comparison is not None:
-            one = comparison.one
+            distribution = comparison.one
         else:
-            one = _log_normal(ingest_ms or DEFAULT_INGEST)
+            distribution = _log_normal(ingest_ms or DEFAULT_INGEST)
     except ValueError as error:
         complain(f"--ingest-ms: {error}")
         return exit_codes.UNKNOWN
     if output == "json":
-        write(orjson.dumps(_as_json(replicas, p_fail, one, comparison)).decode())
+        write(orjson.dumps(_as_json(replicas, p_fail, distribution, comparison)).decode())
     else:
-        write("\n".join(_as_table(replicas, p_fail, one, comparison)))
+        write("\n".join(_as_table(replicas, p_fail, distribution, comparison)))
     return 0
 
 

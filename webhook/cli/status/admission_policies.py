@@ -63,18 +63,18 @@ def standings_of(
     """
     notes = _notes(reading)
     standings = []
-    for one in reading.policies.listed():
-        key, policy = (one.kind, one.name), one.policy
+    for listed in reading.policies.listed():
+        key, policy = (listed.kind, listed.name), listed.policy
         unlisted = reading.unlisted.get(policy.param_kind) if policy.param_kind else None
         texts = (
             *((f"spec.paramKind: {unlisted}",) if unlisted else ()),
             *unserved.get(key, ()),
             *notes.pop(key, ()),
         )
-        state = "Bound" if one.bindings else "NotBound"
+        state = "Bound" if listed.bindings else "NotBound"
         cost = policy.cost
         standings.append(
-            AdmissionPolicyStanding(*key, state, one.bindings, texts, cost.share, cost.field)
+            AdmissionPolicyStanding(*key, state, listed.bindings, texts, cost.share, cost.field)
         )
     broken = {(fault.kind, fault.name): fault.text for fault in reading.faults}
     for key in sorted(notes.keys() | broken.keys()):
@@ -121,7 +121,7 @@ class _Served:
             missing = [resource for resource in _named(rule) if resource not in served]
             if missing:
                 where = ", ".join(
-                    f"{group or 'core'}/{one}" for group in groups for one in versions
+                    f"{group or 'core'}/{name}" for group in groups for name in versions
                 )
                 yield (
                     f"spec.matchConstraints.resourceRules[{number}]: the API server serves no "
