@@ -274,7 +274,7 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
         {
             name
             for group, name in known
-            if everywhere or group in groups or all(one not in BUILTIN_GROUPS for one in groups)
+            if everywhere or group in groups or all(other not in BUILTIN_GROUPS for other in groups)
         }
     ) or sorted({name for _, name in known})
     same = [name for name in names if kind.lower() in _spellings(name)]

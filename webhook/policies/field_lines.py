@@ -86,7 +86,7 @@ class FieldLines:
             for place in (("items",), ("request", "object"), ("request", "oldObject")):
                 held, depth, _ = _follow(node, place)
                 inner = held.value if isinstance(held, yaml.SequenceNode) else [held]
-                item = next((one for one in inner if _is(one, value)), None)
+                item = next((candidate for candidate in inner if _is(candidate, value)), None)
                 if depth == len(place) and item is not None:
                     return item
             return node

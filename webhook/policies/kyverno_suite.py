@@ -204,13 +204,13 @@ class KyvernoSuite:
     def manifests(self, name: str, *others: str) -> list[Manifest]:
         """Returns the objects, each with its file and line; raises :class:`InvalidSuite`."""
         items: list[Manifest] = []
-        for one in (name, *others):
-            named = self.document.get(one) or []
+        for place in (name, *others):
+            named = self.document.get(place) or []
             listed = [named] if type(named) is str else named
             if type(listed) is not list or any(type(file) is not str for file in listed):
-                raise InvalidSuite(f"{self.where(one)}: write a list of files, by their names")
+                raise InvalidSuite(f"{self.where(place)}: write a list of files, by their names")
             for at, file in enumerate(listed):
-                items += _manifests(self.path.parent / file, self.where(f"{one}[{at}]"))
+                items += _manifests(self.path.parent / file, self.where(f"{place}[{at}]"))
         return items
 
 
@@ -260,36 +260,41 @@ def _results(file: Path, line: int, document: Json) -> tuple[KyvernoResult, ...]
         if name not in _FIELDS:
             refuse(name, _no_field(name, _FIELDS))
     results = []
-    for at, one in enumerate(objects_of(document.get("results"))):
-        for name in one:
+    for at, expected in enumerate(objects_of(document.get("results"))):
+        for name in expected:
             if name not in _RESULT_FIELDS and name.lower() not in _MARKS:
                 refuse(f"results[{at}].{name}", _no_field(name, _RESULT_FIELDS))
-        result, operation = one.get("result", one.get("status")), str(one.get("operation") or "")
+        result, operation = (
+            expected.get("result", expected.get("status")),
+            str(expected.get("operation") or ""),
+        )
         if result not in _RESULTS:
             refuse(f"results[{at}].result", f"{result!r} is none of {_choices(_RESULTS)}")
         if operation not in _OPERATIONS:
             choices = _choices(_OPERATIONS - {""})
             refuse(f"results[{at}].operation", f"{operation!r} is none of {choices}")
-        named = one.get("resources") or ([one["resource"]] if one.get("resource") else [])
+        named = expected.get("resources") or (
+            [expected["resource"]] if expected.get("resource") else []
+        )
         if type(named) is not list:
             refuse(f"results[{at}].resources", "write a list of names, with or without a namespace")
-        patched = one.get("patchedResources") or one.get("patchedResource") or ""
+        patched = expected.get("patchedResources") or expected.get("patchedResource") or ""
         if type(patched) is not str:
             refuse(f"results[{at}].patchedResources", "write the name of one file")
         specs = [
             f"{resource.get('namespace') or ''}/{resource.get('name') or ''}".lstrip("/")
-            for resource in objects_of(one.get("resourceSpecs"))
+            for resource in objects_of(expected.get("resourceSpecs"))
         ]
         results.append(
             KyvernoResult(
-                str(one.get("policy") or ""),
-                str(one.get("kind") or ""),
+                str(expected.get("policy") or ""),
+                str(expected.get("kind") or ""),
                 (*(str(name) for name in named), *specs),
                 result,
                 operation,
-                _AUTOGEN.sub("", str(one.get("rule") or "")),
+                _AUTOGEN.sub("", str(expected.get("rule") or "")),
                 patched,
-                one.get("failOnMissingResources") is True,
+                expected.get("failOnMissingResources") is True,
                 at,
             )
         )
@@ -328,7 +333,7 @@ class _Run:
             for document in suite.given("exceptions")
             if gvk_of(document).group == GROUP and gvk_of(document).kind in EXCEPTION_KINDS
         ]
-        if any(gvk_of(one).group == OLD_GROUP for one in suite.given("exceptions")):
+        if any(gvk_of(exception).group == OLD_GROUP for exception in suite.given("exceptions")):
             for name in [policy for policy in self._policies if "/" in policy]:
                 del self._policies[name]
                 why = "PolicyExceptions of kyverno.io excuse rules, which are converted here"
@@ -425,9 +430,9 @@ class _Run:
         """
         rules = objects_of(object_of(document.get("spec")).get("rules"))
         self._cel_rules |= {
-            f"{name_of(document)}/{one.get('name')}"
-            for one in rules
-            if object_of(one.get("validate")).get("cel")
+            f"{name_of(document)}/{policy_rule.get('name')}"
+            for policy_rule in rules
+            if object_of(policy_rule.get("validate")).get("cel")
         }
         for rule, policy in converted(for_requester(document, self._requester)):
             name = f"{name_of(document)}/{rule}"
@@ -544,9 +549,9 @@ class _Run:
             file = self._suite.path.parent / expected.patched
             self._patched[expected.patched] = _objects(file, where)
         named = _identity(patched)
-        for one in self._patched[expected.patched]:
-            if _identity(one) == named:
-                fault = expectation_fault(_tidy(placed(patched)), _tidy(placed(one)))
+        for document in self._patched[expected.patched]:
+            if _identity(document) == named:
+                fault = expectation_fault(_tidy(placed(patched)), _tidy(placed(document)))
                 return f"{where}: {fault}" if fault else ""
         if expected.needs_patched:
             return f"{where}: {expected.patched} has no {' '.join(filter(None, named))}"
@@ -689,10 +694,10 @@ def _world(suite: KyvernoSuite, own: Iterable[Json]) -> World:
 
 def _answers(suite: KyvernoSuite) -> Iterator[tuple[str, Json]]:
     """Reads the answers of servers, by ``METHOD:URL`` or URL."""
-    for one in objects_of(suite.document.get("apiCallResponses")):
-        url = str(one.get("url") or one.get("urlPath") or "").strip()
-        method = str(one.get("method") or "").strip().upper()
-        response = object_of(one.get("response"))
+    for call in objects_of(suite.document.get("apiCallResponses")):
+        url = str(call.get("url") or call.get("urlPath") or "").strip()
+        method = str(call.get("method") or "").strip().upper()
+        response = object_of(call.get("response"))
         status = response.get("statusCode") or 200
         answer = {"body": response.get("body"), "statusCode": status}
         yield (f"{method}:{url}" if method else url), answer
@@ -733,12 +738,12 @@ def _objects(file: Path, where: str) -> list[Json]:
 def _manifests(file: Path, where: str) -> list[Manifest]:
     """Returns the objects, each with its file and line; raises :class:`InvalidSuite`."""
     items: list[Manifest] = []
-    for one in _files(file):
-        for read in _documents_of(one, where):
+    for path in _files(file):
+        for read in _documents_of(path, where):
             document: Json = read.value
             many = document.get("items") if gvk_of(document).kind.endswith("List") else None
             listed = objects_of(many) if many is not None else [document]
-            items += [Manifest(item, os.path.normpath(one), read.line) for item in listed]
+            items += [Manifest(item, os.path.normpath(path), read.line) for item in listed]
     return items
 
 

@@ -157,12 +157,12 @@ def _terms(node: Any) -> Iterator[Any]:
     """Yields every part of a rule, itself included."""
     due = [node]
     while due:
-        one = due.pop()
-        if isinstance(one, tuple):
-            due.extend(one)
-        elif is_dataclass(one):
-            yield one
-            due.extend(getattr(one, field.name) for field in fields(one))
+        part = due.pop()
+        if isinstance(part, tuple):
+            due.extend(part)
+        elif is_dataclass(part):
+            yield part
+            due.extend(getattr(part, field.name) for field in fields(part))
 
 
 def _operands(rule: ast.Rule) -> Iterator[ast.Object]:

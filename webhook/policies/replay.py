@@ -81,9 +81,11 @@ class Replay:
         self, added: Collection[ReplayedViolation], removed: Collection[ReplayedViolation]
     ) -> None:
         """Counts the added and missing violations of one decision."""
-        for key in {one[:2] for one in (*added, *removed)}:
+        for key in {violation[:2] for violation in (*added, *removed)}:
             known = self.differences.get(key, ReplayDifference())
-            more, less = (sum(one[:2] == key for one in some) for some in (added, removed))
+            more, less = (
+                sum(violation[:2] == key for violation in some) for some in (added, removed)
+            )
             self.differences[key] = ReplayDifference(known.added + more, known.removed + less)
 
     def totals(self) -> list[str]:

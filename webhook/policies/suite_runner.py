@@ -207,11 +207,11 @@ def _add_template(client: Client, folder: Path, test: SuiteTest) -> None:
         raise _Failure("invalid Suite: missing template")
     document, path = _first(folder, test.template, "ConstraintTemplate")
     documents = _read(path, "ConstraintTemplate") if _is_of_group(folder, test) else [document]
-    for one in documents:
-        if gvk_of(one).group_kind != (template.GROUP, template.KIND):
+    for item in documents:
+        if gvk_of(item).group_kind != (template.GROUP, template.KIND):
             raise _Failure(f'path "{path}": not a ConstraintTemplate')
         try:
-            client.add_template(one)
+            client.add_template(item)
         except ConstraintFrameworkError as error:
             raise _Failure(f"adding template: {error}") from None
 
@@ -244,7 +244,7 @@ def _admission_policies(
                 "nor a binding of one"
             )
     try:
-        read = [read_admission_policy(one) for one in policies]
+        read = [read_admission_policy(item) for item in policies]
     except InvalidAdmissionPolicy as error:
         raise _Failure(f'adding policy from "{_join(folder, test.template)}": {error}') from None
     part = admission_policy_part()
@@ -255,7 +255,7 @@ def _admission_policies(
             part.put(policy)
     except InvalidAdmissionPolicy as error:
         return (), (), error
-    named = {one.name for one in read if not isinstance(one, AuthorizerAnswer)}
+    named = {listed.name for listed in read if not isinstance(listed, AuthorizerAnswer)}
     if all(object_of(binding.get("spec")).get("policyName") not in named for binding in bindings):
         raise _Failure(f'no binding of "{path}" names a policy of the test')
     return (part.value,), (*manifests, *bound), None
@@ -277,10 +277,10 @@ def _add_constraint(
     document, path = _first(folder, test.constraint, "Constraint")
     documents = _read(path, "Constraint") if group.is_group(document) else [document]
     try:
-        for one in sorted(documents, key=lambda item: constraint.rank(gvk_of(item))):
-            if not constraint.is_constraint(gvk_of(one)):
+        for item in sorted(documents, key=lambda item: constraint.rank(gvk_of(item))):
+            if not constraint.is_constraint(gvk_of(item)):
                 raise _Failure("not a Constraint")
-            client.add_constraint(one)
+            client.add_constraint(item)
     except ConstraintFrameworkError as error:
         return error
     return None
