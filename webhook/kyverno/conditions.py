@@ -160,13 +160,13 @@ def _within(operator: str, key: Term, value: Term, queries: Queries) -> str:
         return held if held == "false" else both(key.there, held)
     if key.kind != "any":
         text = key.text if key.kind == "string" else f"string({key.text})"
-        one = _scalar(text, key, value, queries, is_old=is_old)
-        return both(key.there, _not(one, is_not=is_not)) if one is not None else "false"
+        term = _scalar(text, key, value, queries, is_old=is_old)
+        return both(key.there, _not(term, is_not=is_not)) if term is not None else "false"
 
     def dispatched(name: str) -> str:
-        one = _scalar(f"string({name})", key, value, queries, is_old=is_old)
+        condition = _scalar(f"string({name})", key, value, queries, is_old=is_old)
         each = _each(operator, name, value, queries, key)
-        single = "false" if one is None else _not(one, is_not=is_not)
+        single = "false" if condition is None else _not(condition, is_not=is_not)
         is_none = f"{name} == null || type({name}) == map"
         return f"(type({name}) == list ? {each} : {is_none} ? false : {single})"
 
@@ -202,25 +202,25 @@ def _each(operator: str, items: str, value: Term, queries: Queries, key: Term) -
     if operator in {"In", "NotIn"}:
         return _each_exactly(operator, items, value, name)
     if value.kind == "list":
-        one = _among(text, key, value, queries)
+        term = _among(text, key, value, queries)
     elif value.kind in {"number", "bool"}:
         if operator.startswith("All"):
             return "false"
-        one = _among(text, key, literal_of([value.fixed]), queries)
+        term = _among(text, key, literal_of([value.fixed]), queries)
     elif value.kind == "string" and type(value.fixed) is str:
         match = RANGE.fullmatch(value.fixed)
         if match and not match[2]:
             outside = operator == "AnyNotIn"
-            one = _out_of_range(text, match) if outside else _in_range(text, match)
+            term = _out_of_range(text, match) if outside else _in_range(text, match)
             is_not = is_not and not outside
         else:
             _refuse_json(value.fixed)
-            one = _among(text, key, literal_of([value.fixed]), queries)
+            term = _among(text, key, literal_of([value.fixed]), queries)
     elif value.kind in {"null", "map"}:
         return "false"
     else:
         raise Unwritable("a value whose kind is not known")
-    return f"{items}.{quantity}({name}, {_not(one, is_not=is_not)})"
+    return f"{items}.{quantity}({name}, {_not(term, is_not=is_not)})"
 
 
 def _each_exactly(operator: str, items: str, value: Term, name: str) -> str:
@@ -255,11 +255,11 @@ def _among(text: str, key: Term, value: Term, queries: Queries) -> str:
     if not values:
         return "false"
     parts = []
-    if texts := [one for one in values if not any(mark in one for mark in "*?")]:
+    if texts := [pattern for pattern in values if not any(mark in pattern for mark in "*?")]:
         parts.append(
             f"{text} == {written(texts[0])}" if len(texts) == 1 else f"{text} in {written(texts)}"
         )
-    parts += [f"({text_matches(text, one)})" for one in values if one not in texts]
+    parts += [f"({text_matches(text, pattern)})" for pattern in values if pattern not in texts]
     if not key.is_plain and "true" not in parts and "(true)" not in parts:
         name = queries.name()
         parts.append(

@@ -239,7 +239,7 @@ def _rule_for(rule: Json, requester: Json) -> Json:
     is_met = True
     for name in ("match", "exclude"):
         block = object_of(rule.get(name))
-        joint = next((one for one in ("any", "all") if objects_of(block.get(one))), "")
+        joint = next((key for key in ("any", "all") if objects_of(block.get(key))), "")
         filters = objects_of(block.get(joint)) if joint else [block]
         if not any(filter_.get(field) for filter_ in filters for field in _SUBJECTS):
             continue
@@ -342,7 +342,9 @@ def parsed_kind(text: str) -> tuple[str, str, str, str]:
     if group:
         return group, version, name, below
     groups = sorted(group for group, kind in BUILTIN_KINDS if kind == name)
-    groups = [one for one in groups if one in {"", "apps", "batch", "policy"} or "k8s.io" in one]
+    groups = [
+        named for named in groups if named in {"", "apps", "batch", "policy"} or "k8s.io" in named
+    ]
     if name == "Event":
         groups = [""]
     if name == "HorizontalPodAutoscaler":
@@ -481,7 +483,7 @@ def _is_never_of_deletions(condition: Json) -> bool:
         return False
     operator, value = str(condition.get("operator") or ""), condition.get("value")
     values = value if type(value) is list else [value]
-    if any(type(one) is not str or any(mark in one for mark in "*?{-[") for one in values):
+    if any(type(item) is not str or any(mark in item for mark in "*?{-[") for item in values):
         return False
     if operator in {"Equals", "Equal", "In", "AnyIn", "AllIn"}:
         return "DELETE" not in values

@@ -143,10 +143,10 @@ def _bits(of: type, made: Callable[[int], int]) -> None:
     form("math.bitAnd", of, of)(lambda one, other: made(int(one) & int(other)))
     form("math.bitOr", of, of)(lambda one, other: made(int(one) | int(other)))
     form("math.bitXor", of, of)(lambda one, other: made(int(one) ^ int(other)))
-    form("math.bitNot", of)(lambda one: made(~int(one)))
+    form("math.bitNot", of)(lambda number: made(~int(number)))
     for name in ("bitShiftLeft", "bitShiftRight"):
         form(f"math.{name}", of, int)(
-            lambda one, offset, name=name: made(_shifted(one, offset, name))
+            lambda number, offset, name=name: made(_shifted(number, offset, name))
         )
 
 

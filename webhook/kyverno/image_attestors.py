@@ -109,12 +109,12 @@ def flat_sets(given: Json, where: str) -> Iterator[Json]:
     count = given.get("count") or len(entries)
     if type(count) is not int or not 1 <= count <= len(entries):
         raise Unwritable(f"{where}.count is {count}: there are {len(entries)} entries")
-    nested = [one for one in entries if one.get("attestor")]
+    nested = [item for item in entries if item.get("attestor")]
     if nested and count != len(entries):
         raise Unwritable(f"{where}: a nested attestor with count: write the sets one by one")
     for entry in nested:
         yield from flat_sets(object_of(entry["attestor"]), f"{where}.attestor")
-    if plain_entries := [one for one in entries if not one.get("attestor")]:
+    if plain_entries := [item for item in entries if not item.get("attestor")]:
         yield {"entries": plain_entries, "count": min(count, len(plain_entries))}
 
 
@@ -199,7 +199,9 @@ def authority_of_attestor(given: Json, note: TakeNote) -> tuple[Json, Json | Non
             if not identities:
                 raise Unwritable(f"{place}.identities is empty: anybody could have signed")
             authority["keyless"] = {
-                "identities": [_identity(_exact(one), place, wildcards=True) for one in identities]
+                "identities": [
+                    _identity(_exact(item), place, wildcards=True) for item in identities
+                ]
             }
             if no_promise:
                 authority["keyless"]["certificateLog"] = "Ignored"

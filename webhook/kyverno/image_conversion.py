@@ -146,7 +146,9 @@ def converted_policy(document: Json) -> ConvertedImages:
     _digests(validation, converted)
     _credentials(spec, "credentials", converted)
     actions = texts_in(spec.get("validationActions"), "spec.validationActions") or ["Deny"]
-    action = next((made_of for one, made_of in _ACTIONS.items() if one in actions), "deny")
+    action = next(
+        (made_of for candidate, made_of in _ACTIONS.items() if candidate in actions), "deny"
+    )
     converted.documents.append(_constraint(base, globs, _matched_by_policy(document, spec), action))
     return converted
 
@@ -178,9 +180,9 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
         for set_, place, predicate in requirements:
             authorities = [
                 authority_of_entry(
-                    one, f"{place}.entries[{number}]", number, converted.note, is_bundle=is_bundle
+                    item, f"{place}.entries[{number}]", number, converted.note, is_bundle=is_bundle
                 )
-                for number, one in enumerate(set_["entries"])
+                for number, item in enumerate(set_["entries"])
             ]
             number = len(converted.documents)
             named = f"{base}-{number}" if number else base
@@ -193,7 +195,7 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
         actions.add(str(entry.get("failureAction") or spec.get("validationFailureAction")))
         _digests(entry, converted)
         _credentials(entry, "imageRegistryCredentials", converted)
-    if len({one.lower() == "enforce" for one in actions}) > 1:
+    if len({text.lower() == "enforce" for text in actions}) > 1:
         raise Unwritable("verifyImages[].failureAction: they differ: write a rule for each")
     if skipped and len(rule["verifyImages"]) > 1:
         raise Unwritable("verifyImages[].skipImageReferences: write a rule for each entry")
@@ -309,7 +311,7 @@ def _globs_of_policy(spec: Json) -> list[str]:
         refuse(reference, "spec.matchImageReferences", "expression")
     if not references:
         return ["*"]
-    return _globs([one.get("glob") for one in references], "spec.matchImageReferences.glob")
+    return _globs([item.get("glob") for item in references], "spec.matchImageReferences.glob")
 
 
 # --- requirements in verifyImages -----------------------------------------------------------------
@@ -382,14 +384,14 @@ def _requirements_of_policy(
             groups.setdefault(term_value, set()).add(group)
     if not groups:
         raise Unwritable("spec.validations is empty: nobody has to sign")
-    if configured.get("required") is False and any(one != _GROUPS for one in groups.values()):
+    if configured.get("required") is False and any(names != _GROUPS for names in groups.values()):
         converted.note("the images of every kind of container are asked about")
     return list(groups)
 
 
 def _term(term: str, where: str) -> tuple[str, _Requirement]:
     bare = term[1:-1].strip() if re.fullmatch(r"\(\s*images\..*\)\s*\)", term, re.DOTALL) else term
-    matched = next((one for form in _FORMS if (one := form.fullmatch(bare))), None)
+    matched = next((match for form in _FORMS if (match := form.fullmatch(bare))), None)
     if matched is None or (matched["what"] == "Attestation") != bool(matched["attestation"]):
         shown = " ".join(term.split())
         raise Unwritable(f"{where}: {shown}: {BY_HAND['validate']}")
@@ -397,7 +399,7 @@ def _term(term: str, where: str) -> tuple[str, _Requirement]:
         raise Unwritable(f"{where}: images.{matched['group']}: only a Pod's containers are asked")
     attestors = tuple(
         dict.fromkeys(
-            _member(one) for one in re.findall(rf"attestors({_MEMBER})", matched["attestors"])
+            _member(member) for member in re.findall(rf"attestors({_MEMBER})", matched["attestors"])
         )
     )
     number = int(matched["number"]) + (matched["operator"] == ">")
@@ -449,12 +451,12 @@ def _matched_by_rule(document: Json, spec: Json, rule: Json) -> Json:
     given_filters = filters_of(object_of(rule.get("match")), "match")
     _refuse_subjects(given_filters, "match")
     filters = [resources_of(filter_, "match") for filter_ in given_filters]
-    rest = [{name: one for name, one in each.items() if name != "kinds"} for each in filters]
+    rest = [{name: value for name, value in each.items() if name != "kinds"} for each in filters]
     if any(filter_ != rest[0] for filter_ in rest):
         raise Unwritable("match.any: filters that differ in more than kinds")
     kinds = [texts_in(each["kinds"], "match.resources.kinds") for each in filters]
     names = [kind_of(kind)[2] for each in kinds for kind in each]
-    if more := [one for one in names if one not in _MAKERS]:
+    if more := [kind for kind in names if kind not in _MAKERS]:
         raise Unwritable(f"match.resources.kinds: {more[0]}: only Pods and what makes them")
     match: Json = {"kinds": _kinds([*names, *_generated(document, spec, names)])}
     given = rest[0]

@@ -150,16 +150,16 @@ def repository(image: Opaque) -> str:
 
 
 @form("identifier", IMAGE)
-def identifier(one: Opaque) -> str:
+def identifier(reference: Opaque) -> str:
     """Returns the tag or the digest, or both joined by ``@``."""
-    image = _image(one)
+    image = _image(reference)
     return "@".join(filter(None, (image.tag, image.digest)))
 
 
 @form("identifierWithSeparator", IMAGE)
-def identifier_with_separator(one: Opaque) -> str:
+def identifier_with_separator(reference: Opaque) -> str:
     """Returns the digest after ``@``, else the tag after ``:``."""
-    image = _image(one)
+    image = _image(reference)
     return f"@{image.digest}" if image.digest else f":{image.tag}"
 
 
@@ -181,8 +181,8 @@ def contains_digest(image: Opaque) -> bool:
     return bool(_image(image).digest)
 
 
-def _image(one: Opaque) -> ImageReference:
-    image: ImageReference = one.value
+def _image(reference: Opaque) -> ImageReference:
+    image: ImageReference = reference.value
     return image
 
 
@@ -241,8 +241,8 @@ def _group(named: list[str], escaped: re.Match[str]) -> str:
 @form("regex.extract", str, str, charges=True)
 def extract(meter: Meter, text: str, expression: str) -> Optional:
     """Returns the first match or its group; absent if the group is empty."""
-    for one in _extracted(meter, text, expression, 1):
-        return Optional(one)
+    for match in _extracted(meter, text, expression, 1):
+        return Optional(match)
     return Optional(NOTHING)
 
 

@@ -96,10 +96,10 @@ class _Spec(CompiledSpec):
         given, already = {**question.given(self.namespace)}, len(question.world.missing)
         before: Json = question.request["object"]
         try:
-            one = self.excusing(given, question, exceptions)
-            if one is not None:
-                why = f"excused by {one.title}"
-                return KyvernoChange(one.result, before, why, exception=one)
+            exception = self.excusing(given, question, exceptions)
+            if exception is not None:
+                why = f"excused by {exception.title}"
+                return KyvernoChange(exception.result, before, why, exception=exception)
             composed = Composed(self.variables, given, None)
             meter = composed.meter = Meter(COST, question.look)
             if not self.holds(self.conditions, composed.env, question):
@@ -141,9 +141,9 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
         self.id = MutatorId(self.kind, self.title)
         self.generation = integer_of(object_of(document.get("metadata")).get("generation"))
         generated = generated_specs(spec)
-        self._specs = [_Spec(one, self.namespace) for one in (spec, *generated)]
+        self._specs = [_Spec(of, self.namespace) for of in (spec, *generated)]
         own = _notes(self, is_generated=bool(generated))
-        warnings, *_ = [one.cost_warnings() for one in self._specs]
+        warnings, *_ = [compiled.cost_warnings() for compiled in self._specs]
         self.notes = (*own, *warnings)
 
     @property

@@ -88,11 +88,11 @@ class _Writer:
                 raise Unwritable(f"the anchor {anchor} of {key}")
             # A condition below an absent key skips nothing.
             inner = self.conditions[outer:]
-            self.conditions[outer:] = [f"(!{there} || ({one}))" for one in inner]
+            self.conditions[outer:] = [f"(!{there} || ({text}))" for text in inner]
         held = " && ".join(f"({check})" for check in checks) or "true"
         if not conditions:
             return held
-        condition = " && ".join(f"({one})" for one in conditions)
+        condition = " && ".join(f"({text})" for text in conditions)
         if is_asked:
             return f"(({condition}) && ({held}))"
         if is_plain:

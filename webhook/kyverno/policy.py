@@ -126,9 +126,9 @@ def _images(document: Any) -> Json:
     listed = spec if isinstance(spec, dict) else {}
     return {
         name: [
-            one["image"]
-            for one in objects_of(listed.get(name))
-            if isinstance(one.get("image"), str)
+            item["image"]
+            for item in objects_of(listed.get(name))
+            if isinstance(item.get("image"), str)
         ]
         for name in _IMAGES
     }
@@ -199,8 +199,12 @@ class CompiledSpec:
 
         Call it once, after all expressions are compiled.
         """
-        conditions = [one for at, one in self._checked if at.startswith("matchConditions")]
-        others = [one for at, one in self._checked if not at.startswith("matchConditions")]
+        conditions = [
+            expression for at, expression in self._checked if at.startswith("matchConditions")
+        ]
+        others = [
+            expression for at, expression in self._checked if not at.startswith("matchConditions")
+        ]
         self._checked, self.parts = [], {}  # they are large
         warned = (
             ("matchConditions", conditions, MATCH_CONDITIONS_COST, "all match conditions"),
@@ -257,10 +261,10 @@ class CompiledSpec:
         if self._matches_nothing:
             return False
         return not self._named or any(
-            {group, "*"} & set(one.get("apiGroups") or ())
-            and {version, "*"} & set(one.get("apiVersions") or ())
-            and resources & set(one.get("resources") or ())
-            for one in self._named
+            {group, "*"} & set(rule.get("apiGroups") or ())
+            and {version, "*"} & set(rule.get("apiVersions") or ())
+            and resources & set(rule.get("resources") or ())
+            for rule in self._named
         )
 
     def excusing(
@@ -280,8 +284,8 @@ class CompiledSpec:
                     return exception
                 allowing.append(exception)
         given["exceptions"] = {
-            "allowedImages": [image for one in allowing for image in one.images],
-            "allowedValues": [value for one in allowing for value in one.values],
+            "allowedImages": [image for excusing in allowing for image in excusing.images],
+            "allowedValues": [value for excusing in allowing for value in excusing.values],
         }
         return None
 

@@ -153,9 +153,11 @@ class Rule(CompiledSpec):
     ) -> KyvernoVerdict:
         if exceptions:
             given = {**given}
-            one = self.excusing(given, question, exceptions)
-            if one is not None:
-                return KyvernoVerdict(one.result, f"excused by {one.title}", exception=one)
+            exception = self.excusing(given, question, exceptions)
+            if exception is not None:
+                return KyvernoVerdict(
+                    exception.result, f"excused by {exception.title}", exception=exception
+                )
         if self.conditions and not self.holds(self.conditions, given, question):
             return SKIPPED
         # Validations that read objects only ran before, unless there are exceptions.
