@@ -149,7 +149,7 @@ class CelEvaluator:
         if compiler.faults:
             raise CompileError("compilation failed: " + "\n".join(compiler.faults))
         self.reads_constraint = any(
-            _reads_constraint(compiler.parts[one].checked) for one in variables.values()
+            _reads_constraint(compiler.parts[text].checked) for text in variables.values()
         )
         self._variables = variables
         self._conditions = [condition for condition in conditions if condition is not None]

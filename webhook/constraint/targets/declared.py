@@ -133,10 +133,10 @@ class DeclaredTarget(DocumentTarget):
                 f"{name}: expected an object or an array for target {self.name}, "
                 f"got {type_of(value)}"
             )
-        for place, one in values:
-            titles = [text for _, text in _at(one, self._title) if type(text) is str]
+        for place, item in values:
+            titles = [text for _, text in _at(item, self._title) if type(text) is str]
             shown = titles[0] if self._title and titles else ".".join((name, *place))
-            yield Document(one, shown, self.name, name)
+            yield Document(item, shown, self.name, name)
 
 
 def read_target(document: Mapping[str, Any]) -> DeclaredTarget:
@@ -203,9 +203,9 @@ def _at(value: Any, path: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]
         inner = list(value.items()) if step == _EVERY else [(step, value.get(step, _NOTHING))]
     elif type(value) is list and step == _EVERY:
         inner = [(str(index), item) for index, item in enumerate(value)]
-    for name, one in inner:
-        if one is not _NOTHING:
-            for place, below in _at(one, rest):
+    for name, child in inner:
+        if child is not _NOTHING:
+            for place, below in _at(child, rest):
                 yield (name, *place), below
 
 
