@@ -134,7 +134,7 @@ class RulesKeeper:
     def follow(self, revision: Revision) -> None:
         """Takes the policies in force."""
         snapshot = revision.snapshot
-        every = {one.kind.lower(): one.document for one in snapshot.templates}
+        every = {entry.kind.lower(): entry.document for entry in snapshot.templates}
         operations = {name: operations_of(document) for name, document in every.items()}
         broken = (constraint for constraint, _ in snapshot.broken)
         documents = [

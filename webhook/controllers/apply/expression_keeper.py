@@ -153,8 +153,8 @@ def named_kinds(constraint: Mapping[str, Any]) -> frozenset[GroupKind]:
     """Returns the kinds that a constraint's match names. Entries with a ``*`` are left out."""
     listed = ((constraint.get("spec") or {}).get("match") or {}).get("kinds") or ()
     named = set()
-    for one in listed:
-        groups, kinds = one.get("apiGroups") or ("*",), one.get("kinds") or ("*",)
+    for finding in listed:
+        groups, kinds = finding.get("apiGroups") or ("*",), finding.get("kinds") or ("*",)
         if "*" not in groups and "*" not in kinds:
             named |= {GroupKind(group, kind) for group in groups for kind in kinds}
     return frozenset(named)

@@ -52,7 +52,7 @@ def _index(answer: Any) -> dict[str, str]:
     paths = object_of(answer).get("paths", ())
     if paths is not None and type(paths) is not dict:  # Go encodes an empty one as null
         raise ApiUnreachable("/openapi/v3: the answer is not an index of documents")
-    places = {path: text(one, "serverRelativeURL") for path, one in object_of(paths).items()}
+    places = {path: text(place, "serverRelativeURL") for path, place in object_of(paths).items()}
     # The API server copies paths from aggregated APIs. They are appended to the server's address: a
     # path without a slash could change the host, and send our token there.
     return {path: place for path, place in places.items() if place.startswith("/")}

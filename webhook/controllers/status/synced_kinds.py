@@ -97,8 +97,8 @@ def _row(
     waiting: Mapping[str, frozenset[str]],
 ) -> SyncedKind:
     kept, readers = NOTHING, []
-    for name, one in reads.items():
-        of = of_kind(one, gvk.group_version, gvk.kind)
+    for name, kind_reads in reads.items():
+        of = of_kind(kind_reads, gvk.group_version, gvk.kind)
         kept = kept | of
         readers += [name] * of.whole
     why = flag or (f"read by {', '.join(readers)}" if readers else "")
