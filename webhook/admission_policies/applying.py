@@ -81,16 +81,18 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
         by_id[id_] = None if id_ in by_id else item  # of several with one key none is merged
     made: list[Any] = []
     named = set(ids)
-    shared = deque(one for one in ids if one in by_id)
+    shared = deque(item_id for item_id in ids if item_id in by_id)
     merged: set[_Id] = set()
     left, right = 0, 0
 
     def take() -> None:
         nonlocal right
-        one = ids[right]
-        merged.add(one)
-        made.append(_merged(by_id.get(one), new[right], of.item(), f"{at}{_shown(one, of)}"))
-        if shared and shared[0] == one:
+        item_id = ids[right]
+        merged.add(item_id)
+        made.append(
+            _merged(by_id.get(item_id), new[right], of.item(), f"{at}{_shown(item_id, of)}")
+        )
+        if shared and shared[0] == item_id:
             shared.popleft()
         right += 1
 

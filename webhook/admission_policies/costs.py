@@ -54,7 +54,7 @@ def policy_cost(parts: Sequence[tuple[str, Checked]], *, fails: bool) -> PolicyC
             warnings.append(f"{at}: {text}")
     for name, limit, noun in _TOGETHER:
         starts = begun if name == "validations" else f"spec.{name}"
-        matching = [one for at, one in parts if at.startswith(starts)]
+        matching = [cost for at, cost in parts if at.startswith(starts)]
         share, field = max((share, field), (cost_together(matching) / limit, f"spec.{name}"))
         text = cost_warning(matching, limit, noun)
         if text and not any(warning.startswith(starts) for warning in warnings):

@@ -246,8 +246,8 @@ def _check_operations(resources: Json, field: str) -> None:
     rules = resources.get("resourceRules")
     for number, rule in enumerate(rules if type(rules) is list else ()):
         named = rule.get("operations") if type(rule) is dict else None
-        for one in named if type(named) is list else ():
-            _among(f"{field}.resourceRules[{number}].operations", one, MUTATED_OPERATIONS)
+        for entry in named if type(named) is list else ():
+            _among(f"{field}.resourceRules[{number}].operations", entry, MUTATED_OPERATIONS)
 
 
 def _spec(document: PolicyDocument) -> Json:

@@ -91,13 +91,13 @@ def sections(modules: list[Module]) -> list[DocumentedSection]:
     entries.sort(key=lambda entry: (entry[0], entry[1].location.file, entry[1].location.row))
     parts = []
     current, offset = 0, 1
-    for position, (path, one) in enumerate(entries):
+    for position, (path, documented) in enumerate(entries):
         depth = len(path) + 1 - offset
         if position == 0 and depth > 1:
             offset = depth
         depth = min(depth, current + 1)
         current = depth
-        parts.append(DocumentedSection(depth, _text(path), one))
+        parts.append(DocumentedSection(depth, _text(path), documented))
     return parts
 
 

@@ -253,7 +253,7 @@ def _revisions(
         else:
             by_uid.setdefault(revision.uid, []).append(revision)
     for listed in by_uid.values():
-        listed.sort(key=lambda one: -one.generation)
+        listed.sort(key=lambda kept: -kept.generation)
     return by_uid, unreadable
 
 

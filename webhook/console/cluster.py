@@ -372,15 +372,15 @@ class ClusterSource:
             if served
             else None,
             kinds=[
-                _row(gvk, one, self._namespace if gvk in OWN else "")
-                for gvk, one in sorted(statistics.items())
+                _row(gvk, counts, self._namespace if gvk in OWN else "")
+                for gvk, counts in sorted(statistics.items())
             ],
             certificates=self._certificates,
             carriers=[report.right for report in served],
             namespace=self._namespace,
             context=self._context,
             trouble=trouble,
-            version=newest(one.resource_version for one in statistics.values()),
+            version=newest(counts.resource_version for counts in statistics.values()),
             place=self._credentials.server,
             taken=timestamp.now(),
         )
@@ -415,7 +415,7 @@ class ClusterSource:
                 self._client.remove_constraint(kind, name)
         add = {"template": self._client.add_template, "constraint": self._client.add_constraint}
         for item in sorted(
-            documents.values(), key=lambda one: constraint.rank(gvk_of(one.document))
+            documents.values(), key=lambda shown: constraint.rank(gvk_of(shown.document))
         ):
             try:
                 add[item.category](_staged(item))

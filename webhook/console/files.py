@@ -299,9 +299,11 @@ class _Judged:
         snapshot = self._policies.snapshot
         messages: dict[tuple[str, str], list[str]] = {}
         if are_reviewed:
-            for one in self._alone.missing(snapshot, admission.NAME):
-                if one.key not in self._matched:
-                    messages.setdefault(one.key, []).append("it matches no object of the manifests")
+            for constraint in self._alone.missing(snapshot, admission.NAME):
+                if constraint.key not in self._matched:
+                    messages.setdefault(constraint.key, []).append(
+                        "it matches no object of the manifests"
+                    )
         for problem in (*advice_on(snapshot, self._seen), *unsent_kinds(snapshot, self._alone)):
             messages.setdefault((problem.kind, problem.name), []).append(problem.message)
         foreign = self._policies.foreign

@@ -252,7 +252,11 @@ def _data(
         if len(encode(known)) <= _DATA_BYTES_MAX:
             return known, unknown
         known = []
-    stages = [one for one in policies.foreign.stages if isinstance(one, AdmissionPolicies)]
+    stages = [
+        candidate
+        for candidate in policies.foreign.stages
+        if isinstance(candidate, AdmissionPolicies)
+    ]
     for stage in stages:
         for kind in stage.kinds_of_parameters:
             try:

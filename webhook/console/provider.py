@@ -392,7 +392,7 @@ def visitor_of(claims: Mapping[str, Any], options: ProviderOptions) -> Visitor:
     claimed = claims.get(options.groups_claim) if options.groups_claim else None
     listed = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
     groups = [f"{options.groups_prefix}{group}" for group in listed if isinstance(group, str)]
-    if unsafe := next((one for one in (user, *groups) if not _is_line(one)), None):
+    if unsafe := next((text for text in (user, *groups) if not _is_line(text)), None):
         raise SignInRefused(f"{unsafe!r:.200} has control characters: it is nobody's name here")
     if len(groups) > GROUPS_MAX:
         raise SignInRefused(f"{user} is of {len(groups)} groups, more than {GROUPS_MAX}")

@@ -100,7 +100,7 @@ class Rights:
         key = id(picture), granted
         known = self._pictures.get(key)
         if known is None or known[0] is not picture:  # another, at the place of one that is gone
-            for old in [one for one, pair in self._pictures.items() if pair[0] is not picture]:
+            for old in [stale for stale, pair in self._pictures.items() if pair[0] is not picture]:
                 del self._pictures[old]
             known = picture, sight.seen(picture, granted, unasked)
             self._pictures[key] = known

@@ -158,8 +158,8 @@ def _is_seen(row: Any, granted: Collection[Right]) -> bool:
 
 def _is_seen_in_part(right: Right, granted: Collection[Right]) -> bool:
     return any(
-        one.group == right.group
-        and (right.resource in (one.resource, "*"))
-        and one.verb == right.verb
-        for one in granted
+        given.group == right.group
+        and (right.resource in (given.resource, "*"))
+        and given.verb == right.verb
+        for given in granted
     )

@@ -55,8 +55,8 @@ def narrow_exceptions(violations: Iterable[KnownViolation], terms: ExceptionTerm
         )
         messages.setdefault(violation._replace(message=""), {})[message] = None
     return [
-        _exception(one, list(message)[:_MESSAGES_MAX], terms)
-        for one, message in sorted(messages.items(), key=lambda item: item[0])
+        _exception(known, list(message)[:_MESSAGES_MAX], terms)
+        for known, message in sorted(messages.items(), key=lambda item: item[0])
     ]
 
 

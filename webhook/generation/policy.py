@@ -105,7 +105,7 @@ def read_code(template: Mapping[str, Any], *, fails: bool = True) -> PolicyCode 
     read = next((part for part in whole.parts if part.target == ADMISSION), None)
     if read is None:
         return None  # It is about nothing that the API server asks.
-    code = next((one for one in read.code if one.engine == CEL), None)
+    code = next((candidate for candidate in read.code if candidate.engine == CEL), None)
     if code is None:
         return None
     source = read_source(code.source, fails=fails)

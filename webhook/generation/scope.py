@@ -109,12 +109,12 @@ def scope_of(
 ) -> PolicyScope:
     """The scope that a ValidatingWebhookConfiguration has, or the default where there is none."""
     webhooks = objects_of((configuration or {}).get("webhooks"))
-    webhook = next((one for one in webhooks if one.get("name") == WEBHOOK), None)
+    webhook = next((candidate for candidate in webhooks if candidate.get("name") == WEBHOOK), None)
     if webhook is None:
         return PolicyScope(excluded=tuple(excluded), exempted=tuple(exempted))
-    closed = (one for one in webhooks if _called(one).endswith(_FAILS_CLOSED))
+    closed = (candidate for candidate in webhooks if _called(candidate).endswith(_FAILS_CLOSED))
     return PolicyScope(
-        tuple(rule for one in (webhook, *closed) for rule in objects_of(one.get("rules"))),
+        tuple(rule for entry in (webhook, *closed) for rule in objects_of(entry.get("rules"))),
         synced=True,
         namespace_selector=webhook.get("namespaceSelector") or {},
         object_selector=webhook.get("objectSelector") or {},

@@ -86,7 +86,7 @@ class GeneratedPolicy:
         """Evaluate the policy on a request; the Namespace where there is one."""
         place = namespace if request.get("namespace") and not _is_namespace(request) else None
         matched = (self._constraints, binding["spec"]["matchResources"])
-        if not all(_is_about(one, request, place) for one in matched):
+        if not all(_is_about(match, request, place) for match in matched):
             return GeneratedVerdict()
         given = variables_of({**request, "namespaceObject": place})
         within = {**given, "params": constraint, "namespaceObject": None, "authorizer": None}
@@ -151,8 +151,8 @@ def _names_resource(listed: Sequence[str], request: Json) -> bool:
         "resource"
     ) or f"{request['kind']['kind'].lower()}s"
     sub = request.get("subResource") or ""
-    for one in listed:
-        name, _, resource = one.partition("/")
+    for entry in listed:
+        name, _, resource = entry.partition("/")
         if name in {"*", plural} and resource in ({"*", sub} if sub else {"*", ""}):
             return True
     return False

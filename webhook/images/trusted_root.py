@@ -128,7 +128,9 @@ def _log(item: dict[str, Any], where: str) -> tuple[bytes, TrustedLog]:
 
 
 def _authority(item: dict[str, Any], where: str) -> TrustedAuthority:
-    certificates = [one for one, _ in _items(_object(item, "certChain", where), "certificates")]
+    certificates = [
+        encoded for encoded, _ in _items(_object(item, "certChain", where), "certificates")
+    ]
     if not 1 <= len(certificates) <= _CHAIN_MAX:
         raise InvalidTrustedRoot(f"{where}.certChain has no certificate, or more than {_CHAIN_MAX}")
     try:

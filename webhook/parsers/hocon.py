@@ -297,7 +297,7 @@ class _Shown:
                 if target is None:
                     return _UNKNOWN  # One part that nobody gives, and the whole has no value.
                 resolved = self._resolved(target, depth + 1)
-                if any(isinstance(one, list) for one in resolved.parts):
+                if any(isinstance(piece, list) for piece in resolved.parts):
                     arrays += [self._text(resolved, depth + 1)[1:-1]]
                     self._expansion.charge(len(arrays[-1]))
                 else:

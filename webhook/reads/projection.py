@@ -106,9 +106,9 @@ class _Writer:
         if every is not None:
             of_every = self.function(every)
             of_names = [
-                f"{name!r}: {self.function(one)}"
+                f"{name!r}: {self.function(below)}"
                 for name in sorted(reads.children)
-                if name != EVERY_KEY and (one := reads.at(name)) is not None
+                if name != EVERY_KEY and (below := reads.at(name)) is not None
             ]
             if not of_names:
                 members = f"{{key: {of_every}(item) for key, item in value.items()}}"

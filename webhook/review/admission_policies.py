@@ -81,13 +81,13 @@ class AdmissionPolicies:
         items: Iterable[AdmissionPolicy | MutatingPolicy | AdmissionBinding | AuthorizerAnswer],
     ) -> None:
         listed = list(items)
-        self.answers = Answers([one for one in listed if isinstance(one, AuthorizerAnswer)])
+        self.answers = Answers([stage for stage in listed if isinstance(stage, AuthorizerAnswer)])
         self._policies: dict[tuple[str, str], AdmissionPolicy | MutatingPolicy] = {
-            (MUTATING_POLICY if isinstance(one, MutatingPolicy) else POLICY, one.name): one
-            for one in listed
-            if isinstance(one, AdmissionPolicy | MutatingPolicy)
+            (MUTATING_POLICY if isinstance(item, MutatingPolicy) else POLICY, item.name): item
+            for item in listed
+            if isinstance(item, AdmissionPolicy | MutatingPolicy)
         }
-        self._bindings = [one for one in listed if isinstance(one, AdmissionBinding)]
+        self._bindings = [item for item in listed if isinstance(item, AdmissionBinding)]
         self._pairs: list[tuple[AdmissionPolicy, AdmissionBinding, Constraint]] = []
         changing: list[tuple[MutatingPolicy, AdmissionBinding]] = []
         for binding in self._bindings:
@@ -215,7 +215,7 @@ class AdmissionPolicies:
         An empty name if there is no such binding.
         """
         policy_kind = POLICY if kind == BINDING else MUTATING_POLICY
-        named = (one for one in self._bindings if one.policy_kind == policy_kind)
+        named = (candidate for candidate in self._bindings if candidate.policy_kind == policy_kind)
         return policy_kind, next((policy.policy for policy in named if policy.name == binding), "")
 
     def unbound(self) -> Iterator[tuple[str, str, str]]:

@@ -128,10 +128,10 @@ class _Turn:
                 if not are_same(done.object, obj):
                     by.append(policy)
                     obj = done.object
-        again = [one for one in invoked if one.reinvokes]
+        again = [change for change in invoked if change.reinvokes]
         return ChangedObject(
             as_given(obj, given) if by else given,
-            tuple(f"{one.kind}/{one.title}" for one in by),
+            tuple(f"{mutator.kind}/{mutator.title}" for mutator in by),
             tuple(ignored),
             tuple(faults),
             partial(self._again, policies=again) if again else None,

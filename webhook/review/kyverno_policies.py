@@ -147,7 +147,7 @@ class KyvernoPolicies:
 
     def notes(self) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and reason of each policy with a probably unintended effect."""
-        for policy in (*(one for one, _ in self._policies), *self._mutating):
+        for policy in (*(validating for validating, _ in self._policies), *self._mutating):
             for text in (*unserved_resources(policy.document), *policy.notes):
                 yield policy.kind, policy.title, text
 

@@ -184,10 +184,10 @@ class _Server:
     def _let_in(self) -> None:
         """Forks the process for a socket from the door."""
         assert self._door is not None
-        for one in [*self._begun]:
+        for pid in [*self._begun]:
             # Not as soon as it ends: until then its process id cannot be reused.
-            if os.waitpid(one, os.WNOHANG) != (0, 0):
-                self._begun.remove(one)
+            if os.waitpid(pid, os.WNOHANG) != (0, 0):
+                self._begun.remove(pid)
         message, ends, _, _ = socket.recv_fds(self._door, 1, 1)
         if not message:
             self._door.close()

@@ -248,7 +248,7 @@ def _facts(request: SentRequest, *, is_exact: bool) -> Facts:
         fields = {"group": group, field: name}
         for prefix in ("", "request") if is_exact else ("",):
             at = f"{prefix}{field[0].upper()}{field[1:]}" if prefix else field
-            facts |= {(at, one): value for one, value in fields.items() if value != WILDCARD}
+            facts |= {(at, named): value for named, value in fields.items() if value != WILDCARD}
     if target.is_guessed:
         facts.pop(("resource", "resource"))
         facts.pop(("requestResource", "resource"), None)

@@ -107,8 +107,10 @@ _RETIRED: Final = frozenset({"extensions"})
 def builtin_targets(group: str, kind: str) -> tuple[RuleTarget, ...]:
     """The targets of a kind of Kubernetes' own, of one group or of any; empty for another kind."""
     if group == WILDCARD:
-        groups = sorted({one for one, named in BUILTIN_KINDS if named == kind} - _RETIRED)
-        return tuple(target for one in groups for target in builtin_targets(one, kind))
+        groups = sorted(
+            {candidate for candidate, named in BUILTIN_KINDS if named == kind} - _RETIRED
+        )
+        return tuple(target for candidate in groups for target in builtin_targets(candidate, kind))
     known = (group, kind)
     if known not in BUILTIN_KINDS:
         return ()

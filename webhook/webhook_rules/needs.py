@@ -94,8 +94,8 @@ def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
     matched = object_of(spec.get("matchConstraints"))
     rules = [
         rule
-        for one in (spec, *generated_specs(spec))
-        for rule in objects_of(object_of(one.get("matchConstraints")).get("resourceRules"))
+        for part in (spec, *generated_specs(spec))
+        for rule in objects_of(object_of(part.get("matchConstraints")).get("resourceRules"))
     ]
     if not rules:
         return None
@@ -193,9 +193,9 @@ def _kinds(listed: Sequence[Mapping[str, Any]]) -> tuple[GroupAndKind, ...]:
         return ((WILDCARD, WILDCARD),)
     pairs = (
         (group, kind)
-        for one in listed
-        for group in texts_of(one.get("apiGroups") or one.get("groups")) or (WILDCARD,)
-        for kind in texts_of(one.get("kinds")) or (WILDCARD,)
+        for part in listed
+        for group in texts_of(part.get("apiGroups") or part.get("groups")) or (WILDCARD,)
+        for kind in texts_of(part.get("kinds")) or (WILDCARD,)
     )
     return tuple(dict.fromkeys(pairs))
 

@@ -177,7 +177,7 @@ class Writer(LoopLines):
                 # What was found before is computed before these lines.
                 late = self.lines[before:]
                 del self.lines[before:]
-                values = [self.kept(one) for one in values]
+                values = [self.kept(operand) for operand in values]
                 self.lines += late
             values.append(value)
         return values
@@ -554,7 +554,7 @@ class Writer(LoopLines):
             is_hashed = item.kind is Kind.STRING or self.is_decoded(node.args[0])
             if is_hashed and isinstance(within, ListOf) and all(map(_is_text, within.items)):
                 # A text is equal to nothing but itself, here as there.
-                texts = source.tuple_of([self.value(one) for one in within.items])
+                texts = source.tuple_of([self.value(member) for member in within.items])
                 return source.compare(item, "in", texts)
             return source.call("is_among", item, self.constant_named(known), kind=Kind.BOOL)
         return source.call("member", "M", *self.operands(node.args), kind=Kind.BOOL)

@@ -167,7 +167,7 @@ def distinct(meter: Meter, items: list[Value]) -> list[Value]:
     distinct_items: list[Value] = []
     for item in items:
         meter.charge(len(distinct_items) + 1)
-        if not any(is_equal(item, one) for one in distinct_items):
+        if not any(is_equal(item, earlier) for earlier in distinct_items):
             distinct_items.append(item)
     return distinct_items
 

@@ -104,13 +104,13 @@ def is_link_local_unicast(address: Opaque) -> bool:
 
 
 @form("isGlobalUnicast", IP)
-def is_global_unicast(one: Opaque) -> bool:
+def is_global_unicast(ip: Opaque) -> bool:
     """Returns whether an address is in none of these groups, and no broadcast or multicast address."""
-    address = one.value
+    address = ip.value
     if address.version == 4 and address.packed in {b"\xff\xff\xff\xff", b"\0\0\0\0"}:
         return False
     special = address.is_unspecified or address.is_loopback or address.is_multicast
-    return not special and not is_link_local_unicast(one)
+    return not special and not is_link_local_unicast(ip)
 
 
 # --- ranges ---------------------------------------------------------------------------------------

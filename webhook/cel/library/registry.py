@@ -72,7 +72,7 @@ def _no_overload(name: str, args: tuple[Value, ...]) -> EvaluationError:
     if name in _BARE or name in _SORTS:
         return EvaluationError(f"no such overload: {name}")
     if name == "flatten":
-        names = ["map(dyn, dyn)" if one == "map" else one for one in names]
+        names = ["map(dyn, dyn)" if form_name == "map" else form_name for form_name in names]
         return EvaluationError(f"no such overload: {names[0]}.flatten({', '.join(names[1:])})")
     return EvaluationError(f"no such overload: {name.lstrip('.')}({', '.join(names)})")
 

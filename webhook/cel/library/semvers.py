@@ -62,7 +62,7 @@ def read(text: str) -> Opaque:
     rest, _, build = fields[2].partition("+")
     patch, dash, release = rest.partition("-")
     written = (fields[0], fields[1], patch)
-    numbers = tuple([_number(one, name) for one, name in zip(written, _NAMES, strict=True)])
+    numbers = tuple([_number(digits, name) for digits, name in zip(written, _NAMES, strict=True)])
     releases = _parts(release, "Prerelease") if dash else ()
     builds = _parts(build, "Build meta data") if "+" in fields[2] else ()
     return Opaque(NAME, Version(numbers, releases, builds), text)

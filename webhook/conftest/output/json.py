@@ -32,7 +32,9 @@ def _result(result: CheckResult) -> list[tuple[str, Any]]:
         "exceptions": result.exceptions,
     }
     fields += [
-        (name, [_finding(one) for one in results]) for name, results in groups.items() if results
+        (name, [_finding(finding) for finding in results])
+        for name, results in groups.items()
+        if results
     ]
     return fields
 
