@@ -207,26 +207,14 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
     if item is None:
         raise NotThere(f"{kind or 'policy'} {name}".strip())
     spec = object_of(item.document.get("spec"))
-    own = [
-        violation for violation in picture.violations or () if violation.policy == f"{kind}/{name}"
-    ]
     belonging = [
-        summary(policy)
-        for policy in picture.policies
+        summary(other)
+        for other in picture.policies
         if item.category == "template"
-        and policy.category == "constraint"
-        and policy.kind.lower() == item.name
+        and other.category == "constraint"
+        and other.kind.lower() == item.name
     ]
-    template = next(
-        (
-            policy
-            for policy in picture.policies
-            if item.category == "constraint"
-            and policy.category == "template"
-            and policy.name == item.kind.lower()
-        ),
-        None,
-    )
+    template = _template_of(picture, item) if item.category == "constraint" else None
     return {
         "policy": summary(item),
         "description": item.description,
@@ -248,20 +236,30 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
         "template": summary(template) if template is not None else None,
         "constraints": belonging,
         "exceptions": _exceptions_from(picture, item),
-        "violations": None
-        if picture.violations is None
-        else {
-            "total": len(own),
-            "rows": [
-                violations.row(violation, picture.by_key) for violation in own[:OWN_VIOLATIONS]
-            ],
-        },
+        "violations": _violations_of(picture, f"{kind}/{name}"),
         "rollout": item.rollout,
         "toCome": to_come(item),
         "revisions": [_revision(item, revision) for revision in item.revisions],
         "reads": _reads(item, template),
         "commands": _commands(picture, kubectl.of_policy(item)),
     }
+
+
+def _template_of(picture: Picture, constraint: ShownPolicy) -> ShownPolicy | None:
+    """Returns the template of a constraint; None if it is not in the picture."""
+    for policy in picture.policies:
+        if policy.category == "template" and policy.name == constraint.kind.lower():
+            return policy
+    return None
+
+
+def _violations_of(picture: Picture, key: str) -> ObjectDocument | None:
+    """Returns the first violations of a policy and their total; None where they are not known."""
+    if picture.violations is None:
+        return None
+    of_policy = [violation for violation in picture.violations if violation.policy == key]
+    rows = [violations.row(violation, picture.by_key) for violation in of_policy[:OWN_VIOLATIONS]]
+    return {"total": len(of_policy), "rows": rows}
 
 
 def _reads(item: ShownPolicy, of: ShownPolicy | None) -> list[str]:

@@ -83,16 +83,15 @@ class Replay:
         """Counts the added and missing violations of one decision."""
         for key in {violation[:2] for violation in (*added, *removed)}:
             known = self.differences.get(key, ReplayDifference())
-            more, less = (
-                sum(violation[:2] == key for violation in some) for some in (added, removed)
-            )
+            more = sum(violation[:2] == key for violation in added)
+            less = sum(violation[:2] == key for violation in removed)
             self.differences[key] = ReplayDifference(known.added + more, known.removed + less)
 
     def totals(self) -> list[str]:
         """A line for each policy and each exception, over all that was replayed."""
         lines = [
-            f"{kind}/{name}: +{difference.added} -{difference.removed}"
-            for (kind, name), difference in sorted(self.differences.items())
+            f"{kind}/{name}: +{counts.added} -{counts.removed}"
+            for (kind, name), counts in sorted(self.differences.items())
         ]
         return lines + [
             f"{title} excuses {quantity(number, 'violation')}"
@@ -103,13 +102,8 @@ class Replay:
         """Return the replay as JSON."""
         return {
             "constraints": [
-                {
-                    "kind": kind,
-                    "name": name,
-                    "added": difference.added,
-                    "removed": difference.removed,
-                }
-                for (kind, name), difference in sorted(self.differences.items())
+                {"kind": kind, "name": name, "added": counts.added, "removed": counts.removed}
+                for (kind, name), counts in sorted(self.differences.items())
             ],
             **({"excused": dict(sorted(self.excused.items()))} if self.excused else {}),
         }
@@ -200,9 +194,8 @@ def replayed_subject(
 
 def policies_of_record(record: Mapping[str, Any], policies: PolicySet) -> PolicySet:
     """Returns the policies of the record's webhook entry: all, or those of a failure policy."""
-    entry = next(
-        (policy for policy in FAILURE_POLICIES if policy == record.get("failurePolicy")), None
-    )
+    written = record.get("failurePolicy")
+    entry = next((policy for policy in FAILURE_POLICIES if policy == written), None)
     return policies if entry is None else policies.part(entry)
 
 
@@ -213,10 +206,8 @@ def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
     def answered(requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
         missing = tuple(request for request in requests if request not in recorded)
         more = nobodys(missing, _NOT_RECORDED) if ask is None else ask(missing)
-        return {
-            **more,
-            **{request: recorded[request] for request in requests if request in recorded},
-        }
+        known = {key: recorded[key] for key in requests if key in recorded}
+        return {**more, **known}
 
     return answered
 

@@ -109,10 +109,8 @@ class KyvernoPolicies:
         """Returns the documents of all policies if they are enforced, else nothing."""
         if not self._enforced:
             return ()
-        return [
-            policy.document
-            for policy in (*(policy for policy, _ in self._policies), *self._mutating)
-        ]
+        validating = [policy for policy, _ in self._policies]
+        return [policy.document for policy in (*validating, *self._mutating)]
 
     @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
@@ -147,7 +145,8 @@ class KyvernoPolicies:
 
     def notes(self) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and reason of each policy with a probably unintended effect."""
-        for policy in (*(validating for validating, _ in self._policies), *self._mutating):
+        validating = [policy for policy, _ in self._policies]
+        for policy in (*validating, *self._mutating):
             for text in (*unserved_resources(policy.document), *policy.notes):
                 yield policy.kind, policy.title, text
 

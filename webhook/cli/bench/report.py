@@ -107,11 +107,11 @@ def compare(
 
     A regression exceeds the threshold and, for times, so many nanoseconds.
     """
-    known = {result_before["engine"]: result_before for result_before in before}
+    by_engine = {result["engine"]: result for result in before}
     compared = []
     for result in results:
         engine = result["engine"]
-        if (earlier := known.get(engine)) is None:
+        if (earlier := by_engine.get(engine)) is None:
             continue
         for name in _PERCENTILES:
             old, new = earlier["latencies"][name], result["latencies"][name]
@@ -136,16 +136,13 @@ def _change(before: float, now: float) -> float:
 def comparison_table(compared: Sequence[ComparedNumber], threshold: float) -> str:
     """Returns all numbers, and at the end the regressions."""
     rows: list[tuple[str, ...]] = [("engine", "metric", "before", "now", "change", "")]
-    for comparison in compared:
-        is_time = comparison.metric.startswith("latency")
-        shown = [
-            _shown(value) if is_time else f"{value:.0f}"
-            for value in (comparison.before, comparison.now)
-        ]
-        verdict = "" if comparison.passed else "REGRESSION"
-        rows.append(
-            (comparison.engine, comparison.metric, *shown, f"{comparison.change:+.1f}%", verdict)
+    for number in compared:
+        is_time = number.metric.startswith("latency")
+        before, now = (
+            _shown(value) if is_time else f"{value:.0f}" for value in (number.before, number.now)
         )
-    worse = sum(not row.passed for row in compared)
+        verdict = "" if number.passed else "REGRESSION"
+        rows.append((number.engine, number.metric, before, now, f"{number.change:+.1f}%", verdict))
+    worse = sum(not number.passed for number in compared)
     summary = quantity(worse, "regression") if worse else "no regression"
     return "\n".join([*table(rows, right={2, 3, 4}), "", f"{summary} (threshold {threshold:g}%)"])

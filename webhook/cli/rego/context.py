@@ -123,7 +123,7 @@ def read_schemas(place: str) -> dict[tuple[str, ...], Any]:
     try:
         path.stat()
         files = (
-            sorted(found for found in path.rglob("*") if found.is_file())
+            sorted(child for child in path.rglob("*") if child.is_file())
             if path.is_dir()
             else [path]
         )
