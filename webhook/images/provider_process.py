@@ -281,9 +281,7 @@ class _Running:
             return None
         shown = (*vars(metrics_of_images).values(), *vars(metrics_of_servers).values())
         exposition = Exposition(
-            self._metrics,
-            self._known.refresh,
-            [metric for metric in shown if isinstance(metric, Metric)],
+            self._metrics, self._known.refresh, [item for item in shown if isinstance(item, Metric)]
         )
         health = make_health_application(
             {"answering": self._why_stuck}, {"policies": self._why_unready}

@@ -75,19 +75,15 @@ class KyvernoPolicies:
         """``enforced`` is whether the webhook decides by them too, and not only audits."""
         listed = list(items)
         self._enforced = enforced
-        self._policies = [
-            (policy, _constraint(policy))
-            for policy in listed
-            if isinstance(policy, ValidatingPolicy)
-        ]
+        validating = [policy for policy in listed if isinstance(policy, ValidatingPolicy)]
+        self._policies = [(policy, _constraint(policy)) for policy in validating]
         self._exceptions = [policy for policy in listed if isinstance(policy, KyvernoException)]
         self._mutating = [policy for policy in listed if isinstance(policy, KyvernoMutatingPolicy)]
+        self._all = (*validating, *self._mutating)
         self._changes = KyvernoChanges(self._mutating, self._exceptions)
         self._matched: set[tuple[str, str]] = set()
         self._by_resource: dict[tuple[Any, ...], tuple[_Concerned, ...]] = {}
-        self._reads_names = any(
-            spec.reads_names for policy, _ in self._policies for spec in policy.specs
-        )
+        self._reads_names = any(spec.reads_names for policy in validating for spec in policy.specs)
 
     @property
     def keys(self) -> Sequence[tuple[str, str]]:
@@ -109,8 +105,7 @@ class KyvernoPolicies:
         """Returns the documents of all policies if they are enforced, else nothing."""
         if not self._enforced:
             return ()
-        validating = [policy for policy, _ in self._policies]
-        return [policy.document for policy in (*validating, *self._mutating)]
+        return [policy.document for policy in self._all]
 
     @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
@@ -132,8 +127,7 @@ class KyvernoPolicies:
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and reason of each policy or exception without effect at admission."""
-        named = {(policy.kind, policy.name) for policy, _ in self._policies}
-        named |= {(policy.kind, policy.name) for policy in self._mutating}
+        named = {(policy.kind, policy.name) for policy in self._all}
         for policy, constraint in self._policies:
             if policy.mode == JSON:
                 yield *constraint.key, OF_DOCUMENTS
@@ -145,8 +139,7 @@ class KyvernoPolicies:
 
     def notes(self) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and reason of each policy with a probably unintended effect."""
-        validating = [policy for policy, _ in self._policies]
-        for policy in (*validating, *self._mutating):
+        for policy in self._all:
             for text in (*unserved_resources(policy.document), *policy.notes):
                 yield policy.kind, policy.title, text
 
