@@ -18,7 +18,7 @@ from webhook.api import yaml_reader
 from webhook.cel.check.environment import Overload, functions, read_overloads
 from webhook.cel.check.types import Type
 from webhook.cel.errors import EvaluationError
-from webhook.cel.library.regex import paid
+from webhook.cel.library.regex import charged_pattern
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import NOTHING, Opaque, Optional
 from webhook.golang.strings import from_utf8, utf8
@@ -212,8 +212,8 @@ _ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
 @form("regex.replace", str, str, str, int, charges=True)
 def replace(meter: Meter, text: str, expression: str, by: str, count: int = -1) -> str:
     """Replaces up to ``count`` matches in a text; all matches if the count is negative."""
-    searched = paid(meter, text, expression, _INVALID)
-    groups = searched.compiled.groups
+    regex = charged_pattern(meter, text, expression, _INVALID)
+    groups = regex.compiled.groups
     for escaped in _ESCAPED.findall(by):
         if escaped != "\\" and not (escaped.isdecimal() and escaped.isascii()):
             raise EvaluationError(
@@ -223,7 +223,7 @@ def replace(meter: Meter, text: str, expression: str, by: str, count: int = -1) 
             raise EvaluationError(f"replacement string references group {escaped} of {groups}")
     raw, at = utf8(text), 0
     parts: list[str] = []
-    for spans in searched.all_in(raw, count if count >= 0 else -1):
+    for spans in regex.all_in(raw, count if count >= 0 else -1):
         meter.charge(1)
         named = [from_utf8(raw[start:end]) if start >= 0 else "" for start, end in spans]
         parts += [from_utf8(raw[at : spans[0][0]]), _ESCAPED.sub(partial(_group, named), by)]
@@ -253,12 +253,12 @@ def extract_all(meter: Meter, text: str, expression: str) -> list[str]:
 
 
 def _extracted(meter: Meter, text: str, expression: str, limit: int) -> Iterator[str]:
-    searched = paid(meter, text, expression, _INVALID)
-    groups = searched.compiled.groups
+    regex = charged_pattern(meter, text, expression, _INVALID)
+    groups = regex.compiled.groups
     if groups > 1:
         raise EvaluationError(f"regular expression has more than one capturing group: {expression}")
     raw = utf8(text)
-    for spans in searched.all_in(raw, limit):
+    for spans in regex.all_in(raw, limit):
         meter.charge(1)
         start, end = spans[groups]
         if not groups or end > start:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check import types
 from webhook.cel.check.environment import VALUES
-from webhook.cel.check.message_literals import field_of, made_of
+from webhook.cel.check.message_literals import field_of, message_type_of
 from webhook.cel.check.types import BOOL, DYN, ERROR, INT, Mapping, Type
 from webhook.cel.errors import Problem
 from webhook.cel.library.all import narrowed
@@ -312,7 +312,7 @@ class _Checker:
         meaning = self.lookup(node, node.type_name)
         if meaning is None:
             return self.undeclared(node.at, node.type_name)
-        message_type = made_of(meaning, node.type_name.removeprefix("."))
+        message_type = message_type_of(meaning, node.type_name.removeprefix("."))
         if message_type.fault is not None:
             self.report(node.at, message_type.fault)
         for assigned in node.fields:

@@ -98,21 +98,19 @@ def read_annotations(
         if not _begins_block(*comments[i]):
             i += 1
             continue
-        place = comments[i][0]
-        row = place.row
-        lines: list[str] = []
+        start, head = i, comments[i][0]
         i += 1
-        while i < len(comments) and _continues(*comments[i], row + len(lines) + 1):
-            lines.append(comments[i][1].removeprefix(" "))
+        while i < len(comments) and _continues(*comments[i], head.row + i - start):
             i += 1
+        lines = [text.removeprefix(" ") for _, text in comments[start + 1 : i]]
         try:
-            blocks.append(_read_block(lines, place, parse_ref))
+            blocks.append(_read_block(lines, head, parse_ref))
         except _Invalid as fault:
             # OPA counts the lines that YAML names from 0.
-            last = len(lines) if fault.line is None else min(fault.line + 1, len(lines))
-            where, shown = comments[i - 1 - len(lines) + last]
-            details = () if fault.line is None else (f"#{shown}", "^")
-            faults.append(RegoLoadError("rego_parse_error", str(fault), where, details=details))
+            line = len(lines) if fault.line is None else min(fault.line + 1, len(lines))
+            location, text = comments[start + line]
+            details = () if fault.line is None else (f"#{text}", "^")
+            faults.append(RegoLoadError("rego_parse_error", str(fault), location, details=details))
     return blocks, faults
 
 
@@ -323,21 +321,21 @@ def attach(
     """
     if not annotations:
         return rules, [], []
-    below: list[Ref | Import | Rule] = [package, *imports, *rules]
-    below.sort(key=lambda statement: statement.location.row)
-    rows = [statement.location.row for statement in below]
+    statements: list[Ref | Import | Rule] = [package, *imports, *rules]
+    statements.sort(key=lambda statement: statement.location.row)
+    rows = [statement.location.row for statement in statements]
     scoped: list[Annotations] = []
     faults: list[RegoLoadError] = []
     of_rule: dict[int, list[Annotations]] = {}
     for annotation in annotations:
-        at = bisect_right(rows, annotation.location.row)
-        target = below[at] if at < len(below) else None
+        index = bisect_right(rows, annotation.location.row)
+        target = statements[index] if index < len(statements) else None
         scope = annotation.scope or _default_scope(annotation, target)
-        done = replace(annotation, scope=scope, value={**annotation.value, "scope": scope})
-        scoped.append(done)
-        faults += _misplaced(done, target)
+        completed = replace(annotation, scope=scope, value={**annotation.value, "scope": scope})
+        scoped.append(completed)
+        faults += _misplaced(completed, target)
         if isinstance(target, Rule):
-            of_rule.setdefault(id(target), []).append(done)
+            of_rule.setdefault(id(target), []).append(completed)
     attached = [
         replace(rule, annotations=tuple(of_rule[id(rule)])) if id(rule) in of_rule else rule
         for rule in rules
