@@ -70,7 +70,7 @@ _OPTIONS = together(
         help="A registry that is asked without TLS; no other is. Repeatable.",
     ),
 )
-_NAMES = ("configs", "authorities", "mirrors", "insecure")
+_OPTION_NAMES = ("configs", "authorities", "mirrors", "insecure")
 
 
 def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,8 +78,8 @@ def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def bound(**options: Any) -> Any:
-        given = {name: options.pop(name) for name in _NAMES}
-        return command(registries=functools.partial(_options, **given), **options)
+        values = {name: options.pop(name) for name in _OPTION_NAMES}
+        return command(registries=functools.partial(_read_options, **values), **options)
 
     return _OPTIONS(bound)
 
@@ -185,7 +185,7 @@ def image_option(argument: str, code: int) -> Callable[[Callable[..., Any]], Cal
                 return command(**options)
             with contextlib.ExitStack() as stack:
                 try:
-                    folders = stack.enter_context(pulled(images, source))
+                    folders = stack.enter_context(pulled_folders(images, source))
                 except PullError as error:
                     complain(str(error))
                     return code
@@ -210,7 +210,7 @@ class PullError(Exception):
 
 
 @contextlib.contextmanager
-def pulled(images: Sequence[str], source: ArtifactSource) -> Iterator[list[str]]:
+def pulled_folders(images: Sequence[str], source: ArtifactSource) -> Iterator[list[str]]:
     """Yields artifacts as temporary folders; raises :class:`PullError`."""
     import tempfile  # noqa: PLC0415  # few commands are given an image
 
@@ -232,7 +232,7 @@ def pulled(images: Sequence[str], source: ArtifactSource) -> Iterator[list[str]]
         yield folders
 
 
-def _options(
+def _read_options(
     *,
     configs: tuple[Path, ...],
     authorities: tuple[Path, ...],
@@ -243,8 +243,8 @@ def _options(
     from webhook.registry.credentials import read_docker_config  # noqa: PLC0415  # see above
     from webhook.registry.transport import RegistryOptions  # noqa: PLC0415
 
-    read = tuple(map(_read_config, configs)) if configs else (read_docker_config(),)
-    return RegistryOptions(read, mirrors, frozenset(insecure), authorities)
+    credentials = tuple(map(_read_config, configs)) if configs else (read_docker_config(),)
+    return RegistryOptions(credentials, mirrors, frozenset(insecure), authorities)
 
 
 def _read_config(path: Path) -> Any:

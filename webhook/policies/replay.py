@@ -12,7 +12,7 @@ from webhook.api.shapes import objects_of
 from webhook.constraint import enforcement
 from webhook.constraint.failure_policy import FAILURE_POLICIES
 from webhook.constraint.limits import Limits
-from webhook.constraint.placement import placed
+from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.exporter.admission import verdict_of
 from webhook.external_data.exchange import ProviderRequest, ProviderResponse, nobodys
@@ -169,7 +169,7 @@ def subject_of(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject |
     if record.get("enforcementPoint", "") not in _FROM_REQUEST:
         return AugmentedObject(obj) if type(obj) is dict else None
     try:
-        return AugmentedReview(placed(read_request(_request(record))))
+        return AugmentedReview(request_to_review(read_request(_request(record))))
     except InvalidReview:
         return None
 

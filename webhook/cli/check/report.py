@@ -26,7 +26,7 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 
 def as_json(checked: PolicyCheck) -> str:
     """Returns all results."""
-    effects: dict[str, Any] = {
+    document: dict[str, Any] = {
         "valid": checked.ok,
         "policies": checked.policies,
         "mutators": checked.mutation.count,
@@ -34,29 +34,29 @@ def as_json(checked: PolicyCheck) -> str:
         "missing": checked.missing,
     }
     if checked.mutation.changes:
-        effects["mutated"] = [change.document() for change in checked.mutation.changes]
+        document["mutated"] = [change.document() for change in checked.mutation.changes]
     if checked.cluster is not None and checked.mutation.cluster:
-        effects["drift"] = [
+        document["drift"] = [
             {"kind": key.kind, "name": key.name, **effect.document()}
             for key, effect in checked.mutation.cluster.items()
         ]
     for name, effect in (("manifests", checked.manifests), ("cluster", checked.cluster)):
         if effect is not None:
-            effects[name] = effect.document()
+            document[name] = effect.document()
     if checked.decisions is not None:
-        effects["decisions"] = _decisions(checked.decisions)
+        document["decisions"] = _decisions(checked.decisions)
     if checked.generated is not None:
-        effects["generated"] = _generated(checked.generated)
+        document["generated"] = _generated(checked.generated)
     if checked.reads is not None:
-        effects["reads"] = {name: reads.document() for name, reads in checked.reads.items()}
-    return document_json(effects)
+        document["reads"] = {name: reads.document() for name, reads in checked.reads.items()}
+    return document_json(document)
 
 
 def _generated(agreement: Agreement) -> dict[str, Any]:
     return {
         "compared": agreement.compared,
-        "leftToTheWebhook": agreement.left,
-        "without": agreement.without,
+        "leftToTheWebhook": agreement.left_to_webhook,
+        "without": agreement.not_generated,
         "differences": [
             {
                 "constraint": "/".join(difference.constraint),
@@ -97,15 +97,15 @@ def as_table(checked: PolicyCheck) -> str:
     ]
     unusable = len(checked.unusable)
     verdict = f"can be used, {unusable} cannot" if unusable else "can be used"
-    both = quantity(checked.policies - unusable, "policy", "policies")
+    counted = quantity(checked.policies - unusable, "policy", "policies")
     if number := checked.mutation.count:
         extensions = quantity(
             number,
             "mutator, ExpansionTemplate or exception",
             "mutators, ExpansionTemplates and exceptions",
         )
-        both = f"{both} and {extensions}" if checked.policies else extensions
-    lines.append(f"{both} {verdict}")
+        counted = f"{counted} and {extensions}" if checked.policies else extensions
+    lines.append(f"{counted} {verdict}")
     if checked.mutation.changes:
         lines += ["", *_changes(checked.mutation)]
     for title, effect in (
@@ -167,12 +167,12 @@ def _drift(checked: MutationChecked) -> list[str]:
 
 
 def _generated_lines(agreement: Agreement) -> list[str]:
-    head = (
+    heading = (
         f"{agreement.compared} verdicts of generated policies, {len(agreement.differences)} differ"
     )
-    if agreement.left:
-        head += f", {agreement.left} leave errors to the webhook"
-    lines = [f"{head}:" if agreement.differences or agreement.without else head]
+    if agreement.left_to_webhook:
+        heading += f", {agreement.left_to_webhook} leave errors to the webhook"
+    lines = [f"{heading}:" if agreement.differences or agreement.not_generated else heading]
     for difference in agreement.differences:
         lines.append(
             f"  {printable_name('/'.join(difference.constraint))}: {printable_name(difference.request)}"
@@ -182,7 +182,7 @@ def _generated_lines(agreement: Agreement) -> list[str]:
             lines.append(f"    {source}: {outcome}")
     lines += [
         f"  {printable_name(name)} has none: {printable_name(why)}"
-        for name, why in agreement.without.items()
+        for name, why in agreement.not_generated.items()
     ]
     return lines
 

@@ -55,7 +55,7 @@ def emit(output: Output, text: str) -> None:
 class CannotWrite(click.ClickException):
     """A report could not be written: its reader would find none, or an older one."""
 
-    exit_code = exit_codes.UNWRITTEN
+    exit_code = exit_codes.IO_ERROR
 
 
 class OutputType(click.Choice[str]):

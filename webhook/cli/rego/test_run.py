@@ -204,7 +204,7 @@ def _tell_coverage(  # noqa: PLR0917  # the tests, and the options of the report
                 for number, result in enumerate(failed)
             }
         write(rego_report.as_text(failed, verbose=verbose, explained=explained))
-        complain(f"{rego_report.line(failed[0])}\n")
+        complain(f"{rego_report.result_line(failed[0])}\n")
         return exit_codes.NO
     reached = Coverage()
     others: list[tuple[Any, Coverage]] = [(kind, Coverage()) for kind in kinds]
