@@ -79,7 +79,7 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
     by_id: dict[_Id, Any] = {}
     for id_, item in zip(old_ids, old, strict=True):
         by_id[id_] = None if id_ in by_id else item  # of several with one key none is merged
-    made: list[Any] = []
+    merged_items: list[Any] = []
     named = set(ids)
     shared = deque(item_id for item_id in ids if item_id in by_id)
     merged: set[_Id] = set()
@@ -89,7 +89,7 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
         nonlocal right
         item_id = ids[right]
         merged.add(item_id)
-        made.append(
+        merged_items.append(
             _merged(by_id.get(item_id), new[right], of.item(), f"{at}{_shown(item_id, of)}")
         )
         if shared and shared[0] == item_id:
@@ -107,14 +107,14 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
                 continue
         if left < len(old_ids):
             if old_ids[left] not in named:
-                made.append(old[left])
+                merged_items.append(old[left])
                 left += 1
                 continue
             if old_ids[left] in merged:
                 left += 1
         if right < len(ids):
             take()
-    return made
+    return merged_items
 
 
 def _distinct(new: Sequence[Any], of: MergeType, at: str) -> list[_Id]:

@@ -342,13 +342,13 @@ class _Compiler:
                 f"spec.matchConditions: has {len(items)}; {CONDITIONS_MAX} are allowed"
             )
         environment = match_conditions(params=self._params)
-        made = {}
+        compiled = {}
         for at, item in items:
             name = _text(item, "name", at, required=True)
-            if name in made:
+            if name in compiled:
                 raise InvalidAdmissionPolicy(f"{at}.name: {name!r} is there twice")
-            made[name] = self._compiled(item, "expression", at, environment, (BOOL,))
-        return tuple(made.values())
+            compiled[name] = self._compiled(item, "expression", at, environment, (BOOL,))
+        return tuple(compiled.values())
 
     def compose(self, items: list[tuple[str, Json]]) -> None:
         """Variables: each may read those before it."""
@@ -376,15 +376,15 @@ class _Compiler:
 
     def annotations(self, items: list[tuple[str, Json]]) -> dict[str, Expression]:
         """Compile the annotations for the API server's audit log."""
-        made = {}
+        compiled = {}
         for at, item in items:
             key = _text(item, "key", at, required=True)
-            if key in made:
+            if key in compiled:
                 raise InvalidAdmissionPolicy(f"{at}.key: {key!r} is there twice")
-            made[key] = self._compiled(
+            compiled[key] = self._compiled(
                 item, "valueExpression", at, self._environment(), (STRING, NULL)
             )
-        return made
+        return compiled
 
     def mutation(self, item: Json, at: str) -> PolicyMutation:
         """Compile a mutation."""

@@ -190,13 +190,13 @@ def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extens
     ]
     extensions = Extensions()
     typed = [Manifest(item, _TYPED) for item in given if isinstance(item, dict)]
-    own = [item for item in typed if is_extension(item.document)]
+    typed_extensions = [item for item in typed if is_extension(item.document)]
     beside = decode(job.get("extensions", b"[]"))
     if job["mode"] == "recorded":
         # What the API server enforces itself is in no decision of Waddle's.
         kinds_beside = {POLICY, MUTATING_POLICY}
         beside = [document for document in beside if gvk_of(document).kind not in kinds_beside]
-    for fault in extensions.load(on_top(own, beside)):
+    for fault in extensions.load(on_top(typed_extensions, beside)):
         if fault.file == _TYPED:
             kind, _, name = fault.title.partition(" ")
             problems.append(Problem(kind, name, "error", "invalid", fault.message).document())
@@ -208,13 +208,13 @@ def _recorded(job: Job) -> dict[str, Any]:
     given, client, problems, extensions = _compiled(job)
     data = _objects([*given, *_documents(job["input"], "objects")])
     policies = _with_data(job, client, extensions, data)
-    own = {
+    given_keys = {
         (gvk_of(document).kind, name_of(document))
         for document in given
         if isinstance(document, dict)
     }
     typed = {(constraint.kind, constraint.name) for constraint in policies.snapshot.constraints}
-    typed |= own.intersection(policies.foreign.keys)
+    typed |= given_keys.intersection(policies.foreign.keys)
     replayed, changes, undecided = 0, [], 0
     for record in decode(job["records"]):
         subject = subject_of(record)

@@ -430,13 +430,14 @@ def _resultants(
     steps: Sequence[_Step],
     room: _Room,
 ) -> list[Resultant]:
-    own = obj.get("metadata")
-    own = own if type(own) is dict else {}
-    name = text if type(text := own.get("name")) is str else ""
+    metadata = obj.get("metadata")
+    if type(metadata) is not dict:
+        metadata = {}
+    name = text if type(text := metadata.get("name")) is str else ""
     if namespace is not None:
         place = name_of(namespace)
     else:
-        place = text if type(text := own.get("namespace")) is str else ""
+        place = text if type(text := metadata.get("namespace")) is str else ""
     resultants = []
     for template, api_version, kind, suffix in steps:
         source: Any = obj

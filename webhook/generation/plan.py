@@ -77,7 +77,7 @@ def _not_withdrawn(document: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class GenerationState:
     """The result for a template or constraint: its objects' names, or why there are none.
 
     ``waiting`` is why a binding waits, ``withdrawn`` why there is none now.
@@ -104,8 +104,8 @@ class GenerationPlan:
     policies: dict[str, Json] = field(default_factory=dict)
     bindings: dict[str, Json] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
-    templates: dict[str, Made] = field(default_factory=dict)
-    constraints: dict[tuple[str, str], Made] = field(default_factory=dict)
+    templates: dict[str, GenerationState] = field(default_factory=dict)
+    constraints: dict[tuple[str, str], GenerationState] = field(default_factory=dict)
     owners: set[str] = field(default_factory=set)
 
 
@@ -116,7 +116,7 @@ class _Template:
     code: PolicyCode | None = None
     is_generated: bool = False
     policy: Json | None = None
-    made: Made | None = None
+    generated: GenerationState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class _Constraint:
     template: _Template
     policy: Json | None = None
     binding: Json | None = None
-    made: Made | None = None
+    generated: GenerationState | None = None
 
 
 class Planner:
@@ -161,8 +161,8 @@ class Planner:
         }
         plan = GenerationPlan(owners=_uids(templates, constraints))
         for name, template in self._templates.items():
-            if template.made is not None:
-                plan.templates[name] = template.made
+            if template.generated is not None:
+                plan.templates[name] = template.generated
             if template.policy is not None:
                 plan.policies[template.policy["metadata"]["name"]] = template.policy
         for key, constraint in self._constraints.items():
@@ -177,9 +177,9 @@ class Planner:
         waits: Callable[[str], str],
         withdrawn: Callable[[Mapping[str, Any]], str],
     ) -> None:
-        if constraint.made is None:
+        if constraint.generated is None:
             return
-        generated = constraint.made
+        generated = constraint.generated
         if constraint.policy is not None:
             plan.policies[constraint.policy["metadata"]["name"]] = constraint.policy
         if constraint.binding is not None:
@@ -188,9 +188,13 @@ class Planner:
             document = constraint.given.document
             why = _ratcheted(document) or withdrawn(document)
             if why and decides_beside(constraint.given):
-                generated = Made(generated.generation, policy=generated.policy, withdrawn=why)
+                generated = GenerationState(
+                    generated.generation, policy=generated.policy, withdrawn=why
+                )
             elif reason:
-                generated = Made(generated.generation, policy=generated.policy, waiting=reason)
+                generated = GenerationState(
+                    generated.generation, policy=generated.policy, waiting=reason
+                )
                 plan.waiting.add(constraint.binding["metadata"]["name"])
             else:
                 plan.bindings[constraint.binding["metadata"]["name"]] = constraint.binding
@@ -216,9 +220,9 @@ class Planner:
         try:
             policy, warning = template_policy(document, code, scope, self._version)
         except (NotExpressible, NoOperation) as error:
-            generated = Made(generation, error=str(error))
-            return _Template(document, scope, code, generates, made=generated)
-        generated = Made(generation, policy=policy["metadata"]["name"], warning=warning)
+            generated = GenerationState(generation, error=str(error))
+            return _Template(document, scope, code, generates, generated=generated)
+        generated = GenerationState(generation, policy=policy["metadata"]["name"], warning=warning)
         return _Template(document, scope, code, generates, policy, generated)
 
     # --- constraints ---------------------------------------------------------------------------
@@ -238,7 +242,9 @@ class Planner:
         try:
             return self._made_constraint(given, template, generation)
         except (NotExpressible, NoOperation, ConstraintFrameworkError) as error:
-            return _Constraint(given, template, made=Made(generation, error=str(error)))
+            return _Constraint(
+                given, template, generated=GenerationState(generation, error=str(error))
+            )
 
     def _made_constraint(
         self, given: Enforced, template: _Template, generation: int
@@ -250,15 +256,15 @@ class Planner:
             if given.action != "scoped":
                 return _Constraint(given, template)  # nobody asked for it
             raise NotExpressible(NO_ENGINE if template.code is None else NOT_WANTED)
-        if template.made is not None and template.made.error:
-            raise NotExpressible(f"{WITHOUT}{template.made.error}")
+        if template.generated is not None and template.generated.error:
+            raise NotExpressible(f"{WITHOUT}{template.generated.error}")
         alone, policy, warning = self._options.alone, None, ""
         if alone:
             policy, warning = constraint_policy(
                 given.document, template.code, template.scope, self._version
             )
         bound = binding(given.document, actions, self._version, alone=alone)
-        generated = Made(
+        generated = GenerationState(
             generation,
             policy=bound["spec"]["policyName"],
             binding=bound["metadata"]["name"],

@@ -125,12 +125,12 @@ def _held(condition: Json, where: str, key: Term, value: Term, queries: Queries)
 def term_of(value: Any, queries: Queries) -> Term:
     """Returns a key or a value, which may contain variables; raises Unwritable."""
     if type(value) is list and "{{" in str(value):
-        made = [term_of(item, queries) for item in value]
-        if any(term.kind in {"list", "map", "object"} for term in made):
+        members = [term_of(item, queries) for item in value]
+        if any(term.kind in {"list", "map", "object"} for term in members):
             raise Unwritable("a list with variables that are lists")
-        kinds = {term.kind for term in made}
+        kinds = {term.kind for term in members}
         kind = kinds.pop() if len(kinds) == 1 else "any"
-        return Term(f"[{', '.join(f'dyn({term.strict})' for term in made)}]", "list", items=kind)
+        return Term(f"[{', '.join(f'dyn({term.strict})' for term in members)}]", "list", items=kind)
     if type(value) is dict and "{{" in str(value):
         raise Unwritable("a map with variables")
     if type(value) is not str:

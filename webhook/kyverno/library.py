@@ -90,8 +90,8 @@ REFUSED: Final = {
 def kyverno_functions(*, namespaced: bool) -> Mapping[str, tuple[Overload, ...]]:
     """Returns the functions of Kubernetes and Kyverno for a policy of that scope."""
     declared = dict(functions())
-    own = f"{_OVERLOADS}{_OF_JSON}{extensions.OVERLOADS}\n"
-    table = own + world.overloads(namespaced=namespaced)
+    declarations = f"{_OVERLOADS}{_OF_JSON}{extensions.OVERLOADS}\n"
+    table = declarations + world.overloads(namespaced=namespaced)
     for name, overloads in read_overloads("\n".join(filter(None, table.splitlines()))).items():
         declared[name] = (*declared.get(name, ()), *overloads)
     return declared
@@ -229,7 +229,7 @@ def replace(meter: Meter, text: str, expression: str, by: str, count: int = -1) 
         parts += [from_utf8(raw[at : spans[0][0]]), _ESCAPED.sub(partial(_group, named), by)]
         at = spans[0][1]
     replaced = "".join([*parts, from_utf8(raw[at:])])
-    meter.made(replaced)
+    meter.charge_size(replaced)
     return replaced
 
 

@@ -142,9 +142,9 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
         self.generation = integer_of(object_of(document.get("metadata")).get("generation"))
         generated = generated_specs(spec)
         self._specs = [_Spec(of, self.namespace) for of in (spec, *generated)]
-        own = _notes(self, is_generated=bool(generated))
+        notes = _notes(self, is_generated=bool(generated))
         warnings, *_ = [compiled.cost_warnings() for compiled in self._specs]
-        self.notes = (*own, *warnings)
+        self.notes = (*notes, *warnings)
 
     @property
     def specs(self) -> Sequence[CompiledSpec]:

@@ -262,9 +262,9 @@ class ValidatingPolicy(KyvernoPolicy):
 
     def say_by(self, rules: Sequence[Rule], question: PolicyQuestion) -> KyvernoVerdict:
         """Evaluates those of its rules that match a request."""
-        own = self.exceptions_of(question) if question.exceptions else ()
+        exceptions = self.exceptions_of(question) if question.exceptions else ()
         for rule in rules:
-            verdict = rule.say(question, own)
+            verdict = rule.say(question, exceptions)
             if verdict is not SKIPPED:
                 return verdict
         return SKIPPED

@@ -201,8 +201,8 @@ def _list(
 
 
 def _has(item: Json, labels: Mapping[str, str]) -> bool:
-    own = object_of(object_of(item.get("metadata")).get("labels"))
-    return all(own.get(name) == value for name, value in labels.items())
+    item_labels = object_of(object_of(item.get("metadata")).get("labels"))
+    return all(item_labels.get(name) == value for name, value in labels.items())
 
 
 def _get_own(context: Opaque, version: str, resource: str, name: str) -> Any:

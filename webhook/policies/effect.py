@@ -184,22 +184,24 @@ def concerned(
 
     A document is the constraint, its template, or an exception from it.
     """
-    own: set[ConstraintKey] = set()
+    named_keys: set[ConstraintKey] = set()
     templates: set[str] = set()
     kinds: set[str] = set()
     for item in documents:
         if kind_of_document(item) in EXCEPTION_KINDS:
             named = objects_in(object_of(item.get("spec")).get("constraints"))
-            own |= {(str(reference.get("kind")), str(reference.get("name"))) for reference in named}
+            named_keys |= {
+                (str(reference.get("kind")), str(reference.get("name"))) for reference in named
+            }
             kinds |= {
                 str(reference.get("kind")) for reference in named if reference.get("name") == ANY
             }
             continue
-        own.add((gvk_of(item).kind, name_of(item)))
+        named_keys.add((gvk_of(item).kind, name_of(item)))
         if gvk_of(item).group == template.GROUP:
             templates.add(name_of(item))
     return frozenset(
-        key for key in keys if key in own or key[0] in kinds or key[0].lower() in templates
+        key for key in keys if key in named_keys or key[0] in kinds or key[0].lower() in templates
     )
 
 

@@ -364,13 +364,15 @@ class _Run:
     def warnings(self) -> Iterator[str]:
         """Warns of policies that would have no effect, or probably another effect, in a cluster."""
         used = [policy for policy in self._policies.values() if not isinstance(policy, OwnPolicy)]
-        own = [policy.policy for policy in self._policies.values() if isinstance(policy, OwnPolicy)]
+        native = [
+            policy.policy for policy in self._policies.values() if isinstance(policy, OwnPolicy)
+        ]
         stages = (
-            AdmissionPolicies([*own, *self._bindings]),
+            AdmissionPolicies([*native, *self._bindings]),
             # Excepted policies may be absent from the test, and documents are reviewed here.
             KyvernoPolicies([policy for policy in used if policy.mode != JSON]),
         )
-        kinds = {policy.param_kind for policy in own}
+        kinds = {policy.param_kind for policy in native}
         given = [
             parameter
             for parameter in self._parameters
@@ -670,7 +672,7 @@ def _requester(files: Iterable[Json]) -> Json:
     return {}
 
 
-def _world(suite: KyvernoSuite, own: Iterable[Json]) -> World:
+def _world(suite: KyvernoSuite, native: Iterable[Json]) -> World:
     """Reads the context of policies: the test's, or its objects if it simulates a cluster."""
     objects: list[Json] = []
     images: dict[str, Json] = {}
@@ -681,7 +683,7 @@ def _world(suite: KyvernoSuite, own: Iterable[Json]) -> World:
     for cluster in suite.given("clusterResources"):
         objects += objects_of(object_of(cluster.get("spec")).get("resources"))
     if suite.document.get("clusterResources"):
-        objects += [*own, *suite.given("targetResources", "paramResources")]
+        objects += [*native, *suite.given("targetResources", "paramResources")]
     return World(
         objects_known(objects),
         time.time_ns(),

@@ -153,17 +153,17 @@ class SuiteRunner:
                 continue
             start = time.perf_counter()
             printed: list[str] = []
-            error, own = "", client.copy()
+            error, case_client = "", client.copy()
             is_read = True
             try:
                 beside = extensions._replace(ask=_answers(folder, {**providers, **case.providers}))
-                _check_case(own, beside, folder, case, printed)
+                _check_case(case_client, beside, folder, case, printed)
             except _Failure as failure:
                 error, is_read = _placed(failure, suite, at, number), failure.file is None
             except AssertionFailure as failure:
                 error = str(failure)
             if is_read and extensions.tried:
-                warned = foreign_warnings(_policies(own, extensions), extensions.tried)
+                warned = foreign_warnings(_policies(case_client, extensions), extensions.tried)
                 warnings.update(dict.fromkeys(warned))
             seconds = time.perf_counter() - start
             results.append(CaseResult(case.name, error, False, seconds, tuple(printed)))

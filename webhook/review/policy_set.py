@@ -261,9 +261,9 @@ class PolicySet:
         stages: tuple[object, ...] = self.stages
         foreign = tuple(stage for stage in stages if isinstance(stage, ForeignStage))
         changing = (stage for stage in stages if isinstance(stage, MutatingStage))
-        own = next((stage for stage in changing if stage.mutates == "API server"), None)
+        native = next((stage for stage in changing if stage.mutates == "API server"), None)
         object.__setattr__(self, "foreign", ForeignPolicies(foreign))
-        object.__setattr__(self, "mutating", own)
+        object.__setattr__(self, "mutating", native)
 
     def part(self, failure_policy: FailurePolicy) -> PolicySet:
         """Returns the policies with this failure policy; foreign policies belong to Ignore."""

@@ -246,8 +246,8 @@ def format_(meter: Meter, template: str, args: list[Value]) -> str:
         parts.append(template[at:start].replace("%%", "%"))
         at = end
         try:
-            parts.append(meter.made(_CLAUSES[letter](precision)(args[used])))
+            parts.append(meter.charge_size(_CLAUSES[letter](precision)(args[used])))
         except _FormatError as error:
             raise EvaluationError(f"error during formatting: {error}") from None
     parts.append(template[at:].replace("%%", "%"))
-    return str(meter.made("".join(parts)))
+    return str(meter.charge_size("".join(parts)))

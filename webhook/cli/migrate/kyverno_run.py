@@ -155,7 +155,7 @@ def _judged(item: Manifest, converted: list[Json]) -> Judged:
     return Judged(item.gvk.kind, name_of(item.document), f"{item.file}:{item.line}", notes)
 
 
-def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
+def _notes(document: Json, converted_documents: list[Json]) -> Iterator[Note]:
     """Returns the differences of a policy, and its unsupported parts."""
     kind = document.get("kind")
     if is_evaluated(document):
@@ -163,7 +163,7 @@ def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
             yield Note("missing", fault)
     elif kind in {IMAGE_POLICY, NAMESPACED_IMAGE_POLICY}:
         try:
-            yield from _images_notes(converted_policy(document), made)
+            yield from _images_notes(converted_policy(document), converted_documents)
         except Unwritable as why:
             yield Note("missing", str(why))
     elif kind in {CLUSTER_POLICY, OLD_POLICY} and (rules := _rules(document)):
@@ -175,12 +175,12 @@ def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
                     name,
                     rule,
                     others.get(name, Unwritable("a Policy of one namespace is not converted")),
-                    made,
+                    converted_documents,
                 )
             elif isinstance(of_images := images[name], Unwritable):
                 yield Note("missing", f"rule {name}: {of_images}")
             else:
-                yield from _images_notes(of_images, made, f"rule {name}: ")
+                yield from _images_notes(of_images, converted_documents, f"rule {name}: ")
     else:
         yield Note("missing", why_not_run(document))
 

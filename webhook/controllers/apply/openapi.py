@@ -83,8 +83,8 @@ class KindTypes:
         types, read = {}, dict[str, Any]()
         for kind in sorted_kinds:
             gvk = await self._at_version(kind)
-            if gvk is not None and (made := await self._of(gvk, read)) is not None:
-                types[gvk] = made
+            if gvk is not None and (schema := await self._of(gvk, read)) is not None:
+                types[gvk] = schema
         self._known = {
             gvk: kept for gvk, kept in self._known.items() if gvk.group_kind in sorted_kinds
         }
