@@ -20,8 +20,8 @@ def type_warnings(document: Mapping[str, Any]) -> list[str]:
     """Returns the warnings of the API server's type check, from a policy's status."""
     checked = object_of(object_of(document.get("status")).get("typeChecking"))
     return [
-        f"{one.get('fieldRef')}: {' '.join(str(one.get('warning')).split())}"
-        for one in objects_of(checked.get("expressionWarnings"))
+        f"{warning.get('fieldRef')}: {' '.join(str(warning.get('warning')).split())}"
+        for warning in objects_of(checked.get("expressionWarnings"))
     ]
 
 

@@ -79,22 +79,23 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
     ids = _distinct(new, of, at)
     old_ids = [_id(item, of, f"{at}[{number}]") for number, item in enumerate(old)]
     by_id: dict[_Id, Any] = {}
-    for one, item in zip(old_ids, old, strict=True):
-        by_id[one] = (
-            None if one in by_id else item
-        )  # items of the old list with the same key are not merged
-    made: list[Any] = []
+    for id_, item in zip(old_ids, old, strict=True):
+        # Items of the old list with the same key are not merged.
+        by_id[id_] = None if id_ in by_id else item
+    merged_items: list[Any] = []
     named = set(ids)
-    shared = deque(one for one in ids if one in by_id)
+    shared = deque(item_id for item_id in ids if item_id in by_id)
     merged: set[_Id] = set()
     left, right = 0, 0
 
     def take() -> None:
         nonlocal right
-        one = ids[right]
-        merged.add(one)
-        made.append(_merged(by_id.get(one), new[right], of.item(), f"{at}{_shown(one, of)}"))
-        if shared and shared[0] == one:
+        item_id = ids[right]
+        merged.add(item_id)
+        merged_items.append(
+            _merged(by_id.get(item_id), new[right], of.item(), f"{at}{_shown(item_id, of)}")
+        )
+        if shared and shared[0] == item_id:
             shared.popleft()
         right += 1
 
@@ -109,26 +110,26 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
                 continue
         if left < len(old_ids):
             if old_ids[left] not in named:
-                made.append(old[left])
+                merged_items.append(old[left])
                 left += 1
                 continue
             if old_ids[left] in merged:
                 left += 1
         if right < len(ids):
             take()
-    return made
+    return merged_items
 
 
 def _distinct(new: Sequence[Any], of: MergeType, at: str) -> list[_Id]:
     ids = [_id(item, of, f"{at}[{number}]") for number, item in enumerate(new)]
     known: set[_Id] = set()
-    for one in ids:
-        if one in known:
+    for id_ in ids:
+        if id_ in known:
             raise EvaluationError(
                 f"error applying patch: failed to convert patch object to typed object: {at}: "
-                f"duplicate entries for key {_shown(one, of)}"
+                f"duplicate entries for key {_shown(id_, of)}"
             )
-        known.add(one)
+        known.add(id_)
     return ids
 
 
@@ -155,10 +156,10 @@ def _hashable(value: Any) -> Any:
     return repr(value) if type(value) in {dict, list} else value
 
 
-def _shown(one: _Id, of: MergeType) -> str:
+def _shown(id_: _Id, of: MergeType) -> str:
     if of.is_set:
-        return f"[={_value(one[0])}]"
-    pairs = zip(of.keys, one, strict=True)
+        return f"[={_value(id_[0])}]"
+    pairs = zip(of.keys, id_, strict=True)
     return f"[{','.join(f'{key.name}={_value(value)}' for key, value in pairs)}]"
 
 

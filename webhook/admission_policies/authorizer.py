@@ -71,16 +71,16 @@ class Answers:
     """The answers of SubjectAccessReviews in files."""
 
     def __init__(self, answers: Sequence[AuthorizerAnswer] = ()) -> None:
-        self._answers = sorted(answers, key=lambda one: (one.width, one.decision.allowed))
+        self._answers = sorted(answers, key=lambda answer: (answer.width, answer.decision.allowed))
 
     def decide(self, question: AccessQuestion) -> AccessDecision:
         """Returns the best answer.
 
         Raises :class:`~webhook.cel.errors.NobodyAnswers` without one.
         """
-        for one in self._answers:
-            if one.is_about(question):
-                return one.decision
+        for answer in self._answers:
+            if answer.is_about(question):
+                return answer.decision
         raise NobodyAnswers(
             f"asks the authorizer {question}, which no SubjectAccessReview among the files answers"
         )
@@ -102,7 +102,7 @@ def read_answer(document: Mapping[str, Any]) -> AuthorizerAnswer:
     if type(status) is not dict or type(status.get("allowed")) is not bool:
         raise InvalidAdmissionPolicy("status.allowed: is required: true or false, what is answered")
     groups = spec.get("groups") or []
-    if type(groups) is not list or any(type(one) is not str for one in groups):
+    if type(groups) is not list or any(type(group) is not str for group in groups):
         raise InvalidAdmissionPolicy("spec.groups: is not a list of names")
     if not spec.get("user") and not groups:
         raise InvalidAdmissionPolicy("spec.user: is required, or spec.groups; * is any user")
@@ -141,7 +141,7 @@ _EVERY: Final = {*_RESOURCE.values(), *_PATH.values()}
 def authorizers(request: Json, answers: Answers) -> dict[str, Any]:
     """Returns the variables ``authorizer`` and ``authorizer.requestResource`` for a request."""
     user = object_of(request.get("userInfo"))
-    groups = [one for one in user.get("groups") or () if type(one) is str]
+    groups = [group for group in user.get("groups") or () if type(group) is str]
     user_authorizer = authorizer(answers, str(user.get("username") or ""), groups)
     resource = object_of(request.get("resource"))
     about = {

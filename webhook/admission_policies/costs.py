@@ -48,17 +48,17 @@ def policy_cost(parts: Sequence[tuple[str, Checked]], *, fails: bool) -> PolicyC
     """
     share, field, warnings = 0.0, "", []
     begun = "spec.variables", "spec.validations"
-    for at, one in parts:
-        share, field = max((share, field), (cost_together([one]) / EXPRESSION_COST, at))
-        if text := cost_warning([one], EXPRESSION_COST, "one expression"):
+    for at, part in parts:
+        share, field = max((share, field), (cost_together([part]) / EXPRESSION_COST, at))
+        if text := cost_warning([part], EXPRESSION_COST, "one expression"):
             warnings.append(f"{at}: {text}")
     for name, limit, noun in _TOGETHER:
         starts = begun if name == "validations" else f"spec.{name}"
-        matching = [one for at, one in parts if at.startswith(starts)]
+        matching = [cost for at, cost in parts if at.startswith(starts)]
         share, field = max((share, field), (cost_together(matching) / limit, f"spec.{name}"))
         text = cost_warning(matching, limit, noun)
-        if text and not any(one.startswith(starts) for one in warnings):
+        if text and not any(warning.startswith(starts) for warning in warnings):
             warnings.append(f"spec.{name}: {text}")
     becomes = "failurePolicy Fail denies" if fails else "failurePolicy Ignore admits"
-    messages = tuple(f"{one}. {_MEND} {becomes} what is ended" for one in warnings)
+    messages = tuple(f"{warning}. {_MEND} {becomes} what is ended" for warning in warnings)
     return PolicyCost(share, field, messages)

@@ -352,8 +352,8 @@ def merge_type(gvk: GroupVersionKind, definitions: Iterable[Mapping[str, Any]]) 
     if gvk.group in BUILTIN_GROUPS:
         package = _PACKAGES.get(gvk.group) or gvk.group.partition(".")[0]
         return _Named(f"{package}.{gvk.version}.{gvk.kind}")
-    for one in definitions:
-        spec = object_of(one.get("spec"))
+    for definition in definitions:
+        spec = object_of(definition.get("spec"))
         if (spec.get("group"), object_of(spec.get("names")).get("kind")) != gvk.group_kind:
             continue
         for version in spec.get("versions") or ():

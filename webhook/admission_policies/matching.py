@@ -96,7 +96,9 @@ class Matching:
         self._is_fuzzy = policy == "Equivalent"
         self._selects_namespace = _selector(resources, "namespaceSelector", field)
         self._selects_object = _selector(resources, "objectSelector", field)
-        self.reads_names = any(one.get("resourceNames") for one in (*self._rules, *self._excluded))
+        self.reads_names = any(
+            rule.get("resourceNames") for rule in (*self._rules, *self._excluded)
+        )
         """Whether a rule has ``resourceNames``."""
 
     @property
@@ -127,7 +129,7 @@ class Matching:
         if selects is None:
             return True
         objects = (request.get("object"), request.get("oldObject"))
-        return any(selects(labels_of(one)) for one in objects if type(one) is dict)
+        return any(selects(labels_of(obj)) for obj in objects if type(obj) is dict)
 
 
 def requested_resource(request: Json) -> RequestedResource:
@@ -207,10 +209,10 @@ def _rules(resources: Mapping[str, Any], name: str, field: str) -> tuple[Json, .
             if (
                 type(values) is not list
                 or not values
-                or any(type(one) is not str for one in values)
+                or any(type(value) is not str for value in values)
             ):
                 raise InvalidAdmissionPolicy(f"{at}.{part}: is not a list of names, at least one")
-        unknown = [one for one in rule["operations"] if one not in OPERATIONS]
+        unknown = [operation for operation in rule["operations"] if operation not in OPERATIONS]
         if unknown:
             raise InvalidAdmissionPolicy(
                 f"{at}.operations: {shown(unknown[0])} is not one of {', '.join(OPERATIONS)}"
@@ -229,7 +231,7 @@ def _names(rules: Sequence[Json], requested: RequestedResource, *, is_fuzzy: boo
 def concerns_kind(rule: Json, gvk: GroupVersionKind, operation: str = "CREATE") -> bool:
     """Whether a rule covers an operation on a kind, by the plural that Kubernetes guesses."""
     groups = {gvk.group, *(group for group, _ in _SERVED.get((gvk.group, plural_of(gvk.kind)), ()))}
-    names = {one.partition("/")[0] for one in rule["resources"]}
+    names = {resource.partition("/")[0] for resource in rule["resources"]}
     return (
         bool({"*", operation} & set(rule["operations"]))
         and any(_among(rule["apiGroups"], group) for group in groups)
@@ -268,8 +270,8 @@ def _of_equivalent(rule: Json, requested: RequestedResource) -> bool:
 
 
 def _of_resource(rule: Json, requested: RequestedResource) -> bool:
-    for one in rule["resources"]:
-        name, _, sub = one.partition("/")
+    for resource in rule["resources"]:
+        name, _, sub = resource.partition("/")
         if name in {"*", requested.resource} and sub in (
             {"*", requested.sub} if requested.sub else {"*", ""}
         ):

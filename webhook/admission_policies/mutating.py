@@ -76,12 +76,12 @@ def change(
         pass_on(error)
         return PolicyChange(obj, (error.text,))
     faults, undecided = [], []
-    for one in policy.mutations:
+    for mutation in policy.mutations:
         composed = Composed(policy.variables, {**given, "object": obj}, params)
         try:
-            obj = _changed(one, obj, composed, look, definitions)
+            obj = _changed(mutation, obj, composed, look, definitions)
         except NobodyAnswers as wanting:
-            undecided.append(f"expression '{one.expression.source.strip()}' {wanting}")
+            undecided.append(f"expression '{mutation.expression.source.strip()}' {wanting}")
         except EvaluationError as error:
             pass_on(error)
             faults.append(error.text)
@@ -120,7 +120,7 @@ def with_value(
     :class:`~webhook.cel.errors.EvaluationError`.
     """
     if patch_type == "JSONPatch":
-        operations = [_operation(one.value) for one in value]
+        operations = [_operation(item.value) for item in value]
         try:
             return patched(obj, operations)
         except TestFailed:

@@ -98,7 +98,7 @@ def parameters_of(
             raise ConfigurationFault(
                 "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
             )
-        known = [one for one in known if (namespace_of(one) or UNNAMED) == place]
+        known = [parameter for parameter in known if (namespace_of(parameter) or UNNAMED) == place]
     elif place and known:
         raise ConfigurationFault(
             "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
@@ -122,12 +122,12 @@ def is_namespaced(kind: GroupVersionKind, known: Sequence[Mapping[str, Any]], fi
     """
     if kind.group_kind in BUILTIN_KINDS:
         return not is_cluster_scoped(*kind.group_kind)
-    for one in find(DEFINITIONS):
-        spec = object_of(one.get("spec"))
+    for definition in find(DEFINITIONS):
+        spec = object_of(definition.get("spec"))
         names = object_of(spec.get("names"))
         if (spec.get("group"), names.get("kind")) == kind.group_kind:
             return spec.get("scope") == "Namespaced"
-    return any(namespace_of(one) for one in known)
+    return any(namespace_of(parameter) for parameter in known)
 
 
 def named_parameters(
@@ -137,13 +137,13 @@ def named_parameters(
     known = find(kind)
     place = reference.get("namespace")
     if place and is_namespaced(kind, known, find):
-        known = [one for one in known if (namespace_of(one) or UNNAMED) == place]
+        known = [parameter for parameter in known if (namespace_of(parameter) or UNNAMED) == place]
     return _named(reference, known)
 
 
 def _named(reference: Json, known: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     name = reference.get("name")
     if name:
-        return [one for one in known if name_of(one) == name]
+        return [parameter for parameter in known if name_of(parameter) == name]
     selects = compile_selector(reference.get("selector") or {})
-    return [one for one in known if selects(labels_of(one))]
+    return [parameter for parameter in known if selects(labels_of(parameter))]

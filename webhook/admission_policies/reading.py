@@ -122,7 +122,7 @@ def read_policy(document: PolicyDocument) -> AdmissionPolicy:
     conditions = compiler.conditions(_items(spec, "matchConditions"))
     compiler.compose(_items(spec, "variables"))
     given = _items(spec, "validations")
-    validations = tuple(compiler.validation(one, at) for at, one in given)
+    validations = tuple(compiler.validation(item, at) for at, item in given)
     annotations = compiler.annotations(_items(spec, "auditAnnotations"))
     if not validations and not annotations:
         raise InvalidAdmissionPolicy(
@@ -137,7 +137,7 @@ def read_policy(document: PolicyDocument) -> AdmissionPolicy:
         conditions,
         compiler.variables,
         validations,
-        tuple(_reason(one, at) for at, one in given),
+        tuple(_reason(item, at) for at, item in given),
         annotations,
         policy_cost(compiler.parts, fails=fails),
     )
@@ -156,7 +156,7 @@ def read_mutating_policy(document: PolicyDocument) -> MutatingPolicy:
     compiler = _Compiler(params=param_kind is not None)
     conditions = compiler.conditions(_items(spec, "matchConditions"))
     compiler.compose(_items(spec, "variables"))
-    mutations = tuple(compiler.mutation(one, at) for at, one in _items(spec, "mutations"))
+    mutations = tuple(compiler.mutation(item, at) for at, item in _items(spec, "mutations"))
     if not mutations:
         raise InvalidAdmissionPolicy("spec.mutations: is required: at least one")
     return MutatingPolicy(
@@ -249,8 +249,8 @@ def _check_operations(resources: Json, field: str) -> None:
     rules = resources.get("resourceRules")
     for number, rule in enumerate(rules if type(rules) is list else ()):
         named = rule.get("operations") if type(rule) is dict else None
-        for one in named if type(named) is list else ():
-            _among(f"{field}.resourceRules[{number}].operations", one, MUTATED_OPERATIONS)
+        for entry in named if type(named) is list else ():
+            _among(f"{field}.resourceRules[{number}].operations", entry, MUTATED_OPERATIONS)
 
 
 def _spec(document: PolicyDocument) -> Json:
@@ -299,9 +299,9 @@ def _items(spec: Json, name: str) -> list[tuple[str, Json]]:
     given = spec.get(name) or []
     if type(given) is not list:
         raise InvalidAdmissionPolicy(f"spec.{name}: is not a list")
-    items = [(f"spec.{name}[{number}]", one) for number, one in enumerate(given)]
-    for at, one in items:
-        if type(one) is not dict:
+    items = [(f"spec.{name}[{number}]", item) for number, item in enumerate(given)]
+    for at, item in items:
+        if type(item) is not dict:
             raise InvalidAdmissionPolicy(f"{at}: is not an object")
     return items
 
@@ -311,8 +311,8 @@ def _among(field: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise InvalidAdmissionPolicy(f"{field}: {shown(value)} is not one of {', '.join(allowed)}")
 
 
-def _text(one: Json, name: str, at: str, *, required: bool = False) -> str:
-    value = one.get(name)
+def _text(item: Json, name: str, at: str, *, required: bool = False) -> str:
+    value = item.get(name)
     if value is None and not required:
         return ""
     if type(value) is not str or (required and not value.strip()):
@@ -322,8 +322,8 @@ def _text(one: Json, name: str, at: str, *, required: bool = False) -> str:
     return value
 
 
-def _reason(one: Json, at: str) -> str:
-    reason = one.get("reason") or "Invalid"
+def _reason(item: Json, at: str) -> str:
+    reason = item.get("reason") or "Invalid"
     _among(f"{at}.reason", reason, REASONS)
     return str(reason)
 
@@ -345,61 +345,61 @@ class _Compiler:
                 f"spec.matchConditions: has {len(items)}; {CONDITIONS_MAX} are allowed"
             )
         environment = match_conditions(params=self._params)
-        made = {}
-        for at, one in items:
-            name = _text(one, "name", at, required=True)
-            if name in made:
+        compiled = {}
+        for at, item in items:
+            name = _text(item, "name", at, required=True)
+            if name in compiled:
                 raise InvalidAdmissionPolicy(f"{at}.name: {name!r} is there twice")
-            made[name] = self._compiled(one, "expression", at, environment, (BOOL,))
-        return tuple(made.values())
+            compiled[name] = self._compiled(item, "expression", at, environment, (BOOL,))
+        return tuple(compiled.values())
 
     def compose(self, items: list[tuple[str, Json]]) -> None:
         """Compiles variables; each may use the ones before it."""
-        for at, one in items:
-            name = _text(one, "name", at, required=True)
+        for at, item in items:
+            name = _text(item, "name", at, required=True)
             if _IDENTIFIER.fullmatch(name) is None:
                 raise InvalidAdmissionPolicy(f"{at}.name: {name!r} is not a name of CEL")
             if name in self.variables:
                 raise InvalidAdmissionPolicy(f"{at}.name: {name!r} is there twice")
-            expression = self._compiled(one, "expression", at, self._environment(), None)
+            expression = self._compiled(item, "expression", at, self._environment(), None)
             self._types[name] = DYN if expression.type.is_dyn else expression.type
             self.variables[name] = expression
 
-    def validation(self, one: Json, at: str) -> CompiledValidation:
+    def validation(self, item: Json, at: str) -> CompiledValidation:
         """Compiles a validation."""
-        message = _text(one, "message", at)
+        message = _text(item, "message", at)
         if "\n" in message.strip():
             raise InvalidAdmissionPolicy(f"{at}.message: has more than one line")
-        expression = self._compiled(one, "expression", at, self._environment(), (BOOL,))
+        expression = self._compiled(item, "expression", at, self._environment(), (BOOL,))
         message_expression = None
-        if one.get("messageExpression"):
+        if item.get("messageExpression"):
             declared = self._environment(authorizer=False)
-            message_expression = self._compiled(one, "messageExpression", at, declared, (STRING,))
+            message_expression = self._compiled(item, "messageExpression", at, declared, (STRING,))
         return CompiledValidation(expression, message, message_expression)
 
     def annotations(self, items: list[tuple[str, Json]]) -> dict[str, Expression]:
         """Compiles the annotations for the API server's audit log."""
-        made = {}
-        for at, one in items:
-            key = _text(one, "key", at, required=True)
-            if key in made:
+        compiled = {}
+        for at, item in items:
+            key = _text(item, "key", at, required=True)
+            if key in compiled:
                 raise InvalidAdmissionPolicy(f"{at}.key: {key!r} is there twice")
-            made[key] = self._compiled(
-                one, "valueExpression", at, self._environment(), (STRING, NULL)
+            compiled[key] = self._compiled(
+                item, "valueExpression", at, self._environment(), (STRING, NULL)
             )
-        return made
+        return compiled
 
-    def mutation(self, one: Json, at: str) -> PolicyMutation:
+    def mutation(self, item: Json, at: str) -> PolicyMutation:
         """Compiles a mutation."""
-        patch_type = one.get("patchType")
+        patch_type = item.get("patchType")
         _among(f"{at}.patchType", patch_type, PATCH_TYPES)
         field = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"
         other = "applyConfiguration" if patch_type == "JSONPatch" else "jsonPatch"
-        if one.get(other) is not None:
+        if item.get(other) is not None:
             raise InvalidAdmissionPolicy(
                 f"{at}.{other}: must not be given where patchType is {patch_type}"
             )
-        given = one.get(field)
+        given = item.get(field)
         if type(given) is not dict:
             raise InvalidAdmissionPolicy(
                 f"{at}.{field}: is required where patchType is {patch_type}"
@@ -416,19 +416,19 @@ class _Compiler:
 
     def _compiled(
         self,
-        one: Json,
+        item: Json,
         name: str,
         at: str,
         environment: Environment,
         expected: tuple[Type, ...] | None,
     ) -> Expression:
-        text = _text(one, name, at, required=True)
+        text = _text(item, name, at, required=True)
         try:
             expression, checked = compile_checked(text, environment)
         except CompileError as error:
             raise InvalidAdmissionPolicy(f"{at}.{name}: {error}") from None
         if expected is not None and expression.type not in expected:
-            types = " or ".join(str(one) for one in expected)
+            types = " or ".join(str(type_) for type_ in expected)
             raise InvalidAdmissionPolicy(
                 f"{at}.{name}: must evaluate to {types} but got {expression.type}"
             )

@@ -85,17 +85,20 @@ def evaluate(
         return _faulty(policy, error.text)
     failures, ignored, undecided = [], [], []
     composed = Composed(policy.variables, inputs, params)
-    reasons = {id(one): why for one, why in zip(policy.validations, policy.reasons, strict=True)}
-    for one in failed_validations(policy.validations, composed, look, cost=POLICY_COST):
-        source = one.validation.expression.source.strip(SPACES)
-        if isinstance(one.error, NobodyAnswers):
-            undecided.append(f"expression '{source}' {one.error}")
-        elif not one.is_error:
-            failures.append(PolicyFailure(one.message, reasons[id(one.validation)]))
+    reasons = {
+        id(validation): why
+        for validation, why in zip(policy.validations, policy.reasons, strict=True)
+    }
+    for validation in failed_validations(policy.validations, composed, look, cost=POLICY_COST):
+        source = validation.validation.expression.source.strip(SPACES)
+        if isinstance(validation.error, NobodyAnswers):
+            undecided.append(f"expression '{source}' {validation.error}")
+        elif not validation.is_error:
+            failures.append(PolicyFailure(validation.message, reasons[id(validation.validation)]))
         elif policy.fails:
-            failures.append(PolicyFailure(one.message, is_error=True))
+            failures.append(PolicyFailure(validation.message, is_error=True))
         else:
-            ignored.append(one.message)
+            ignored.append(validation.message)
     annotations, faults = _annotations(policy, Composed(policy.variables, given, params), look)
     if policy.fails:
         failures += [PolicyFailure(text, is_error=True, denies=True) for text in faults]

@@ -119,7 +119,7 @@ class PolicyRevision:
             raise InvalidRevision(f"{KIND} {self.name} has no spec in it")
         annotations = kept.get("annotations", {})
         if type(annotations) is not dict or any(
-            type(one) is not str for one in annotations.values()
+            type(annotation) is not str for annotation in annotations.values()
         ):
             raise InvalidRevision(f"{KIND} {self.name}: its annotations are not texts by name")
         return kept

@@ -332,7 +332,7 @@ class AdmissionPort:
                 times=times,
                 rests_of=self._slow_reviews.rests_of,
             ),
-            parts={f"/v1/admit/{one}": admission.part(one) for one in FAILURE_POLICIES},
+            parts={f"/v1/admit/{policy}": admission.part(policy) for policy in FAILURE_POLICIES},
             mutate=mutation,
             answer_unmutated=None if mutation is None else mutation.answer_unread,
             validation=self._validation_endpoint(settings, cluster),

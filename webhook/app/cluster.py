@@ -23,7 +23,7 @@ from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.controllers.follow.following import Following
-from webhook.controllers.follow.unserved import tell_unserved
+from webhook.controllers.follow.unserved import log_unserved
 from webhook.controllers.generate import GenerationOptions
 from webhook.generation.plan import Options
 from webhook.generation.scope import exempted_patterns
@@ -312,13 +312,13 @@ class ClusterThread:
                 keep_up("reports", self.reports.run)
             if self._admission_policies is not None:
                 keep_up("admission policies", self._admission_policies.run)
-            keep_up("unserved kinds", self._tell_unserved)
+            keep_up("unserved kinds", self._log_unserved)
             if self.events is not None:
                 keep_up("events", self.events.run)
             tasks.create_task(self._follow_policies(client))
 
-    async def _tell_unserved(self, client: ClusterClient) -> None:
-        await tell_unserved(
+    async def _log_unserved(self, client: ClusterClient) -> None:
+        await log_unserved(
             client,
             self._registry,
             self._log,

@@ -30,17 +30,17 @@ class Counted(NamedTuple):
     key: Callable[[Result], tuple[str, ...] | None]
 
 
-def _admission_key(one: Result) -> tuple[str, ...] | None:
-    if one.constraint.kind != POLICY:
+def _admission_key(result: Result) -> tuple[str, ...] | None:
+    if result.constraint.kind != POLICY:
         return None
-    return one.constraint.name, str(one.details["binding"]), one.actions[0]
+    return result.constraint.name, str(result.details["binding"]), result.actions[0]
 
 
-def _kyverno_key(one: Result) -> tuple[str, ...] | None:
-    kind = one.constraint.kind
-    if kind not in KINDS or not is_evaluated(one.constraint.document):
+def _kyverno_key(result: Result) -> tuple[str, ...] | None:
+    kind = result.constraint.kind
+    if kind not in KINDS or not is_evaluated(result.constraint.document):
         return None
-    return kind, one.constraint.name, one.actions[0]
+    return kind, result.constraint.name, result.actions[0]
 
 
 OF_ADMISSION_POLICIES: Final = Counted(

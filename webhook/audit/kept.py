@@ -277,9 +277,11 @@ class KeptResults:
         """Ends a sweep of every kind; drops the results of other kinds."""
         for gvk in self._kinds.keys() - set(kinds):
             self._drop(gvk)
-        self._standings = {key: one for key, one in self._standings.items() if key in self._used}
+        self._standings = {
+            key: standing for key, standing in self._standings.items() if key in self._used
+        }
         self._numbers = {
-            name: one for name, one in self._numbers.items() if name in self._namespaces
+            name: number for name, number in self._numbers.items() if name in self._namespaces
         }
 
     def number(self, namespace: str) -> int | None:
@@ -371,8 +373,8 @@ def is_settled(responses: Responses) -> bool:
         or responses.answers
         or responses.remarks
     ) and all(
-        one.cause == "violation" and one.excuse is None and not one.existing
-        for one in responses.results
+        result.cause == "violation" and result.excuse is None and not result.existing
+        for result in responses.results
     )
 
 

@@ -185,9 +185,9 @@ class ExcusedTotals:
         self._uses.note(responses)
         if audited.audit_id:
             self._counts.update(
-                (one.constraint.kind, one.excuse.effect)
-                for one in (*responses.excused, *responses.results)
-                if one.excuse is not None
+                (result.constraint.kind, result.excuse.effect)
+                for result in (*responses.excused, *responses.results)
+                if result.excuse is not None
             )
 
     async def gone(self, identity: Identity) -> None:

@@ -57,16 +57,18 @@ _TURNS: Final = {
 """The cost of one turn of a macro, by the fold's kind, without the cost of its expressions."""
 
 _FREE: Final = frozenset({"_&&_", "_||_", "_?_:_", "orValue", "or", "hasValue", "value"})
-_ONCE: Final = frozenset(
+_READ_ONCE: Final = frozenset(
     {"startsWith", "endsWith", "lowerAscii", "upperAscii", "substring", "trim", "url", "isURL"}
     | {"cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"}
     | {"strings.quote", "format"}
 )
 """Functions that read the whole of one text."""
 
-_TWICE: Final = frozenset({"replace", "split", "ip.isCanonical"})
-_WHOLE: Final = frozenset({"sum", "min", "max", "isSorted", "indexOf", "lastIndexOf", "includes"})
-_PAIRS: Final = frozenset({"sets.contains", "sets.intersects", "sets.equivalent"})
+_READ_TWICE: Final = frozenset({"replace", "split", "ip.isCanonical"})
+_OVER_ITEMS: Final = frozenset(
+    {"sum", "min", "max", "isSorted", "indexOf", "lastIndexOf", "includes"}
+)
+_OVER_PAIRS: Final = frozenset({"sets.contains", "sets.intersects", "sets.equivalent"})
 
 
 def estimated_cost(checked: Checked, entries: int) -> int:
@@ -74,27 +76,29 @@ def estimated_cost(checked: Checked, entries: int) -> int:
     return _Estimate(checked, entries).cost(checked.parsed.root)
 
 
-def cost_together(of: Sequence[Checked], entries: int = ENTRIES) -> int:
+def cost_together(expressions: Sequence[Checked], entries: int = ENTRIES) -> int:
     """The cost of several expressions that share a limit."""
-    return sum(estimated_cost(one, entries) for one in of)
+    return sum(estimated_cost(expression, entries) for expression in expressions)
 
 
-def cost_warning(of: Sequence[Checked], limit: int, noun: str, by: str = "an API server") -> str:
+def cost_warning(
+    expressions: Sequence[Checked], limit: int, noun: str, evaluator: str = "an API server"
+) -> str:
     """Why an evaluator would end expressions that share a limit; empty where it would not.
 
-    ``noun`` names in the text what the limit is for, ``by`` who would end the expressions.
+    ``noun`` names in the text what the limit is for, ``evaluator`` who would end the expressions.
     """
-    if cost_together(of) <= limit:
+    if cost_together(expressions) <= limit:
         return ""
     fits, ended = 0, ENTRIES
     while ended - fits > 1:
         middle = (fits + ended) // 2
-        if cost_together(of, middle) > limit:
+        if cost_together(expressions, middle) > limit:
             ended = middle
         else:
             fits = middle
     return (
-        f"{by} would end it where lists and maps have {ended} entries and more: "
+        f"{evaluator} would end it where lists and maps have {ended} entries and more: "
         f"{noun} may cost {limit:,} there (estimated, with texts of {TEXT} characters)"
     )
 
@@ -113,50 +117,50 @@ class _Estimate:
             case Select():
                 return self.cost(node.operand) + (0 if node.tests else 1)
             case Call():
-                return self.call(node)
+                return self.call_cost(node)
             case ListOf():
-                return _LIST + self.within(node)
+                return _LIST + self.children_cost(node)
             case MapOf():
-                return _MAP + self.within(node)
+                return _MAP + self.children_cost(node)
             case Fold():
-                return self.cost(node.range) + self.size(node.range) * self.turn(node) + 1
+                return self.cost(node.range) + self.size(node.range) * self.turn_cost(node) + 1
             case OptMap():
                 return self.cost(node.target) + self.cost(node.body) + 10
             case Bind():
-                return self.within(node)
+                return self.children_cost(node)
             case SortBy():
                 turns = self.size(node.target) * (12 + self.cost(node.key))
                 return self.cost(node.target) + turns + 3
-        return 1 + self.within(node)
+        return 1 + self.children_cost(node)
 
-    def within(self, node: Expr) -> int:
+    def children_cost(self, node: Expr) -> int:
         return sum(map(self.cost, children(node)))
 
-    def turn(self, node: Fold) -> int:
+    def turn_cost(self, node: Fold) -> int:
         if node.kind == "map" and node.test is None and _is_constant(node.body):
             return 2
         test = 0 if node.test is None else self.cost(node.test)
         return _TURNS[node.kind] + test + self.cost(node.body)
 
-    def call(self, node: Call) -> int:
+    def call_cost(self, node: Call) -> int:
         name = self.checked.functions.get(node, node.function)
         if name == "_?_:_":
             test, *branches = node.args
             return self.cost(test) + max(map(self.cost, branches))
-        within = self.within(node)
+        operand_cost = self.children_cost(node)
         if name in _FREE:
-            return within
+            return operand_cost
         is_member = node.target is not None and name == node.function
         operands = [node.target, *node.args] if node.target and is_member else list(node.args)
-        return within + max(1, self.work(name, operands))
+        return operand_cost + max(1, self.function_cost(name, operands))
 
-    def work(self, name: str, operands: list[Expr]) -> int:
+    def function_cost(self, name: str, operands: list[Expr]) -> int:
         """Returns the cost of a function itself."""
-        sizes = [self.size(one) for one in operands] or [0]
-        texts = [self.characters(one) for one in operands] or [0]
-        if name in _ONCE:
+        sizes = [self.size(operand) for operand in operands] or [0]
+        texts = [self.characters(operand) for operand in operands] or [0]
+        if name in _READ_ONCE:
             return math.ceil(texts[0] * _CHARACTER)
-        if name in _TWICE:
+        if name in _READ_TWICE:
             return math.ceil(texts[0] * 2 * _CHARACTER)
         if name in {"matches", "find", "findAll"}:
             pattern = math.ceil(texts[-1] * _PATTERN)
@@ -170,10 +174,10 @@ class _Estimate:
         if name == "_+_" and self.checked.types[operands[0]] == STRING:
             return math.ceil(sum(texts) * _CHARACTER)
         if name == "join":
-            return math.ceil(sizes[0] * (self.item(operands[0]) + 1) * 2 * _CHARACTER)
-        if name in _WHOLE and self.checked.types[operands[0]] != STRING:
-            return sizes[0] * math.ceil(self.item(operands[0]) * _CHARACTER)
-        if name in _PAIRS:
+            return math.ceil(sizes[0] * (self.item_size(operands[0]) + 1) * 2 * _CHARACTER)
+        if name in _OVER_ITEMS and self.checked.types[operands[0]] != STRING:
+            return sizes[0] * math.ceil(self.item_size(operands[0]) * _CHARACTER)
+        if name in _OVER_PAIRS:
             return sizes[0] * sizes[-1]
         if name == "distinct":
             return 2 * sizes[0] ** 2
@@ -182,14 +186,15 @@ class _Estimate:
     def are_sized(self, operands: list[Expr]) -> bool:
         """Returns whether operands of an equality may both be longer than a number."""
         return all(
-            self.checked.types[one].is_dyn or self.checked.types[one].name in {"string", "bytes"}
-            for one in operands
+            self.checked.types[operand].is_dyn
+            or self.checked.types[operand].name in {"string", "bytes"}
+            for operand in operands
         )
 
-    def item(self, node: Expr) -> int:
+    def item_size(self, node: Expr) -> int:
         """The size of a list's items."""
-        of = self.checked.types[node]
-        return TEXT if of.parts[:1] == (STRING,) or of.is_dyn else 1
+        type_ = self.checked.types[node]
+        return TEXT if type_.parts[:1] == (STRING,) or type_.is_dyn else 1
 
     def characters(self, node: Expr) -> int:
         """The size of what is a text where it is used."""
@@ -214,10 +219,10 @@ class _Estimate:
                 return sum(map(self.size, node.args))
             case Call(function="_?_:_"):
                 return max(map(self.size, node.args[1:]))
-        of = self.checked.types[node]
-        if of == STRING:
+        type_ = self.checked.types[node]
+        if type_ == STRING:
             return TEXT
-        return 1 if of.name in {"int", "uint", "double", "bool", "null_type"} else self.entries
+        return 1 if type_.name in {"int", "uint", "double", "bool", "null_type"} else self.entries
 
 
 def _is_constant(node: Expr) -> bool:

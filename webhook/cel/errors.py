@@ -72,7 +72,9 @@ class CompileError(Exception):
     def __init__(self, source: str, problems: list[Problem]) -> None:
         super().__init__(source, problems)
         self.source = source
-        self.problems = sorted(problems[:MOST_TOLD], key=lambda one: (one.line, one.column))
+        self.problems = sorted(
+            problems[:MOST_TOLD], key=lambda problem: (problem.line, problem.column)
+        )
         """Sorts faults by place; faults at one place stay in the order of their discovery."""
         self.truncated_count = len(problems) - len(self.problems)
 
@@ -105,7 +107,9 @@ def _problem_text(problem: Problem, lines: list[str]) -> str:
     if not 1 <= problem.line <= len(lines):
         return text
     line = lines[problem.line - 1].replace("\t", " ")
-    before = "".join("." if one.isascii() else _WIDE_DOT for one in line[: problem.column])
+    before = "".join(
+        "." if character.isascii() else _WIDE_DOT for character in line[: problem.column]
+    )
     at = line[problem.column : problem.column + 1]
     caret = "^" if not at or at.isascii() else _WIDE_CARET
     return f"{text}\n | {line}\n | {before}{caret}"

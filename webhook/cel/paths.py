@@ -62,7 +62,7 @@ def is_native(node: Expr, checked: Checked) -> bool:
                     return False
                 node = node.args[0]
             case Call(function="_?_:_"):
-                return all(is_native(one, checked) for one in node.args[1:])
+                return all(is_native(arg, checked) for arg in node.args[1:])
             case _:
                 return False
 
@@ -174,7 +174,7 @@ def unwrapped(name: str, operand: Run) -> Run:
     def unwrapped(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
         of = operand(env, meter)
-        if type(of) is not list or not any(type(one) is Optional for one in of):
+        if type(of) is not list or not any(type(item) is Optional for item in of):
             return invoke(meter, name, of)
         meter.may_have_lost = True
         return optionals.unwrapped(name.partition("#")[0], of)

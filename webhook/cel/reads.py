@@ -79,13 +79,13 @@ class ExpressionReads:
             case MapOf():
                 return self._map(node, env)
             case Message():
-                for one in node.fields:
-                    self._reader.whole(self._value(one.value, env))
+                for field in node.fields:
+                    self._reader.whole(self._value(field.value, env))
                 return ANYTHING
             case Fold():
                 return self._fold(node, env)
             case OptMap():
-                target = self._seen(node.target, env)
+                target = self._shallow_value(node.target, env)
                 return (
                     united((self._value(node.body, {**env, node.variable.name: target}), ANYTHING))
                     or ANYTHING
@@ -105,7 +105,7 @@ class ExpressionReads:
             return env[meaning]
         raise Unclear
 
-    def _seen(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
+    def _shallow_value(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
         """Returns the value of an operand, after a shallow read of it."""
         value = self._value(node, env)
         self._reader.shallow(value)
@@ -122,7 +122,7 @@ class ExpressionReads:
     def _select(self, node: Select, env: Mapping[str, Abstract]) -> Abstract:
         if self._checked.names.get(node.operand) == VARIABLES:
             return self._composed(node.field)
-        below = self._below(self._seen(node.operand, env), node.field)
+        below = self._below(self._shallow_value(node.operand, env), node.field)
         return ANYTHING if node.tests else below
 
     def _map(self, node: MapOf, env: Mapping[str, Abstract]) -> Abstract:
@@ -133,7 +133,7 @@ class ExpressionReads:
         return Abstract(items=united(values), container=True)
 
     def _fold(self, node: Fold, env: Mapping[str, Abstract]) -> Abstract:
-        range_ = self._seen(node.range, env)
+        range_ = self._shallow_value(node.range, env)
         self._reader.keys(range_)
         item = self._below(range_)
         inner = dict(env)
@@ -155,7 +155,7 @@ class ExpressionReads:
         return ANYTHING
 
     def _sorted(self, node: SortBy, env: Mapping[str, Abstract]) -> Abstract:
-        target = self._seen(node.target, env)
+        target = self._shallow_value(node.target, env)
         self._reader.keys(target)
         item = self._below(target)
         self._reader.whole(self._value(node.key, {**env, node.name: item}))
@@ -166,11 +166,11 @@ class ExpressionReads:
         parts = [] if node.target is None or node in self._checked.functions else [node.target]
         if node.function in _STEPS:
             return self._item(node, env)
-        values = [self._value(one, env) for one in (*parts, *node.args)]
+        values = [self._value(part, env) for part in (*parts, *node.args)]
         return self._result(name, node.function, values)
 
     def _item(self, node: Call, env: Mapping[str, Abstract]) -> Abstract:
-        value = self._seen(node.args[0], env)
+        value = self._shallow_value(node.args[0], env)
         key = self._value(node.args[1], env)
         known = key.known
         if known is None:
@@ -178,45 +178,45 @@ class ExpressionReads:
             return self._below(value)
         return united(self._below(value, name) for _, name in known) or ANYTHING
 
-    def _result(self, name: str, written: str, values: list[Abstract]) -> Abstract:
+    def _result(self, name: str, function: str, values: list[Abstract]) -> Abstract:
         """Return the result of a call; a function that has no case here reads its operands whole."""
         reader = self._reader
-        if written in _COMPARISONS and len(values) == 2:
+        if function in _COMPARISONS and len(values) == 2:
             reader.compare(*values)
             return ANYTHING
-        if written in _LOGICAL or written in {"type", "hasValue"}:
-            for one in values:
-                reader.shallow(one)
+        if function in _LOGICAL or function in {"type", "hasValue"}:
+            for value in values:
+                reader.shallow(value)
             return ANYTHING
-        if written == "_?_:_" and len(values) == 3:
+        if function == "_?_:_" and len(values) == 3:
             reader.shallow(values[0])
             return united(values[1:]) or ANYTHING
-        if written in ("or", "orValue") and len(values) == 2:
+        if function in ("or", "orValue") and len(values) == 2:
             reader.shallow(values[0])
             return united(values) or ANYTHING
-        if (written in _UNWRAPPING or name in _UNWRAPPING) and len(values) == 1:
+        if (function in _UNWRAPPING or name in _UNWRAPPING) and len(values) == 1:
             if name.endswith("NonZeroValue"):
                 reader.whole(values[0])
             reader.shallow(values[0])
             return values[0]
-        return self._of_collections(written, values)
+        return self._of_collections(function, values)
 
-    def _of_collections(self, written: str, values: list[Abstract]) -> Abstract:
+    def _of_collections(self, function: str, values: list[Abstract]) -> Abstract:
         reader = self._reader
-        if written == "size" and len(values) == 1:
+        if function == "size" and len(values) == 1:
             reader.shallow(values[0])
             reader.keys(values[0])
             return ANYTHING
-        if written in ("@in", "_in_") and len(values) == 2:
+        if function in ("@in", "_in_") and len(values) == 2:
             reader.shallow(values[1])
             reader.keys(values[1])
             reader.compare(values[0], reader.step(values[1]) or EMPTY)
             return ANYTHING
-        if written == "_+_" and len(values) == 2:
-            for one in values:
-                reader.shallow(one)
-                reader.keys(one)
+        if function == "_+_" and len(values) == 2:
+            for value in values:
+                reader.shallow(value)
+                reader.keys(value)
             return united((*values, ANYTHING)) or ANYTHING
-        for one in values:
-            reader.whole(one)
+        for value in values:
+            reader.whole(value)
         return ANYTHING

@@ -107,15 +107,17 @@ def kyverno_mode(pods: Iterable[Mapping[str, Any]]) -> str:
     for pod in pods:
         containers = objects_of(object_of(pod.get("spec")).get("containers"))
         arguments = [
-            one
+            argument
             for container in containers
             for name in ("command", "args")
-            for one in texts_of(container.get(name))
+            for argument in texts_of(container.get(name))
         ]
         if arguments:
-            values = [one.removeprefix(flag) for one in arguments if one.startswith(flag)]
+            values = [
+                argument.removeprefix(flag) for argument in arguments if argument.startswith(flag)
+            ]
             modes.add(values[-1] if values else "off")
-    return next((one for one in ("enforce", "audit", "off") if one in modes), "")
+    return next((mode for mode in ("enforce", "audit", "off") if mode in modes), "")
 
 
 async def kyverno_standings(
@@ -148,8 +150,11 @@ def standings_of(
     notes_of: dict[str, list[str]] = {}
     for kind, name, note in KyvernoPolicies(items).warnings({}):
         notes_of.setdefault(f"{kind}/{name}", []).append(note)
-    noted = [one._replace(notes=(*one.notes, *notes_of.get(one.title, ()))) for one in standings]
-    return sorted(noted, key=lambda one: one.title)
+    noted = [
+        standing._replace(notes=(*standing.notes, *notes_of.get(standing.title, ())))
+        for standing in standings
+    ]
+    return sorted(noted, key=lambda standing: standing.title)
 
 
 def kyverno_state(

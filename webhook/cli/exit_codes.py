@@ -16,17 +16,17 @@ NO: Final = 1
 UNKNOWN: Final = 2
 USAGE: Final = 64
 """sysexits' EX_USAGE."""
-LACKING: Final = 69
+UNAVAILABLE: Final = 69
 """sysexits' EX_UNAVAILABLE."""
-UNWRITTEN: Final = 74
+IO_ERROR: Final = 74
 """sysexits' EX_IOERR."""
 INTERRUPTED: Final = 130
 """As a shell tells of SIGINT."""
 
-OF_ALL: Final[Mapping[int, str]] = {
+COMMON: Final[Mapping[int, str]] = {
     USAGE: "the command line cannot be understood",
-    LACKING: "an extra of the package is not installed: standard error says which",
-    UNWRITTEN: "what was found could not be written, for a full disk or a closed pipe for instance",
+    UNAVAILABLE: "an extra of the package is not installed: standard error says which",
+    IO_ERROR: "what was found could not be written, for a full disk or a closed pipe for instance",
     INTERRUPTED: "interrupted",
 }
 
@@ -221,7 +221,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         UNKNOWN: "no such object, or the cluster cannot be asked",
     },
 }
-"""Meanings of each subcommand's own codes; all have those of :data:`OF_ALL`, too."""
+"""Meanings of each subcommand's own codes; all have those of :data:`COMMON`, too."""
 
 
 def paragraph(command: str) -> str:

@@ -103,10 +103,10 @@ def main() -> None:
         if not _is_lost(shown):
             raise
         complain(f"standard output: {error.strerror}")
-        sys.exit(exit_codes.UNWRITTEN)
+        sys.exit(exit_codes.IO_ERROR)
     except ModuleNotFoundError as error:
         complain(_lacking(error))
-        sys.exit(exit_codes.LACKING)
+        sys.exit(exit_codes.UNAVAILABLE)
     except click.UsageError as error:
         error.show()
         sys.exit(exit_codes.USAGE)

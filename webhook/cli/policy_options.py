@@ -17,7 +17,7 @@ STANDARD_INPUT = "/dev/stdin"
 def dash_is_standard_input(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
     """For options and arguments that are names of files as they are typed, one or several."""
     if isinstance(value, tuple):
-        return tuple(STANDARD_INPUT if one == "-" else one for one in value)
+        return tuple(STANDARD_INPUT if path == "-" else path for path in value)
     return STANDARD_INPUT if value == "-" else value
 
 
@@ -129,10 +129,10 @@ def _read_providers(context: click.Context, _parameter: click.Parameter, value: 
     )
 
     providers = {}
-    for one in value:
-        name, separator, file = one.partition("=")
+    for text in value:
+        name, separator, file = text.partition("=")
         if not (name and separator and file):
-            raise click.BadParameter(f"{one!r} is not NAME=FILE: a provider and its answers")
+            raise click.BadParameter(f"{text!r} is not NAME=FILE: a provider and its answers")
         if name in providers:
             raise click.BadParameter(f"the answers of {name} are given twice")
         try:

@@ -28,10 +28,10 @@ def _read_mirrors(
     _context: click.Context, _parameter: click.Parameter, value: Sequence[str]
 ) -> Mapping[str, tuple[str, ...]]:
     mirrors: dict[str, tuple[str, ...]] = {}
-    for one in value:
-        registry, separator, host = one.partition("=")
+    for mirror in value:
+        registry, separator, host = mirror.partition("=")
         if not (registry and separator and host) or "/" in host:
-            raise click.BadParameter(f"{one!r} is not REGISTRY=HOST")
+            raise click.BadParameter(f"{mirror!r} is not REGISTRY=HOST")
         mirrors[registry] = (*mirrors.get(registry, ()), host)
     return mirrors
 
@@ -70,7 +70,7 @@ _OPTIONS = together(
         help="A registry that is asked without TLS; no other is. Repeatable.",
     ),
 )
-_NAMES = ("configs", "authorities", "mirrors", "insecure")
+_OPTION_NAMES = ("configs", "authorities", "mirrors", "insecure")
 
 
 def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,8 +78,8 @@ def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def bound(**options: Any) -> Any:
-        given = {name: options.pop(name) for name in _NAMES}
-        return command(registries=functools.partial(_options, **given), **options)
+        values = {name: options.pop(name) for name in _OPTION_NAMES}
+        return command(registries=functools.partial(_read_options, **values), **options)
 
     return _OPTIONS(bound)
 
@@ -126,7 +126,7 @@ class ArtifactSource:
                 source = source_of(self.catalogue, image)
                 reference, verification = source.image, (*verification, *source.verification)
             policies = _verification_policies(verification)
-            one = pull(
+            artifact = pull(
                 self.registries(),
                 parse_reference(reference),
                 archives=True,
@@ -134,9 +134,9 @@ class ArtifactSource:
             )
         except (RegistryError, InvalidCatalogue) as error:
             raise PullError(f"{image}: {error}") from None
-        if not one.files:
-            raise PullError(f"{image}: {one.reference.digest} has no files of policies")
-        return one
+        if not artifact.files:
+            raise PullError(f"{image}: {artifact.reference.digest} has no files of policies")
+        return artifact
 
 
 def _verification_policies(paths: Sequence[Path]) -> list[VerificationPolicy]:
@@ -185,7 +185,7 @@ def image_option(argument: str, code: int) -> Callable[[Callable[..., Any]], Cal
                 return command(**options)
             with contextlib.ExitStack() as stack:
                 try:
-                    folders = stack.enter_context(pulled(images, source))
+                    folders = stack.enter_context(pulled_folders(images, source))
                 except PullError as error:
                     complain(str(error))
                     return code
@@ -210,7 +210,7 @@ class PullError(Exception):
 
 
 @contextlib.contextmanager
-def pulled(images: Sequence[str], source: ArtifactSource) -> Iterator[list[str]]:
+def pulled_folders(images: Sequence[str], source: ArtifactSource) -> Iterator[list[str]]:
     """Yields artifacts as temporary folders; raises :class:`PullError`."""
     import tempfile  # noqa: PLC0415  # few commands are given an image
 
@@ -220,17 +220,19 @@ def pulled(images: Sequence[str], source: ArtifactSource) -> Iterator[list[str]]
     with tempfile.TemporaryDirectory(prefix="waddle-") as temporary:
         folders = []
         for number, image in enumerate(images):
-            one = source.pull(image)
-            folder = Path(temporary) / str(number) / one.reference.repository.rpartition("/")[2]
+            artifact = source.pull(image)
+            folder = (
+                Path(temporary) / str(number) / artifact.reference.repository.rpartition("/")[2]
+            )
             try:
-                write_files(one.files, folder)
+                write_files(artifact.files, folder)
             except (OSError, RegistryError) as error:
                 raise PullError(f"{image}: {reason_of(error)}") from None
             folders.append(str(folder))
         yield folders
 
 
-def _options(
+def _read_options(
     *,
     configs: tuple[Path, ...],
     authorities: tuple[Path, ...],
@@ -241,8 +243,8 @@ def _options(
     from webhook.registry.credentials import read_docker_config  # noqa: PLC0415  # see above
     from webhook.registry.transport import RegistryOptions  # noqa: PLC0415
 
-    read = tuple(map(_read_config, configs)) if configs else (read_docker_config(),)
-    return RegistryOptions(read, mirrors, frozenset(insecure), authorities)
+    credentials = tuple(map(_read_config, configs)) if configs else (read_docker_config(),)
+    return RegistryOptions(credentials, mirrors, frozenset(insecure), authorities)
 
 
 def _read_config(path: Path) -> Any:
@@ -254,7 +256,9 @@ def _read_config(path: Path) -> Any:
     if path.suffix not in {".yaml", ".yml"}:
         return read_docker_config(path)
     try:
-        secrets = [one.value for one in read_values(path) if isinstance(one.value, dict)]
+        secrets = [
+            document.value for document in read_values(path) if isinstance(document.value, dict)
+        ]
     except (OSError, UnreadableFile) as error:
         raise InvalidCredentials(f"{path}: {reason_of(error)}") from None
     if len(secrets) != 1:

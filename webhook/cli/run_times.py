@@ -38,33 +38,33 @@ class RunTimes:
         """Share the time among constraints that were evaluated at once."""
         if self.beside is not None:
             self.beside.evaluated(constraints, began_ns, ended_ns, violations, error)
-        for one in constraints:
+        for constraint in constraints:
             share = (ended_ns - began_ns) // len(constraints)
-            self._nanoseconds[one.key] = self._nanoseconds.get(one.key, 0) + share
-            self._evaluations[one.key] = self._evaluations.get(one.key, 0) + 1
+            self._nanoseconds[constraint.key] = self._nanoseconds.get(constraint.key, 0) + share
+            self._evaluations[constraint.key] = self._evaluations.get(constraint.key, 0) + 1
 
     def entries(self, snapshot: Snapshot) -> list[dict[str, Any]]:
         """An entry for each constraint that was evaluated, in gator's form."""
         return [
             {
                 "scope": "constraint",
-                "statsFor": "/".join(one.key),
+                "statsFor": "/".join(constraint.key),
                 "stats": [
-                    _stat("runTimeNS", self._nanoseconds[one.key], engine),
-                    _stat("evaluations", self._evaluations[one.key], engine),
+                    _stat("runTimeNS", self._nanoseconds[constraint.key], engine),
+                    _stat("evaluations", self._evaluations[constraint.key], engine),
                 ],
                 "labels": [{"name": "target", "value": target}],
             }
-            for one, target, engine in self._evaluated_by(snapshot)
-            if one.key in self._nanoseconds
+            for constraint, target, engine in self._evaluated_by(snapshot)
+            if constraint.key in self._nanoseconds
         ]
 
     def _evaluated_by(self, snapshot: Snapshot) -> Iterable[tuple[Constraint, str, str]]:
         """Each constraint with its target and engine."""
         for entry in snapshot.entries:
             is_cel = self._native and CEL in {code.engine for code in entry.template.code}
-            for one in entry.constraints:
-                yield one, entry.target.name, CEL if is_cel else REGO
+            for constraint in entry.constraints:
+                yield constraint, entry.target.name, CEL if is_cel else REGO
 
 
 def _stat(name: str, value: int, engine: str) -> dict[str, Any]:

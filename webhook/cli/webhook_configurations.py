@@ -53,4 +53,4 @@ async def _listed(
         raise
     gvk = resource.gvk
     named = {"apiVersion": gvk.group_version, "kind": gvk.kind}
-    return [{**one, **named} for one in objects_of(object_of(answer).get("items"))]
+    return [{**item, **named} for item in objects_of(object_of(answer).get("items"))]

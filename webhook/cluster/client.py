@@ -385,10 +385,10 @@ class ClusterClient:
         written = await self.request("PATCH", path, query=query, body=patch, content_type=_MERGE)
         return self._answered(resource, written)
 
-    def _answered(self, resource: Resource, made: Any) -> Object:
-        if version := text(made, "metadata", "resourceVersion"):
+    def _answered(self, resource: Resource, written: Any) -> Object:
+        if version := text(written, "metadata", "resourceVersion"):
             self.answered[resource.collection()] = version
-        answer: Object = made
+        answer: Object = written
         return answer
 
     async def delete(

@@ -90,7 +90,7 @@ class Discovery:
 
     async def of_kind(self, group: str, kind: str) -> list[Resource]:
         """Returns the resources of a kind in all versions of a group; empty if it is not served."""
-        return [one for one in await self.of_group(group) if one.gvk.kind == kind]
+        return [resource for resource in await self.of_group(group) if resource.gvk.kind == kind]
 
     async def of_group(self, group: str) -> list[Resource]:
         """Returns the resources of a group in all its versions; empty if it is not served."""
@@ -102,7 +102,9 @@ class Discovery:
             if error.is_absent:
                 return []
             raise
-        versions = [text(one, "version") for one in objects_of(object_of(answer).get("versions"))]
+        versions = [
+            text(version, "version") for version in objects_of(object_of(answer).get("versions"))
+        ]
         return [
             resource
             for version in versions

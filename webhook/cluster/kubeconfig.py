@@ -65,7 +65,10 @@ def faults_of(named: str | Path | None, context: str | None) -> Iterator[str]:
 
 
 def _faults(place: str, documents: Sequence[dict[str, Any]], context: str | None) -> Iterator[str]:
-    current = next((one["current-context"] for one in documents if one.get("current-context")), "")
+    current = next(
+        (document["current-context"] for document in documents if document.get("current-context")),
+        "",
+    )
     contexts = _named(documents, "contexts", "context")
     known = ", ".join(contexts) or "none"
     name = context or current

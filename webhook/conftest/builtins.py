@@ -61,8 +61,8 @@ def _beside(folder: str, path: str) -> str:
 _CONFIGURATION: Final = object_of(STRING, ANY)
 
 TABLE: Final = {
-    one.name: one
-    for one in (
+    declaration.name: declaration
+    for declaration in (
         make_builtin("parse_config", [STRING, STRING], _CONFIGURATION, _parse),
         make_builtin(_FILE, [STRING], _CONFIGURATION, lambda path: _parse_file("", path)),
         make_builtin(

@@ -199,6 +199,6 @@ def combined(configurations: Sequence[Configuration]) -> list[dict[str, Any]]:
     """Returns all documents in one array of ``{path, contents}``, in the order of their paths."""
     return [
         {"path": configuration.path, "contents": document}
-        for configuration in sorted(configurations, key=lambda one: os.fsencode(one.path))
+        for configuration in sorted(configurations, key=lambda item: os.fsencode(item.path))
         for document in configuration.documents
     ]

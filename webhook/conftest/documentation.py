@@ -91,24 +91,24 @@ def sections(modules: list[Module]) -> list[DocumentedSection]:
     entries.sort(key=lambda entry: (entry[0], entry[1].location.file, entry[1].location.row))
     parts = []
     current, offset = 0, 1
-    for position, (path, one) in enumerate(entries):
+    for position, (path, documented) in enumerate(entries):
         depth = len(path) + 1 - offset
         if position == 0 and depth > 1:
             offset = depth
         depth = min(depth, current + 1)
         current = depth
-        parts.append(DocumentedSection(depth, _text(path), one))
+        parts.append(DocumentedSection(depth, _text(path), documented))
     return parts
 
 
 def _annotated(module: Module) -> Iterator[tuple[tuple[str, ...], Annotations]]:
     package = tuple(part.value for part in module.package.path if isinstance(part, String))
-    for one in module.annotations:
-        if one.scope in {"package", "subpackages"}:
-            yield package, one
+    for annotation in module.annotations:
+        if annotation.scope in {"package", "subpackages"}:
+            yield package, annotation
     for rule in module.rules:
-        for one in rule.annotations:
-            yield rule_path(module, rule), one
+        for annotation in rule.annotations:
+            yield rule_path(module, rule), annotation
 
 
 def _text(path: tuple[str, ...]) -> str:
@@ -130,8 +130,12 @@ def _markdown(part: DocumentedSection) -> str:
     ]
     if resources := value.get("related_resources"):
         lines += ["Related Resources:", ""]
-        for one in resources:
-            shown = f"[{one['description']}]({one['ref']})" if "description" in one else one["ref"]
+        for resource in resources:
+            shown = (
+                f"[{resource['description']}]({resource['ref']})"
+                if "description" in resource
+                else resource["ref"]
+            )
             lines.append(f"* {shown}")
         lines.append("")
     return "\n".join(lines) + "\n"
@@ -142,12 +146,12 @@ def _value(part: DocumentedSection) -> dict[str, Any]:
     members = part.annotations.value
     fields = {name: _plain(members.get(key, empty)) for name, (key, empty) in _FIELDS.items()}
     fields["RelatedResources"] = [
-        {"Ref": one["ref"], "Description": one.get("description", "")}
-        for one in members.get("related_resources", ())
+        {"Ref": resource["ref"], "Description": resource.get("description", "")}
+        for resource in members.get("related_resources", ())
     ]
     fields["Authors"] = [
-        {"Name": one.get("name", ""), "Email": one.get("email", "")}
-        for one in members.get("authors", ())
+        {"Name": author.get("name", ""), "Email": author.get("email", "")}
+        for author in members.get("authors", ())
     ]
     return {
         "RegoPackageName": part.name,
@@ -160,7 +164,7 @@ def _value(part: DocumentedSection) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Returns a value of YAML as a value of templates."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(member) for name, member in value.items()}
     if isinstance(value, list):
         return list(map(_plain, value))
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -96,7 +96,7 @@ def prepared(modules: Iterable[Module], options: PolicyOptions) -> list[Module]:
 def _allowed(path: str) -> set[str]:
     try:
         document = json.loads(Path(path).read_bytes())
-        return {one["name"] for one in document["builtins"]} | builtins.PRIVATE
+        return {builtin["name"] for builtin in document["builtins"]} | builtins.PRIVATE
     except (TypeError, KeyError):
         why = "expected an object with a list of builtins, each with a name"
     except (OSError, ValueError, RecursionError) as error:
@@ -182,7 +182,7 @@ class ConftestPolicies:
         return self._rules[namespace]
 
     def _compiled(self, namespace: str) -> _Rules:
-        modules = [one for one in self._modules if namespace_of(one) == namespace]
+        modules = [module for module in self._modules if namespace_of(module) == namespace]
         names = [name for module in modules for name in map(_name, module.rules) if _is_query(name)]
         if not names:
             return _Rules({}, 0, None)

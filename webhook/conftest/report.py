@@ -65,9 +65,9 @@ def _shown(trace: Sequence[str], kind: str) -> Iterator[str]:
 def _totals(results: Sequence[RegoTestResult]) -> Iterator[str]:
     total = len(results)
     counts = {
-        "PASS": sum(1 for one in results if one.passed),
-        "FAIL": sum(1 for one in results if one.failed),
-        "SKIPPED": sum(1 for one in results if one.skipped),
+        "PASS": sum(1 for result in results if result.passed),
+        "FAIL": sum(1 for result in results if result.failed),
+        "SKIPPED": sum(1 for result in results if result.skipped),
     }
     for name, count in counts.items():
         if count:

@@ -118,11 +118,11 @@ def totals(results: Iterable[CheckResult]) -> ConftestTotals:
     """Returns the sums of all results."""
     each = [result.totals for result in results]
     return ConftestTotals(
-        sum(one.successes for one in each),
-        sum(one.failures for one in each),
-        sum(one.warnings for one in each),
-        sum(one.exceptions for one in each),
-        sum(one.skipped for one in each),
+        sum(result.successes for result in each),
+        sum(result.failures for result in each),
+        sum(result.warnings for result in each),
+        sum(result.exceptions for result in each),
+        sum(result.skipped for result in each),
     )
 
 

@@ -27,7 +27,7 @@ def read_results(text: str) -> list[CheckResult]:
         return []
     if not isinstance(value, list):
         raise UnreadableResults("results are an array")
-    return [_result(one, f"[{position}]") for position, one in enumerate(value)]
+    return [_result(item, f"[{position}]") for position, item in enumerate(value)]
 
 
 def _result(value: Any, where: str) -> CheckResult:
@@ -43,7 +43,7 @@ def _result(value: Any, where: str) -> CheckResult:
         findings = value.get(name) or []
         if not isinstance(findings, list):
             raise UnreadableResults(f"{where}.{name} is no array")
-        getattr(result, name).extend(_finding(one, f"{where}.{name}") for one in findings)
+        getattr(result, name).extend(_finding(finding, f"{where}.{name}") for finding in findings)
     return result
 
 

@@ -119,4 +119,4 @@ def _namespaces(run: TestRun, known: Sequence[str]) -> list[str]:
 def matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
     """Returns the names that match one of the patterns (Go's ``path.Match``)."""
     compiled = [re.compile(translate(pattern.replace("[^", "[!"))) for pattern in patterns]
-    return [name for name in names if any(one.fullmatch(name) for one in compiled)]
+    return [name for name in names if any(pattern.fullmatch(name) for pattern in compiled)]

@@ -65,7 +65,7 @@ def as_list(value: Any) -> list[str]:
     """Returns the values of a list; a text is split at commas."""
     if isinstance(value, str):
         return separated(value)
-    return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+    return [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)]
 
 
 def separated(text: str) -> list[str]:

@@ -87,7 +87,7 @@ class ClusterObjects:
 def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> Picture:
     """Returns the picture of these objects; ``foreign`` caches compiled foreign policies."""
     replicas = sorted(
-        (one for one in map(replica, objects.pods) if not one.finished), key=lambda one: one.name
+        (pod for pod in map(replica, objects.pods) if not pod.finished), key=lambda pod: pod.name
     )
     statuses = by_subject(objects.statuses)
     revisions, unreadable = _revisions(objects.revisions)
@@ -118,7 +118,9 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         policies=tuple(policies),
         violations=violations,
         why_no_violations=why,
-        pods=tuple(ReplicaPod(one.name, one.ready, one.terminating) for one in replicas),
+        pods=tuple(
+            ReplicaPod(replica.name, replica.ready, replica.terminating) for replica in replicas
+        ),
         trouble=(*objects.trouble, *trouble),
         faults=tuple(unreadable),
         kinds=tuple(objects.kinds),
@@ -157,12 +159,16 @@ def _policy(
         resource_version=text(metadata, "resourceVersion"),
         audited=_audited(document) if category == "constraint" else 0,
         faults=(
-            *dict.fromkeys(one.reason for one in converged.standings if one.errors and one.reason),
+            *dict.fromkeys(
+                standing.reason
+                for standing in converged.standings
+                if standing.errors and standing.reason
+            ),
             *((f"{REASON}: {gaps}",) if state == "not asked" else ()),
         ),
         advice=(
             *(
-                (one.message for one in advice_on_document(document))
+                (problem.message for problem in advice_on_document(document))
                 if category == "constraint"
                 else ()
             ),
@@ -170,11 +176,15 @@ def _policy(
         ),
         standings=tuple(
             ReplicaStanding(
-                one.replica.name, one.state, one.active_generation, one.since, one.reason
+                standing.replica.name,
+                standing.state,
+                standing.active_generation,
+                standing.since,
+                standing.reason,
             )
-            for one in converged.standings
+            for standing in converged.standings
         ),
-        enforcing=sum(one.state == "enforced" for one in counted),
+        enforcing=sum(standing.state == "enforced" for standing in counted),
         counted=len(counted),
         rollout=None if record is None else record.document(),
         revisions=tuple(revisions.get(text(metadata, "uid"), ())),
@@ -216,13 +226,15 @@ def _audited(document: Object) -> int:
 
 
 def _state(converged: Convergence) -> PictureState:
-    states = [one.state for one in converged.counted]
-    if converged.is_deleted or not states or all(one == "missing" for one in states):
+    states = [standing.state for standing in converged.counted]
+    if converged.is_deleted or not states or all(state == "missing" for state in states):
         return "pending"
-    if all(one in {"enforced", "previewed"} for one in states):
+    if all(state in {"enforced", "previewed"} for state in states):
         return "active"
-    wrong = [one for one in converged.counted if one.state in {"error", "unenforced"}]
-    if wrong and not all((one.active_generation or 0) > 0 for one in wrong):
+    wrong = [
+        standing for standing in converged.counted if standing.state in {"error", "unenforced"}
+    ]
+    if wrong and not all((standing.active_generation or 0) > 0 for standing in wrong):
         return "error"
     return "degraded"
 
@@ -241,7 +253,7 @@ def _revisions(
         else:
             by_uid.setdefault(revision.uid, []).append(revision)
     for listed in by_uid.values():
-        listed.sort(key=lambda one: -one.generation)
+        listed.sort(key=lambda kept: -kept.generation)
     return by_uid, unreadable
 
 
@@ -253,10 +265,10 @@ def _violations(
         rows = [row for report in objects.reports for row in report[ROWS]]
         rows.sort(key=gravity)
         return tuple(rows), (), ""
-    constraints = [one for one in objects.policies if category_of(one) == "constraint"]
-    if not any("totalViolations" in status_of(one) for one in constraints):
+    constraints = [policy for policy in objects.policies if category_of(policy) == "constraint"]
+    if not any("totalViolations" in status_of(constraint) for constraint in constraints):
         return None, (), NOWHERE
-    rows = [row for one in constraints for row in _in_status(one, policies)]
+    rows = [row for constraint in constraints for row in _in_status(constraint, policies)]
     rows.sort(key=gravity)
     return tuple(rows), (FROM_STATUSES,), ""
 
@@ -329,7 +341,7 @@ def _since(result: Object) -> int:
 
 def newest(versions: Iterable[str]) -> str:
     """The greatest of resource versions, as the API server counts them; of others all."""
-    known = [one for one in versions if one]
-    if all(one.isascii() and one.isdigit() for one in known):
+    known = [version for version in versions if version]
+    if all(version.isascii() and version.isdigit() for version in known):
         return str(max(map(int, known), default=""))
     return ", ".join(sorted(set(known)))

@@ -96,12 +96,12 @@ PLURALS: Final = {
     },
     **{row.gvk: row.plural for row in table.POLICY_KINDS if row.kind},
     REVISIONS: "policyrevisions",
-    **{(one := status_resource(kind)).gvk: one.plural for kind in STATUS_KINDS},
+    **{(resource := status_resource(kind)).gvk: resource.plural for kind in STATUS_KINDS},
     PODS.gvk: PODS.plural,
     NAMESPACE: NAMESPACES.plural,
     CONFIGURATIONS: WEBHOOK_CONFIGURATIONS.plural,
     MUTATING: MUTATING_CONFIGURATIONS.plural,
-    **{one.gvk: one.plural for api in APIS.values() for one in api.resources},
+    **{resource.gvk: resource.plural for api in APIS.values() for resource in api.resources},
 }
 """Plurals that differ from the kind in lower case."""
 
@@ -210,8 +210,8 @@ class ClusterSource:
             registrar.replace_watch(self._fixed)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._manager.run(), name="watches")
-                for one in self._reports:
-                    tasks.create_task(one.reflector.run(), name=f"watch {one.gvk}")
+                for report in self._reports:
+                    tasks.create_task(report.reflector.run(), name=f"watch {report.gvk}")
                 tasks.create_task(self._take(registrar), name="changes")
                 tasks.create_task(self._ask(client), name="is it there")
                 tasks.create_task(self._look_at_certificates(), name="certificates")
@@ -289,12 +289,14 @@ class ClusterSource:
                 item
                 for item in known
                 if any(
-                    one.get("name") == enforcement.WEBHOOK
-                    for one in objects_of(item.get("webhooks"))
+                    webhook.get("name") == enforcement.WEBHOOK
+                    for webhook in objects_of(item.get("webhooks"))
                 )
             ]
             certificates = [
-                one for item in own_certificates if (one := await serving_certificate.seen(item))
+                certificate
+                for item in own_certificates
+                if (certificate := await serving_certificate.seen(item))
             ]
             if certificates != self._certificates:
                 self._certificates = certificates
@@ -334,9 +336,9 @@ class ClusterSource:
     def _found(self) -> ClusterObjects:
         statistics = self._statistics()
         served = [
-            one
-            for one in self._reports
-            if one.reflector.statistics().synced and not one.reflector.statistics().absent
+            report
+            for report in self._reports
+            if report.reflector.statistics().synced and not report.reflector.statistics().absent
         ]
         trouble = [self._unreachable] if self._unreachable else []
         waiting = self._shown_waiting = self._waiting(statistics)
@@ -359,22 +361,26 @@ class ClusterSource:
             around_read=[
                 gvk.kind
                 for gvk in AROUND
-                if (one := statistics.get(gvk)) is not None and one.synced and not one.absent
+                if (statistics_of_kind := statistics.get(gvk)) is not None
+                and statistics_of_kind.synced
+                and not statistics_of_kind.absent
             ],
             statuses=[item for gvk in STATUSES for item in groups.get(gvk, ())],
             pods=groups.get(PODS.gvk, ()),
             revisions=groups.get(REVISIONS, ()),
-            reports=[item for one in served for item in one.reflector.store] if served else None,
+            reports=[item for report in served for item in report.reflector.store]
+            if served
+            else None,
             kinds=[
-                _row(gvk, one, self._namespace if gvk in OWN else "")
-                for gvk, one in sorted(statistics.items())
+                _row(gvk, counts, self._namespace if gvk in OWN else "")
+                for gvk, counts in sorted(statistics.items())
             ],
             certificates=self._certificates,
-            carriers=[one.right for one in served],
+            carriers=[report.right for report in served],
             namespace=self._namespace,
             context=self._context,
             trouble=trouble,
-            version=newest(one.resource_version for one in statistics.values()),
+            version=newest(counts.resource_version for counts in statistics.values()),
             place=self._credentials.server,
             taken=timestamp.now(),
         )
@@ -382,7 +388,7 @@ class ClusterSource:
     def _statistics(self) -> dict[GroupVersionKind, ReflectorStatistics]:
         assert self._manager is not None
         statistics = self._manager.statistics()
-        return statistics | {one.gvk: one.reflector.statistics() for one in self._reports}
+        return statistics | {report.gvk: report.reflector.statistics() for report in self._reports}
 
     def _waiting(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[str]:
         """Returns the kinds whose first list is missing."""
@@ -409,7 +415,7 @@ class ClusterSource:
                 self._client.remove_constraint(kind, name)
         add = {"template": self._client.add_template, "constraint": self._client.add_constraint}
         for item in sorted(
-            documents.values(), key=lambda one: constraint.rank(gvk_of(one.document))
+            documents.values(), key=lambda shown: constraint.rank(gvk_of(shown.document))
         ):
             try:
                 add[item.category](_staged(item))

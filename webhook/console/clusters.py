@@ -31,12 +31,12 @@ def application(
     """Returns the ASGI application that serves all clusters."""
 
     async def overview(request: Request) -> Response:
-        rows = [_row(cluster, one.shown.picture) for cluster, one in consoles.items()]
+        rows = [_row(cluster, console.shown.picture) for cluster, console in consoles.items()]
         return answer(request, "clusters", {"clusters": rows}, 200)
 
     async def ready(request: Request) -> Response:
         del request
-        waiting = [one.name for one, it in consoles.items() if it.shown.picture is EMPTY]
+        waiting = [console.name for console, it in consoles.items() if it.shown.picture is EMPTY]
         if waiting:
             return PlainTextResponse(f"nothing was read yet of {', '.join(waiting)}", 503)
         return PlainTextResponse("ok")
@@ -60,7 +60,7 @@ def application(
         Route("/healthz", ok),
         Route("/readyz", ready),
         Route("/static/{name}", static),
-        *(Mount(cluster.root, app=one.application()) for cluster, one in consoles.items()),
+        *(Mount(cluster.root, app=console.application()) for cluster, console in consoles.items()),
     ]
     handlers: Any = {HTTPException: refused}
     return Entrance(Starlette(routes=routes, exception_handlers=handlers), hosts, None)

@@ -76,8 +76,12 @@ class DecisionSearch:
 def _values(record: Mapping[str, Any], name: str) -> list[str]:
     """Returns the values of a record for a filter."""
     if name == "policy":
-        named = [object_of(one.get("constraint")) for one in objects_of(record.get("results"))]
-        return [f"{one.get('kind', '')}/{one.get('name', '')}" for one in named]
+        named = [
+            object_of(result.get("constraint")) for result in objects_of(record.get("results"))
+        ]
+        return [
+            f"{constraint.get('kind', '')}/{constraint.get('name', '')}" for constraint in named
+        ]
     value = record.get(_FIELDS[name])
     return [value] if isinstance(value, str) and value else []
 

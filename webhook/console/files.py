@@ -164,7 +164,10 @@ def _graded(
 ) -> tuple[ShownViolation, ...]:
     """Returns the violations with their policies' severities, the gravest first."""
     severities = {f"{kind}/{name}": item.severity for (kind, name), item in policies.items()}
-    graded = [replace(one, severity=severities.get(one.policy, "")) for one in violations]
+    graded = [
+        replace(violation, severity=severities.get(violation.policy, ""))
+        for violation in violations
+    ]
     return tuple(sorted(graded, key=gravity))
 
 
@@ -296,9 +299,11 @@ class _Judged:
         snapshot = self._policies.snapshot
         messages: dict[tuple[str, str], list[str]] = {}
         if are_reviewed:
-            for one in self._alone.missing(snapshot, admission.NAME):
-                if one.key not in self._matched:
-                    messages.setdefault(one.key, []).append("it matches no object of the manifests")
+            for constraint in self._alone.missing(snapshot, admission.NAME):
+                if constraint.key not in self._matched:
+                    messages.setdefault(constraint.key, []).append(
+                        "it matches no object of the manifests"
+                    )
         for problem in (*advice_on(snapshot, self._seen), *unsent_kinds(snapshot, self._alone)):
             messages.setdefault((problem.kind, problem.name), []).append(problem.message)
         foreign = self._policies.foreign

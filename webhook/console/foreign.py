@@ -47,15 +47,15 @@ class ForeignRows:
         self, documents: Sequence[Mapping[str, Any]], coverage: RequestCoverage
     ) -> list[ShownPolicy]:
         """Returns the rows; leaves out generated policies, whose constraints have rows already."""
-        kept = [one for one in documents if not is_generated(one)]
+        kept = [document for document in documents if not is_generated(document)]
         if len(kept) != len(self._documents) or any(
-            one is not known for one, known in zip(kept, self._documents, strict=True)
+            document is not known for document, known in zip(kept, self._documents, strict=True)
         ):
             self._read(kept)
         loose = {(kind, name): why for kind, name, why in self._own.loose()}
         loose |= {(kind, name): why for kind, name, why in self._kyvernos.loose()}
-        actions = {(one.kind, one.name): one.bindings for one in self._own.listed()}
-        return [self._row(one, loose, actions, coverage) for one in kept]
+        actions = {(policy.kind, policy.name): policy.bindings for policy in self._own.listed()}
+        return [self._row(document, loose, actions, coverage) for document in kept]
 
     def _read(self, documents: list[Mapping[str, Any]]) -> None:
         self._documents, self._faults = documents, {}
@@ -99,7 +99,7 @@ class ForeignRows:
             name,
             document,
             state,
-            action=",".join(dict.fromkeys(ACTIONS[one] for _, of in bound for one in of)),
+            action=",".join(dict.fromkeys(ACTIONS[action] for _, of in bound for action in of)),
             generation=integer_of(metadata.get("generation")),
             resource_version=text(metadata, "resourceVersion"),
             faults=(why,) if why else (),

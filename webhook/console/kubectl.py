@@ -65,7 +65,8 @@ def at(context: str, commands: Iterable[Command]) -> list[Command]:
     """Returns the commands for a context; "" stands for kubectl's current context."""
     option = f"kubectl --context={shlex.quote(context)} " if context else "kubectl "
     return [
-        {**one, "command": option + one["command"].removeprefix("kubectl ")} for one in commands
+        {**command, "command": option + command["command"].removeprefix("kubectl ")}
+        for command in commands
     ]
 
 
@@ -82,10 +83,12 @@ def _rolled(item: ShownPolicy) -> list[Command]:
     set_ = annotations_of(item.document)
     offered = [
         _annotated(
-            item, f"roll back to generation {one.generation}", f"{ROLLBACK}={one.generation}"
+            item,
+            f"roll back to generation {revision.generation}",
+            f"{ROLLBACK}={revision.generation}",
         )
-        for one in item.revisions
-        if one.generation != item.generation and set_.get(ROLLBACK) != str(one.generation)
+        for revision in item.revisions
+        if revision.generation != item.generation and set_.get(ROLLBACK) != str(revision.generation)
     ]
     if ROLLBACK in set_:
         offered.append(_annotated(item, "enforce the spec again", f"{ROLLBACK}-"))

@@ -63,7 +63,7 @@ class ObjectReader:
         if gvk.group_kind == SECRETS.gvk.group_kind:
             raise NotReadable("a Secret is never read here")
         parts = (gvk.group or "core", gvk.version, place.namespace or "none", place.name)
-        if not all(_NAME.fullmatch(one) for one in parts):
+        if not all(_NAME.fullmatch(part) for part in parts):
             raise NotReadable("this is not a valid name of an object")
         try:
             async with asyncio.timeout(OBJECT_SECONDS):

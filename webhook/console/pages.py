@@ -84,7 +84,7 @@ def overview(picture: Picture, query: Query) -> ObjectDocument:
             if item.state not in {"active", "not for admission"}
         ],
         "replicas": _replicas(picture),
-        "certificates": [_certificate(one) for one in picture.certificates],
+        "certificates": [_certificate(certificate) for certificate in picture.certificates],
         "violations": _violation_summary(picture, violations),
         "faults": list(picture.faults),
     }
@@ -98,28 +98,31 @@ def _replicas(picture: Picture) -> ObjectDocument | None:
         "ready": sum(item.ready and not item.terminating for item in picture.pods),
         "terminating": sum(item.terminating for item in picture.pods),
         "differ": sum(
-            len({(one.state, one.generation) for one in item.standings}) > 1
+            len({(standing.state, standing.generation) for standing in item.standings}) > 1
             for item in picture.policies
         ),
     }
 
 
-def _certificate(one: ShownCertificate) -> ObjectDocument:
+def _certificate(certificate: ShownCertificate) -> ObjectDocument:
     days = {
         name: None if not text else int((seconds_of(text) - time.time()) // 86_400)
-        for name, text in (("endsInDays", one.ends), ("authorityEndsInDays", one.authority_ends))
+        for name, text in (
+            ("endsInDays", certificate.ends),
+            ("authorityEndsInDays", certificate.authority_ends),
+        )
     }
     known = [number for number in days.values() if number is not None]
-    wrong = one.is_trusted is False or any(number < DAYS_GRAVE for number in known)
+    wrong = certificate.is_trusted is False or any(number < DAYS_GRAVE for number in known)
     return {
-        "configuration": one.configuration,
-        "address": one.address,
-        "ends": one.ends,
-        "authorityEnds": one.authority_ends,
+        "configuration": certificate.configuration,
+        "address": certificate.address,
+        "ends": certificate.ends,
+        "authorityEnds": certificate.authority_ends,
         **days,
-        "trusted": one.is_trusted,
-        "state": "error" if wrong else "active" if one.is_trusted else "pending",
-        "why": one.why,
+        "trusted": certificate.is_trusted,
+        "state": "error" if wrong else "active" if certificate.is_trusted else "pending",
+        "why": certificate.why,
     }
 
 
@@ -157,9 +160,13 @@ def summary(item: ShownPolicy) -> ObjectDocument:
         "enforcing": item.enforcing,
         "counted": item.counted,
         "behind": [
-            {"replica": one.replica, "generation": one.generation, "state": one.state}
-            for one in item.standings
-            if one.state != "enforced" or one.generation not in (None, item.generation)
+            {
+                "replica": standing.replica,
+                "generation": standing.generation,
+                "state": standing.state,
+            }
+            for standing in item.standings
+            if standing.state != "enforced" or standing.generation not in (None, item.generation)
         ],
         "place": item.place,
         "faults": list(item.faults),
@@ -201,24 +208,14 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
     if item is None:
         raise NotThere(f"{kind or 'policy'} {name}".strip())
     spec = object_of(item.document.get("spec"))
-    own = [one for one in picture.violations or () if one.policy == f"{kind}/{name}"]
     belonging = [
-        summary(one)
-        for one in picture.policies
+        summary(other)
+        for other in picture.policies
         if item.category == "template"
-        and one.category == "constraint"
-        and one.kind.lower() == item.name
+        and other.category == "constraint"
+        and other.kind.lower() == item.name
     ]
-    template = next(
-        (
-            one
-            for one in picture.policies
-            if item.category == "constraint"
-            and one.category == "template"
-            and one.name == item.kind.lower()
-        ),
-        None,
-    )
+    template = _template_of(picture, item) if item.category == "constraint" else None
     return {
         "policy": summary(item),
         "description": item.description,
@@ -229,29 +226,41 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
         "resourceVersion": item.resource_version,
         "standings": [
             {
-                "replica": one.replica,
-                "state": one.state,
-                "generation": one.generation,
-                "since": one.since,
-                "reason": one.reason,
+                "replica": standing.replica,
+                "state": standing.state,
+                "generation": standing.generation,
+                "since": standing.since,
+                "reason": standing.reason,
             }
-            for one in item.standings
+            for standing in item.standings
         ],
         "template": summary(template) if template is not None else None,
         "constraints": belonging,
         "exceptions": _exceptions_from(picture, item),
-        "violations": None
-        if picture.violations is None
-        else {
-            "total": len(own),
-            "rows": [violations.row(one, picture.by_key) for one in own[:OWN_VIOLATIONS]],
-        },
+        "violations": _violations_of(picture, f"{kind}/{name}"),
         "rollout": item.rollout,
         "toCome": to_come(item),
-        "revisions": [_revision(item, one) for one in item.revisions],
+        "revisions": [_revision(item, revision) for revision in item.revisions],
         "reads": _reads(item, template),
         "commands": _commands(picture, kubectl.of_policy(item)),
     }
+
+
+def _template_of(picture: Picture, constraint: ShownPolicy) -> ShownPolicy | None:
+    """Returns the template of a constraint; None if it is not in the picture."""
+    for policy in picture.policies:
+        if policy.category == "template" and policy.name == constraint.kind.lower():
+            return policy
+    return None
+
+
+def _violations_of(picture: Picture, key: str) -> ObjectDocument | None:
+    """Returns the first violations of a policy and their total; None where they are not known."""
+    if picture.violations is None:
+        return None
+    of_policy = [violation for violation in picture.violations if violation.policy == key]
+    rows = [violations.row(violation, picture.by_key) for violation in of_policy[:OWN_VIOLATIONS]]
+    return {"total": len(of_policy), "rows": rows}
 
 
 def _reads(item: ShownPolicy, of: ShownPolicy | None) -> list[str]:
@@ -417,8 +426,8 @@ def _exception(item: ShownPolicy) -> ObjectDocument:
     return {
         **summary(item),
         "constraints": [
-            {"kind": text(one, "kind"), "name": text(one, "name")}
-            for one in objects_of(spec.get("constraints"))
+            {"kind": text(constraint, "kind"), "name": text(constraint, "name")}
+            for constraint in objects_of(spec.get("constraints"))
         ],
         "effect": text(spec, "effect") or "skip",
         "reason": text(spec, "reason"),
@@ -436,8 +445,8 @@ def _exceptions_from(picture: Picture, item: ShownPolicy) -> list[ObjectDocument
     if item.category != "constraint":
         return []
     named = ({"kind": item.kind, "name": item.name}, {"kind": item.kind, "name": ANY})
-    rows = [_exception(one) for one in picture.policies if one.category == EXCEPTIONS.name]
-    return [one for one in rows if any(pair in one["constraints"] for pair in named)]
+    rows = [_exception(policy) for policy in picture.policies if policy.category == EXCEPTIONS.name]
+    return [row for row in rows if any(pair in row["constraints"] for pair in named)]
 
 
 def to_come(item: ShownPolicy) -> list[str]:
@@ -467,9 +476,9 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
         "seesReplicas": picture.sees_pods,
         "replicas": [
             {
-                "name": one.name,
-                "ready": one.ready,
-                "terminating": one.terminating,
+                "name": pod.name,
+                "ready": pod.ready,
+                "terminating": pod.terminating,
                 "behind": [
                     {
                         "kind": item.kind,
@@ -479,13 +488,13 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
                     }
                     for item in picture.policies
                     for standing in item.standings
-                    if standing.replica == one.name and standing.state != "enforced"
+                    if standing.replica == pod.name and standing.state != "enforced"
                 ][:PAGE_ROWS],
-                "commands": _commands(picture, kubectl.of_replica(picture.namespace, one.name)),
+                "commands": _commands(picture, kubectl.of_replica(picture.namespace, pod.name)),
             }
-            for one in picture.pods
+            for pod in picture.pods
         ],
-        "kinds": [dict(one) for one in picture.kinds],
+        "kinds": [dict(kind) for kind in picture.kinds],
         "syncedKinds": _synced(picture),
         "faults": list(picture.faults),
     }
@@ -498,12 +507,12 @@ def _synced(picture: Picture) -> list[ObjectDocument]:
     templates = [item.document for item in picture.policies if item.category == "template"]
     return [
         {
-            "kind": f"{one.gvk.group_version}/{one.gvk.kind}",
-            "paths": list(one.paths),
-            "whyWhole": one.why_whole,
-            "waitingTemplates": list(one.waiting),
+            "kind": f"{row.gvk.group_version}/{row.gvk.kind}",
+            "paths": list(row.paths),
+            "whyWhole": row.why_whole,
+            "waitingTemplates": list(row.waiting),
         }
-        for one in rows_of(picture.sync, templates)
+        for row in rows_of(picture.sync, templates)
     ]
 
 

@@ -253,7 +253,7 @@ def _data(
         if len(encode(known)) <= _DATA_BYTES_MAX:
             return known, unknown
         known = []
-    stages = [one for one in policies.foreign.stages if isinstance(one, AdmissionPolicies)]
+    stages = [item for item in policies.foreign.stages if isinstance(item, AdmissionPolicies)]
     for stage in stages:
         for kind in stage.kinds_of_parameters:
             try:

@@ -185,17 +185,19 @@ def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extens
         for item in decode(job["inForce"])
         if name_of(item) in kinds and name_of(item) not in names
     ]
-    problems = [one.document() for one in validate(client, [*in_force, *policies], job["seconds"])]
+    problems = [
+        problem.document() for problem in validate(client, [*in_force, *policies], job["seconds"])
+    ]
     extensions = Extensions()
     typed = [Manifest(item, _TYPED) for item in given if isinstance(item, dict)]
-    own = [item for item in typed if is_extension(item.document)]
+    typed_extensions = [item for item in typed if is_extension(item.document)]
     beside = decode(job.get("extensions", b"[]"))
     if job["mode"] == "recorded":
         # Waddle's decisions do not contain the effect of policies that the API server enforces
         # itself.
         kinds_beside = {POLICY, MUTATING_POLICY}
-        beside = [one for one in beside if gvk_of(one).kind not in kinds_beside]
-    for fault in extensions.load(on_top(own, beside)):
+        beside = [document for document in beside if gvk_of(document).kind not in kinds_beside]
+    for fault in extensions.load(on_top(typed_extensions, beside)):
         if fault.file == _TYPED:
             kind, _, name = fault.title.partition(" ")
             problems.append(Problem(kind, name, "error", "invalid", fault.message).document())
@@ -210,9 +212,13 @@ def _recorded(job: Job) -> dict[str, Any]:
     given, client, problems, extensions = _compiled(job)
     data = _objects([*given, *_documents(job["input"], "objects")])
     policies = _with_data(job, client, extensions, data)
-    own = {(gvk_of(one).kind, name_of(one)) for one in given if isinstance(one, dict)}
-    typed = {(one.kind, one.name) for one in policies.snapshot.constraints}
-    typed |= own.intersection(policies.foreign.keys)
+    given_keys = {
+        (gvk_of(document).kind, name_of(document))
+        for document in given
+        if isinstance(document, dict)
+    }
+    typed = {(constraint.kind, constraint.name) for constraint in policies.snapshot.constraints}
+    typed |= given_keys.intersection(policies.foreign.keys)
     replayed, changes, undecided = 0, [], 0
     for record in decode(job["records"]):
         subject = subject_of(record)
@@ -231,17 +237,17 @@ def _recorded(job: Job) -> dict[str, Any]:
             if _constraint_of(result) not in typed
             for action in (result.get("enforcementActions") or [result.get("enforcementAction")])
         }
-        after = _gravest(others | {one for row in rows for one in row["action"].split(",")})
+        after = _gravest(others | {action for row in rows for action in row["action"].split(",")})
         if rows or after != record.get("verdict"):
             changes.append(_change(record, after, rows))
-    changed = [one for one in changes if one["before"] != one["after"]]
+    changed = [change for change in changes if change["before"] != change["after"]]
     return {
         "problems": problems,
         "replayed": replayed,
         "violating": len(changes),
         "changed": len(changed),
         "undecided": undecided,
-        "rows": [*changed, *(one for one in changes if one["before"] == one["after"])][
+        "rows": [*changed, *(change for change in changes if change["before"] == change["after"])][
             :_REVIEWS_MAX
         ],
         "constraints": len(typed),
@@ -254,7 +260,7 @@ def _constraint_of(result: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _gravest(actions: Collection[str]) -> str:
-    return next((one for one in ("deny", "warn", "dryrun") if one in actions), "allow")
+    return next((action for action in ("deny", "warn", "dryrun") if action in actions), "allow")
 
 
 def _change(record: dict[str, Any], after: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -275,8 +281,8 @@ def _samples(client: Client) -> list[dict[str, Any]]:
     objects: dict[str, dict[str, Any]] = {}
     for item in client.snapshot.constraints:
         spec = item.document.get("spec") or {}
-        for one in samples(spec.get("match")):
-            objects.setdefault(_shown(one), one)
+        for sample in samples(spec.get("match")):
+            objects.setdefault(_shown(sample), sample)
     return list(objects.values())
 
 
@@ -301,7 +307,9 @@ def _rego(job: Job) -> dict[str, Any]:
     try:
         answers = []
         for solution in query(UNDEFINED if value is None else value, {}, context):
-            values = {one.text: to_json(one.value) for one in solution.expressions}
+            values = {
+                expression.text: to_json(expression.value) for expression in solution.expressions
+            }
             bound = {name: to_json(item) for name, item in solution.bindings.items()}
             answers.append({"expressions": values, "bindings": bound})
             if len(answers) >= _SOLUTIONS_MAX:

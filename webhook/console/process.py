@@ -105,7 +105,7 @@ async def serve(
 def _application(
     consoles: Mapping[ShownCluster | None, Console], options: ConsoleOptions
 ) -> ASGIApp:
-    named = {cluster: one for cluster, one in consoles.items() if cluster is not None}
+    named = {cluster: shown for cluster, shown in consoles.items() if cluster is not None}
     if named:
         return clusters.application(named, options.hosts, Drawing())
     (console,) = consoles.values()

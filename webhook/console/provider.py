@@ -121,9 +121,9 @@ class Provider:
         sign_in = SignIn(generate_token(32), generate_token(32), generate_token(64), back)
         supported = metadata.get("scopes_supported")
         scopes = [
-            one
-            for one in self.options.scopes
-            if one == "openid" or not isinstance(supported, list) or one in supported
+            scope
+            for scope in self.options.scopes
+            if scope == "openid" or not isinstance(supported, list) or scope in supported
         ]
         address = prepare_grant_uri(
             _endpoint(metadata, "authorization_endpoint"),
@@ -194,7 +194,7 @@ class Provider:
         async with self._lock:
             known, age = self._known.keys, time.monotonic() - self._known.keys_at
             is_there = known is not None and (
-                kid is None or any(one.kid == kid for one in known.keys)
+                kid is None or any(key.kid == kid for key in known.keys)
             )
             if age < (FRESH_SECONDS if is_there else KEYS_SECONDS):
                 assert isinstance(known, KeySet)
@@ -395,14 +395,14 @@ def visitor_of(claims: Mapping[str, Any], options: ProviderOptions) -> Visitor:
         raise SignInRefused(f"{user} is a name of Kubernetes' own")
     claimed = claims.get(options.groups_claim) if options.groups_claim else None
     listed = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
-    groups = [f"{options.groups_prefix}{one}" for one in listed if isinstance(one, str)]
-    if unsafe := next((one for one in (user, *groups) if not _is_line(one)), None):
+    groups = [f"{options.groups_prefix}{group}" for group in listed if isinstance(group, str)]
+    if unsafe := next((text for text in (user, *groups) if not _is_line(text)), None):
         raise SignInRefused(f"{unsafe!r:.200} has control characters: it is nobody's name here")
     if len(groups) > GROUPS_MAX:
         raise SignInRefused(f"{user} is of {len(groups)} groups, more than {GROUPS_MAX}")
     return Visitor(
         user,
-        (*(one for one in groups if not one.startswith("system:")), "system:authenticated"),
+        (*(group for group in groups if not group.startswith("system:")), "system:authenticated"),
         name,
     )
 

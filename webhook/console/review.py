@@ -39,7 +39,7 @@ def review(
     responses = outcome.responses
     rows = [_row(result, ",".join(result.actions)) for result in responses.by_constraint()]
     rows += [_row(result, EXCUSED) for result in responses.excused]
-    rows += [_remark(one) for one in responses.remarks]
+    rows += [_remark(remark) for remark in responses.remarks]
     faults = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
     if outcome.excluded is not None:
         faults.append(f"a Config excludes the namespace {outcome.excluded}: nothing is asked of it")

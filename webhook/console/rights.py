@@ -69,17 +69,17 @@ class Rights:
         """Returns the rights that the visitor has; raises :class:`RightsUnknown`."""
         distinct = list(dict.fromkeys(rights))
         grants = {
-            one: known for one in distinct if (known := self._known(visitor, one)) is not None
+            right: known for right in distinct if (known := self._known(visitor, right)) is not None
         }
-        missing = [one for one in distinct if one not in grants]
+        missing = [right for right in distinct if right not in grants]
         if missing:
             grants |= await self._ask_all(visitor, missing)
-        return frozenset(one for one, is_granted in grants.items() if is_granted)
+        return frozenset(grant for grant, is_granted in grants.items() if is_granted)
 
     async def _ask_all(self, visitor: Visitor, missing: Iterable[Right]) -> dict[Right, bool]:
         try:
             async with asyncio.timeout(RIGHTS_SECONDS), asyncio.TaskGroup() as tasks:
-                pending = {one: tasks.create_task(self._ask(visitor, one)) for one in missing}
+                pending = {right: tasks.create_task(self._ask(visitor, right)) for right in missing}
         except TimeoutError:
             raise RightsUnknown(
                 f"the API server did not say what you may read within {RIGHTS_SECONDS:g} s"
@@ -89,7 +89,7 @@ class Rights:
             if bugs is not None or failures is None:
                 raise
             raise RightsUnknown(_reasons(failures)) from None
-        return {one: task.result() for one, task in pending.items()}
+        return {right: task.result() for right, task in pending.items()}
 
     async def seen(self, visitor: Visitor, picture: Picture) -> Picture:
         """Returns the part of a picture that the visitor may see; raises :class:`RightsUnknown`."""
@@ -99,10 +99,9 @@ class Rights:
             granted |= await self.granted(visitor, further)
         key = id(picture), granted
         known = self._pictures.get(key)
-        if (
-            known is None or known[0] is not picture
-        ):  # a new picture may have the id of a deleted one
-            for old in [one for one, pair in self._pictures.items() if pair[0] is not picture]:
+        # A new picture may have the id of a deleted one.
+        if known is None or known[0] is not picture:
+            for old in [stale for stale, pair in self._pictures.items() if pair[0] is not picture]:
                 del self._pictures[old]
             known = picture, sight.seen(picture, granted, unasked)
             self._pictures[key] = known

@@ -99,7 +99,7 @@ async def _presented(host: str, port: int, bundle: bytes | None) -> bytes:
 def _latest(bundle: bytes) -> str:
     """Returns the end of the latest authority; a rotation has two authorities."""
     ends = [pairs.not_after(pairs.BEGIN + part) for part in bundle.split(pairs.BEGIN)[1:]]
-    return _text(max((one for one in ends if one is not None), default=None))
+    return _text(max((time for time in ends if time is not None), default=None))
 
 
 def _text(moment: dt.datetime | None) -> str:

@@ -47,7 +47,7 @@ def gravity(item: ShownViolation) -> tuple[int, int, str, str, str, str, str]:
     """Returns the sort key of a violation: the gravest action first, then the gravest severity."""
     actions = item.action.split(",")
     return (
-        min(_rank(_ACTIONS, one) for one in actions),
+        min(_rank(_ACTIONS, action) for action in actions),
         _rank(_SEVERITIES, item.severity),
         item.policy,
         item.namespace,

@@ -52,8 +52,8 @@ def right_of(item: ShownPolicy) -> Right:
 def broad(picture: Picture) -> list[Right]:
     """Returns the rights to check first: those to whole kinds."""
     others = {right_of(item) for item in picture.policies if item.category != "constraint"}
-    kinds = {right for one in picture.kinds if (right := _right_of_kind(one)) is not None}
-    constraints = {one for one in kinds if one.group == constraint.GROUP}
+    kinds = {right for kind in picture.kinds if (right := _right_of_kind(kind)) is not None}
+    constraints = {kind for kind in kinds if kind.group == constraint.GROUP}
     return sorted(
         {
             *(TEMPLATES, CONSTRAINTS, REVISIONS, CONFIGURATIONS, pods(picture)),
@@ -73,7 +73,7 @@ def narrow(picture: Picture, granted: Collection[Right]) -> tuple[list[Right], i
     """
     needed = {right_of(item) for item in picture.policies if item.category == "constraint"}
     needed |= {item.carrier for item in picture.violations or () if item.carrier is not None}
-    further = sorted((one for one in needed if not has(granted, one)), key=str)
+    further = sorted((right for right in needed if not has(granted, right)), key=str)
     return further[:NARROW_MAX], max(0, len(further) - NARROW_MAX)
 
 
@@ -90,9 +90,9 @@ def seen(picture: Picture, granted: Collection[Right], unasked: int = 0) -> Pict
     violations, why = _violations(picture, granted, policies)
     sees_pods = has(granted, pods(picture))
     hidden = [
-        str(one)
-        for one in broad(picture)
-        if not has(granted, one) and not _is_seen_in_part(one, granted)
+        str(right)
+        for right in broad(picture)
+        if not has(granted, right) and not _is_seen_in_part(right, granted)
     ]
     trouble = picture.trouble
     if unasked:
@@ -108,11 +108,11 @@ def seen(picture: Picture, granted: Collection[Right], unasked: int = 0) -> Pict
         violations=violations,
         why_no_violations=why,
         pods=picture.pods if sees_pods else (),
-        sync=picture.sync if all(has(granted, one) for one in _of_sync(picture)) else None,
+        sync=picture.sync if all(has(granted, right) for right in _of_sync(picture)) else None,
         sees_pods=sees_pods,
         faults=picture.faults if has(granted, REVISIONS) else (),
         certificates=picture.certificates if has(granted, CONFIGURATIONS) else (),
-        kinds=tuple(one for one in picture.kinds if _is_seen(one, granted)),
+        kinds=tuple(kind for kind in picture.kinds if _is_seen(kind, granted)),
         by_key={item.key: item for item in policies},
         hidden=tuple(hidden),
     )
@@ -132,15 +132,17 @@ def _violations(
         return None, picture.why_no_violations
     if not picture.carriers:  # violations come from statuses
         names = {f"{item.kind}/{item.name}" for item in policies}
-        return tuple(one for one in picture.violations if one.policy in names), ""
-    carriers = {one.carrier for one in picture.violations if one.carrier is not None}
-    readable = {one for one in carriers if has(granted, one)}
-    if not readable and not any(has(granted, one) for one in picture.carriers):
-        kinds = ", ".join(sorted(str(one) for one in picture.carriers))
+        return tuple(violation for violation in picture.violations if violation.policy in names), ""
+    carriers = {
+        violation.carrier for violation in picture.violations if violation.carrier is not None
+    }
+    readable = {carrier for carrier in carriers if has(granted, carrier)}
+    if not readable and not any(has(granted, carrier) for carrier in picture.carriers):
+        kinds = ", ".join(sorted(str(carrier) for carrier in picture.carriers))
         return None, f"you may not read policy reports ({kinds}), in any namespace that has some"
     if len(readable) == len(carriers):
         return picture.violations, ""
-    return tuple(one for one in picture.violations if one.carrier in readable), ""
+    return tuple(violation for violation in picture.violations if violation.carrier in readable), ""
 
 
 def _right_of_kind(row: Any) -> Right | None:
@@ -158,8 +160,8 @@ def _is_seen(row: Any, granted: Collection[Right]) -> bool:
 
 def _is_seen_in_part(right: Right, granted: Collection[Right]) -> bool:
     return any(
-        one.group == right.group
-        and (right.resource in (one.resource, "*"))
-        and one.verb == right.verb
-        for one in granted
+        given.group == right.group
+        and (right.resource in (given.resource, "*"))
+        and given.verb == right.verb
+        for given in granted
     )

@@ -104,7 +104,7 @@ class Breaker:
     """The message of the last overrun."""
     requester: str = ""
     """The user whose requests it suspends; empty for all."""
-    own: dict[str, Breaker] = field(default_factory=dict)
+    by_requester: dict[str, Breaker] = field(default_factory=dict)
     """The breakers of single requesters, the latest last."""
 
 
@@ -177,7 +177,7 @@ class Guard:
         breaker = self._find(entry, constraint)
         if breaker is None:
             return False
-        of_requester = breaker.own.get(requester)
+        of_requester = breaker.by_requester.get(requester)
         if (
             of_requester is not None
             and of_requester.state != "closed"
@@ -195,7 +195,7 @@ class Guard:
         breaker = self._find(entry, constraint)
         if breaker is None:
             return True
-        of_requester = breaker.own.get(requester)
+        of_requester = breaker.by_requester.get(requester)
         return (of_requester is None or self._admits(of_requester, size)) and self._admits(
             breaker, size
         )
@@ -217,7 +217,7 @@ class Guard:
         """Returns why the constraint is suspended for a requester."""
         breaker = self.breakers.get(constraint.key)
         last = f": {breaker.message}" if breaker is not None else ""
-        of_requester = None if breaker is None else breaker.own.get(requester)
+        of_requester = None if breaker is None else breaker.by_requester.get(requester)
         whom = (
             " for this user" if of_requester is not None and of_requester.state != "closed" else ""
         )
@@ -247,12 +247,12 @@ class Guard:
             self._slow(breaker, size)
             self._count(breaker, message, size, requester)
             if requester:
-                of_requester = breaker.own.pop(requester, None)
+                of_requester = breaker.by_requester.pop(requester, None)
                 if of_requester is None:
                     of_requester = Breaker(constraint, entry.evaluator, requester=requester)
-                    if len(breaker.own) >= REQUESTERS_MAX:
-                        del breaker.own[next(iter(breaker.own))]
-                breaker.own[requester] = of_requester
+                    if len(breaker.by_requester) >= REQUESTERS_MAX:
+                        del breaker.by_requester[next(iter(breaker.by_requester))]
+                breaker.by_requester[requester] = of_requester
                 self._count(of_requester, message, size, requester)
 
     def _count(self, breaker: Breaker, message: str, size: int, requester: str) -> None:
@@ -278,7 +278,7 @@ class Guard:
         breaker = self._find(entry, constraint)
         if breaker is None:
             return
-        for item in (breaker, breaker.own.get(requester)):
+        for item in (breaker, breaker.by_requester.get(requester)):
             if item is not None:
                 self._end_trial(item, size)
 
@@ -297,10 +297,10 @@ class Guard:
         now = self._clock()
         with self._lock:
             for key, breaker in tuple(self.breakers.items()):
-                for name, of_requester in tuple(breaker.own.items()):
+                for name, of_requester in tuple(breaker.by_requester.items()):
                     if _is_well(of_requester, now):
-                        del breaker.own[name]
-                if key not in kept or (_is_well(breaker, now) and not breaker.own):
+                        del breaker.by_requester[name]
+                if key not in kept or (_is_well(breaker, now) and not breaker.by_requester):
                     del self.breakers[key]
                     self.changes += 1
 

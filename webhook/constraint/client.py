@@ -121,7 +121,8 @@ class Client:
         return [
             entry.template
             for entry in self._entries.values()
-            if entry.evaluator is not None or any(one.evaluator is not None for one in entry.others)
+            if entry.evaluator is not None
+            or any(further.evaluator is not None for further in entry.others)
         ]
 
     def elsewhere(self, template: str) -> str:
@@ -227,7 +228,8 @@ class Client:
         else:
             evaluator = self._compile(template)
             others = tuple(
-                OtherTarget(one, self._target(one), self._compile(one)) for one in template.others
+                OtherTarget(source, self._target(source), self._compile(source))
+                for source in template.others
             )
         kept = old.constraints if old is not None else ()
         entry = Entry(template, target, evaluator, kept, crd, on_error, others=others)
@@ -269,7 +271,9 @@ class Client:
             entry = replace(old, on_error=on_error, broken=broken)
         else:
             kept = () if old is None else old.constraints
-            others = tuple(OtherTarget(one, self._target(one), None) for one in template.others)
+            others = tuple(
+                OtherTarget(source, self._target(source), None) for source in template.others
+            )
             entry = Entry(template, target, None, kept, crd, on_error, broken, others)
         if old is None or (entry, entry.template.document) != (old, old.template.document):
             self._entries[name], self._snapshot = entry, None
@@ -291,7 +295,7 @@ class Client:
         return read_template(document).foremost(self._targets)
 
     def _matching(self, template: Template) -> Target | SeveralTargets:
-        targets = [self._target(one) for one in template.parts]
+        targets = [self._target(part) for part in template.parts]
         return SeveralTargets(targets) if len(targets) > 1 else targets[0]
 
     def _target(self, template: Template) -> Target:

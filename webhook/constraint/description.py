@@ -69,5 +69,5 @@ def _annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _first(annotations: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
-    texts = (one.get(name) for one in annotations for name in names)
+    texts = (annotation.get(name) for annotation in annotations for name in names)
     return next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")

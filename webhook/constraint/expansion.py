@@ -312,9 +312,13 @@ class ExpansionSet:
         if self._expansion is None:
             graph = _Graph.of(self._templates.values())
             self._cyclic = graph.cyclic
-            expanding = [one for name, one in self._templates.items() if name not in self._cyclic]
+            expanding = [
+                template for name, template in self._templates.items() if name not in self._cyclic
+            ]
             self._excess = _excess(expanding, graph.order)
-            self._expansion = Expansion(one for one in expanding if one.name not in self._excess)
+            self._expansion = Expansion(
+                template for template in expanding if template.name not in self._excess
+            )
         return self._expansion
 
 
@@ -379,11 +383,11 @@ def _excess(
         return frozenset()
     taken: list[ExpansionTemplate] = []
     left_out: set[str] = set()
-    due = [sorted(templates, key=lambda one: one.name)]
+    due = [sorted(templates, key=lambda template: template.name)]
     while due:
         some = due.pop()
         if len(left_out) >= EXCESS_MAX:
-            left_out.update(one.name for one in some)
+            left_out.update(template.name for template in some)
         elif _is_within_bounds([*taken, *some], order):
             taken += some
         elif len(some) == 1:
@@ -426,13 +430,14 @@ def _resultants(
     steps: Sequence[_Step],
     room: _Room,
 ) -> list[Resultant]:
-    own = obj.get("metadata")
-    own = own if type(own) is dict else {}
-    name = text if type(text := own.get("name")) is str else ""
+    metadata = obj.get("metadata")
+    if type(metadata) is not dict:
+        metadata = {}
+    name = text if type(text := metadata.get("name")) is str else ""
     if namespace is not None:
         place = name_of(namespace)
     else:
-        place = text if type(text := own.get("namespace")) is str else ""
+        place = text if type(text := metadata.get("namespace")) is str else ""
     resultants = []
     for template, api_version, kind, suffix in steps:
         source: Any = obj

@@ -28,9 +28,9 @@ IGNORE: Final[FailurePolicy] = "ignore"
 
 FAILURE_POLICIES: Final[tuple[FailurePolicy, ...]] = (FAIL, IGNORE)
 
-_NAMESPACES: Final = frozenset({"kube-system", "kube-node-lease"})
+_REPAIR_NAMESPACES: Final = frozenset({"kube-system", "kube-node-lease"})
 
-_KINDS: Final = {
+_REPAIR_KINDS: Final = {
     ("", "Node"): "no node could join, or report",
     ("coordination.k8s.io", "Lease"): "nodes and controllers stay alive by their leases",
     ("", "Event"): "a storm of events would stand before what ends it",
@@ -46,14 +46,14 @@ _KINDS: Final = {
 them.
 """
 
-_GROUPS: Final = {
+_REPAIR_GROUPS: Final = {
     "admissionregistration.k8s.io": "webhook configurations could not be repaired",
     "authentication.k8s.io": "nobody could be recognized",
     "authorization.k8s.io": "nobody could be asked who may do what",
     names.OURS: "Waddle's own objects could not be repaired",
     **{
-        f"{one}.gatekeeper.sh": "the policies could not be repaired"
-        for one in (
+        f"{name}.gatekeeper.sh": "the policies could not be repaired"
+        for name in (
             "config",
             "constraints",
             "expansion",
@@ -83,7 +83,8 @@ def failure_policy_of(document: Mapping[str, Any], spared: Collection[str] = ())
             f'invalid Constraint: annotation {ANNOTATION} must be {FAIL} or {IGNORE}, got "{value}"'
         )
     match = object_of(object_of(document.get("spec")).get("match"))
-    if why := next(_lock_outs(match, spared), ""):
+    why = next(_lock_outs(match, spared), "")
+    if why:
         raise InvalidConstraint(
             f"invalid Constraint: {ANNOTATION}: {FAIL} would lock the cluster out while no replica "
             f"answers: {why}"
@@ -102,22 +103,22 @@ def readable_failure_policy(document: Mapping[str, Any]) -> FailurePolicy:
 def _lock_outs(match: Mapping[str, Any], spared: Collection[str]) -> Iterator[str]:
     """Yields a clause for each way in which refused requests would lock the cluster out."""
     for namespace in texts_of(match.get("namespaces")):
-        if namespace in _NAMESPACES or namespace in spared:
+        if namespace in _REPAIR_NAMESPACES or namespace in spared:
             yield f"it is for namespace {namespace}, from which the cluster is repaired"
     kinds = objects_of(match.get("kinds"))
     if not kinds:
         yield "it is for every kind, Nodes and Leases among them; list kinds in spec.match.kinds"
         return
-    for one in kinds:
-        groups, named = texts_of(one.get("apiGroups")), texts_of(one.get("kinds"))
-        yield from _of_kinds(groups or (WILDCARD,), named or (WILDCARD,))
+    for entry in kinds:
+        groups = texts_of(entry.get("apiGroups")) or (WILDCARD,)
+        yield from _kind_lock_outs(groups, texts_of(entry.get("kinds")) or (WILDCARD,))
 
 
-def _of_kinds(groups: Collection[str], kinds: Collection[str]) -> Iterator[str]:
+def _kind_lock_outs(groups: Collection[str], kinds: Collection[str]) -> Iterator[str]:
     every_group, every_kind = WILDCARD in groups, WILDCARD in kinds
-    for (group, kind), why in _KINDS.items():
+    for (group, kind), why in _REPAIR_KINDS.items():
         if (every_group or group in groups) and (every_kind or kind in kinds):
             yield f"{kind} is among its kinds, and {why}"
-    for group, why in _GROUPS.items():
+    for group, why in _REPAIR_GROUPS.items():
         if group in groups or (every_group and every_kind):
             yield f"kinds of {group} are among its kinds, and {why}"

@@ -224,7 +224,7 @@ class Findings:
         self._begin(limits)
         unanswered, self._unanswered, self.requests = self._unanswered, (), _NO_REQUESTS
         again = {item.key for _, _, groups in unanswered for group in groups for item in group}
-        self.results = [one for one in self.results if one.constraint.key not in again]
+        self.results = [result for result in self.results if result.constraint.key not in again]
         self.evaluated -= len(again)
         matching = tuple((entry, groups) for _, entry, groups in unanswered)
         review, began = unanswered[0][0], time.monotonic()

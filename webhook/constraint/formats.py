@@ -154,7 +154,7 @@ def _is_credit_card(value: str) -> bool:
         return False
     doubled = [2 * int(digit) for digit in digits[-2::-2]]
     total = sum(int(digit) for digit in digits[::-2])
-    return (total + sum(one - 9 if one > 9 else one for one in doubled)) % 10 == 0
+    return (total + sum(digit - 9 if digit > 9 else digit for digit in doubled)) % 10 == 0
 
 
 def _without_spaces(value: str) -> str:
@@ -166,14 +166,14 @@ def _is_isbn10(value: str) -> bool:
     if not re.fullmatch("[0-9]{9}[0-9X]", digits):
         return False
     worth = [10 if digit == "X" else int(digit) for digit in digits]
-    return sum(place * one for place, one in enumerate(worth, 1)) % 11 == 0
+    return sum(place * digit for place, digit in enumerate(worth, 1)) % 11 == 0
 
 
 def _is_isbn13(value: str) -> bool:
     digits = _without_spaces(value)
     if not re.fullmatch("[0-9]{13}", digits):
         return False
-    return sum((3 if place % 2 else 1) * int(one) for place, one in enumerate(digits)) % 10 == 0
+    return sum((3 if place % 2 else 1) * int(digit) for place, digit in enumerate(digits)) % 10 == 0
 
 
 def _uuid(version: str, variant: str) -> re.Pattern[str]:

@@ -78,15 +78,15 @@ class MatchSubject:
     """The fields of one review that matching reads.
 
     ``namespace`` is the Namespace of the review, None if there is none or it is unknown. ``fault``
-    is why the objects cannot be matched. ``place`` is the request's namespace, because the object
-    of a subresource such as ``pods/exec`` has none.
+    is why the objects cannot be matched. ``request_namespace`` is read
+    where the object has none, such as that of a subresource like ``pods/exec``.
     """
 
     views: tuple[View, ...]
     namespace: Mapping[str, Any] | None
     source: ReviewSource
     fault: str = ""
-    place: str = ""
+    request_namespace: str = ""
     _namespace_labels: Mapping[str, str] | None = field(default=None, init=False)
 
     @property
@@ -119,10 +119,10 @@ MATCHES_MAX: Final = 256
 
 def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
     """Compiles a valid ``spec.match``; equal matches share one object."""
-    return _compiled_once(_Written(match))
+    return _compiled_of(_MatchKey(match))
 
 
-class _Written:
+class _MatchKey:
     """A match as a cache key: equal if written alike, including types and order."""
 
     __slots__ = ("match", "text")
@@ -134,12 +134,12 @@ class _Written:
         return hash(self.text)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Written) and self.text == other.text
+        return isinstance(other, _MatchKey) and self.text == other.text
 
 
 @lru_cache(maxsize=MATCHES_MAX)
-def _compiled_once(written: _Written) -> CompiledMatch:
-    match = written.match
+def _compiled_of(key: _MatchKey) -> CompiledMatch:
+    match = key.match
     at_webhook = for_process(match, WEBHOOK_PROCESS)
     compiled, at_audit = _compiled(at_webhook), for_process(match, AUDIT_PROCESS)
     same = at_audit.get("excludedNamespaces") == at_webhook.get("excludedNamespaces")
@@ -148,18 +148,20 @@ def _compiled_once(written: _Written) -> CompiledMatch:
 
 def _compiled(match: Mapping[str, Any]) -> CompiledMatch:
     kinds = compile_kinds(match)
-    rest = _criteria(match)
+    criteria = _criteria(match)
     return CompiledMatch(
         selects=kinds,
-        residual=_matcher(rest) if rest else None,
+        residual=_matcher(criteria) if criteria else None,
         residual_key=repr(sorted((k, v) for k, v in match.items() if k != "kinds")),
-        full=_matcher((_of_kinds(kinds), *rest)),
-        in_place=_in_place(match),
-        is_settled_by_place=not _criteria({k: v for k, v in match.items() if k not in _OF_PLACES}),
+        full=_matcher((_of_kinds(kinds), *criteria)),
+        admits_namespace=_namespace_test(match),
+        is_decided_by_namespace=not _criteria(
+            {k: v for k, v in match.items() if k not in _NAMESPACE_LISTS}
+        ),
     )
 
 
-_OF_PLACES: Final = ("namespaces", "excludedNamespaces")
+_NAMESPACE_LISTS: Final = ("namespaces", "excludedNamespaces")
 
 
 def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, MatchSubject], bool]:
@@ -176,25 +178,22 @@ def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, MatchSubject],
     return matches
 
 
-def _in_place(match: Mapping[str, Any]) -> Callable[[str], bool] | None:
+def _namespace_test(match: Mapping[str, Any]) -> Callable[[str], bool] | None:
     """Returns a test of a namespace by ``namespaces`` and ``excludedNamespaces``.
 
     None without these.
     """
     included, excluded = match.get("namespaces"), match.get("excludedNamespaces")
-    if not included:
-        if not excluded:
-            return None
-        outside = wildcard.any_of(excluded)
-        return lambda name: not outside(name)
-    inside = wildcard.any_of(included)
-    if not excluded:
-        return inside
-    outside = wildcard.any_of(excluded)
-    return lambda name: inside(name) and not outside(name)
+    is_included = wildcard.any_of(included) if included else None
+    is_excluded = wildcard.any_of(excluded) if excluded else None
+    if is_excluded is None:
+        return is_included
+    if is_included is None:
+        return lambda name: not is_excluded(name)
+    return lambda name: is_included(name) and not is_excluded(name)
 
 
-def place_of(subject: MatchSubject) -> str | None:
+def namespace_of_subject(subject: MatchSubject) -> str | None:
     """Returns the namespace that lists of namespaces are compared with.
 
     None if there is no single one.
@@ -202,20 +201,20 @@ def place_of(subject: MatchSubject) -> str | None:
     if subject.fault:
         return None
     views = subject.views
-    place = _place(views[0], subject)
-    if len(views) > 1 and any(_place(view, subject) != place for view in views):
+    namespace = _namespace_of(views[0], subject)
+    if len(views) > 1 and any(_namespace_of(view, subject) != namespace for view in views):
         return None
-    return place
+    return namespace
 
 
-def _place(view: View, subject: MatchSubject) -> str | None:
+def _namespace_of(view: View, subject: MatchSubject) -> str | None:
     if view.is_namespace:
         return view.name
     if subject.namespace is not None:
         return subject.namespace_name
     # Nobody gave the Namespace: the object states its name, or the request; else it is
     # cluster-scoped, and no list of namespaces can disqualify it.
-    return view.namespace or subject.place or None
+    return view.namespace or subject.request_namespace or None
 
 
 def _matcher(criteria: tuple[Criterion, ...]) -> Matcher:
@@ -292,7 +291,7 @@ def _cluster_scoped(view: View, subject: MatchSubject) -> bool:
 
 
 def _namespaced(view: View, subject: MatchSubject) -> bool:
-    stated = bool(view.namespace or subject.place)
+    stated = bool(view.namespace or subject.request_namespace)
     return not view.is_namespace and (stated or subject.namespace is not None)
 
 
@@ -304,7 +303,7 @@ def _namespaces(patterns: Sequence[str], *, included: bool) -> Criterion:
     test = wildcard.any_of(patterns)
 
     def criterion(view: View, subject: MatchSubject) -> bool:
-        name = _place(view, subject)
+        name = _namespace_of(view, subject)
         return name is None or test(name) is included
 
     return criterion
@@ -322,7 +321,7 @@ def _namespace_selector(selector: Mapping[str, Any]) -> Criterion:
         if view.is_namespace:
             return holds(view.labels)
         if subject.namespace is None:
-            if not view.namespace and not subject.place:
+            if not view.namespace and not subject.request_namespace:
                 return True  # cluster-scoped
             raise MatchError("namespace selector for namespace-scoped object but missing Namespace")
         return holds(subject.namespace_labels)

@@ -312,7 +312,7 @@ class Recall:
     def all_of(self, groups: Sequence[_Group]) -> list[_Violations] | None:
         """Returns the findings of groups if all of them are cached."""
         violations = [self.violations.get(id(group)) for group in groups]
-        known = [one for one in violations if one is not None]
+        known = [of_group for of_group in violations if of_group is not None]
         return known if len(known) == len(violations) else None
 
     def evaluating(self, groups: Sequence[_Group], evaluate: _Evaluate) -> _Evaluate:
@@ -338,10 +338,10 @@ class Recall:
     def take(self, circle: Circle, kept: Sequence[_Violations | None]) -> None:
         """Adds the cached findings of a circle with violations."""
         violations, known = dict(self.violations), 0
-        for place, one in zip(circle.places, kept, strict=True):
-            if one is not None:
+        for place, of_group in zip(circle.places, kept, strict=True):
+            if of_group is not None:
                 group = self._groups[place]
-                violations[id(group)] = one
+                violations[id(group)] = of_group
                 self.constraints += len(group)
                 known += 1
         self.violations = violations
@@ -353,10 +353,10 @@ class Recall:
         if not any(violations) and None not in violations:
             return _NOTHING
         kept = [
-            None if one is None or (one and not keeps) else _copied(one)
-            for one, keeps in zip(violations, circle.keeps, strict=True)
+            None if of_group is None or (of_group and not keeps) else _copied(of_group)
+            for of_group, keeps in zip(violations, circle.keeps, strict=True)
         ]
-        return None if all(one is None for one in kept) else kept
+        return None if all(of_group is None for of_group in kept) else kept
 
     def evaluation_ns(self, circle: Circle) -> int | None:
         """Returns the time of evaluating a circle's members.
@@ -366,7 +366,7 @@ class Recall:
         if self.spent_ns is None:
             return None
         spent = [self.spent_ns.get(id(self._groups[place])) for place in circle.places]
-        counted = [one for one in spent if one is not None]
+        counted = [ns for ns in spent if ns is not None]
         return sum(counted) if len(counted) == len(spent) else None
 
 
@@ -504,7 +504,9 @@ class Memo:
         if before is None or before.digest == snapshot.digest:
             return
         evaluators = {id(entry.evaluator) for entry in snapshot.entries}
-        self._members = {key: one for key, one in self._members.items() if key[0] in evaluators}
+        self._members = {
+            key: member for key, member in self._members.items() if key[0] in evaluators
+        }
         self._plans = {}
         self._store.clear()
 
@@ -653,4 +655,4 @@ def _copied(violations: _Violations) -> _Violations | None:
 
 def _bytes(violations: _Violations | None) -> int:
     """Returns the estimated bytes of violations: their texts, and CPython's overhead."""
-    return sum(200 + 2 * len(repr(one)) for one in violations) if violations else 16
+    return sum(200 + 2 * len(repr(violation)) for violation in violations) if violations else 16

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _UNNAMED: Final[Mapping[str, Any]] = {}
 
 
-def placed(request: AdmissionRequest) -> AdmissionRequest:
+def request_to_review(request: AdmissionRequest) -> AdmissionRequest:
     """Returns the request to review: a request about a Namespace has no namespace.
 
     Server-side apply sets it to the Namespace's own name; see Gatekeeper's issue 792.

@@ -135,7 +135,7 @@ class Plan:
         -1 if it always matches there.
         """
         match = constraint.match
-        is_settled = self.is_of_key and match is not None and match.is_settled_by_place
+        is_settled = self.is_of_key and match is not None and match.is_decided_by_namespace
         return -1 if is_settled else number
 
     def select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> Planned:
@@ -189,7 +189,7 @@ class Plan:
 
 def _may_match(constraint: Constraint, place: str) -> bool:
     match = constraint.match
-    return match is None or match.in_place is None or match.in_place(place)
+    return match is None or match.admits_namespace is None or match.admits_namespace(place)
 
 
 def _is_for(entry: Entry, operation: str | None) -> bool:

@@ -111,7 +111,7 @@ def _field_faults(schema: Schema, rule: Mapping[str, Any], path: str) -> Iterato
         yield f"{path}.messageExpression: Required value: {why}"
     reason = rule.get("reason")
     if reason is not None and reason not in _REASONS:
-        allowed = ", ".join(f'"{one}"' for one in _REASONS)
+        allowed = ", ".join(f'"{known_reason}"' for known_reason in _REASONS)
         yield f'{path}.reason: Unsupported value: "{reason}": supported values: {allowed}'
     where = rule.get("fieldPath") or ""
     if where and not where.strip():

@@ -98,10 +98,10 @@ def open_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def has_several_items(schema: Mapping[str, Any]) -> bool:
     """Whether some ``items`` of a legacy schema is a list of schemas."""
-    items, more, properties = (
-        schema.get(name) for name in ("items", "additionalProperties", "properties")
-    )
+    items, properties = schema.get("items"), schema.get("properties")
     if type(items) is list:
         return True
-    inner = [items, more, *(properties.values() if type(properties) is dict else ())]
+    inner = [items, schema.get("additionalProperties")]
+    if type(properties) is dict:
+        inner += properties.values()
     return any(has_several_items(item) for item in inner if type(item) is dict)

@@ -38,7 +38,7 @@ def quoting_no_secret(error: PolicyError, request: Any) -> PolicyError:
     if error.overrun or type(request) is not dict:
         return error
     bug = error.bug
-    if bug is not None and any(_quotes(str(one), request) for one in _chain(bug)):
+    if bug is not None and any(_quotes(str(fault), request) for fault in _chain(bug)):
         withheld = RuntimeError(f"{type(bug).__name__}; its text quotes a value of a Secret")
         bug = withheld.with_traceback(bug.__traceback__)
     if bug is error.bug and not _quotes(str(error), request):
@@ -48,10 +48,10 @@ def quoting_no_secret(error: PolicyError, request: Any) -> PolicyError:
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yields an exception and its causes, which a traceback shows."""
-    one: BaseException | None = error
-    while one is not None:
-        yield one
-        one = one.__cause__ or one.__context__
+    fault: BaseException | None = error
+    while fault is not None:
+        yield fault
+        fault = fault.__cause__ or fault.__context__
 
 
 def without_secrets(text: str, request: Mapping[str, Any]) -> str:

@@ -105,14 +105,16 @@ class Snapshot:
             replace(
                 entry,
                 constraints=tuple(
-                    one for one in entry.constraints if one.failure_policy == failure_policy
+                    constraint
+                    for constraint in entry.constraints
+                    if constraint.failure_policy == failure_policy
                 ),
             )
             for entry in every
         ]
         if all(
-            len(one.constraints) == len(of.constraints)
-            for one, of in zip(entries, every, strict=True)
+            len(entry.constraints) == len(of.constraints)
+            for entry, of in zip(entries, every, strict=True)
         ):
             return self  # All constraints are of this failure policy.
         return Snapshot(

@@ -28,8 +28,8 @@ class CompiledMatch:
     so that most constraints are decided once for a key or a namespace:
 
     1. ``selects``: whether reviews with this key may match at all.
-    2. ``in_place``: whether reviews of this namespace may match; None if all may. With
-       ``is_settled_by_place`` a namespace that may match does match.
+    2. ``admits_namespace``: whether reviews of this namespace may match; None if all may. With
+       ``is_decided_by_namespace`` a namespace that may match does match.
     3. ``residual``: the other criteria, None without any. ``residual_key`` is equal for equal ones.
 
     ``full`` is the whole match, for reviews without a key.
@@ -39,8 +39,8 @@ class CompiledMatch:
     residual: Matcher | None
     residual_key: str
     full: Matcher
-    in_place: Callable[[str], bool] | None = None
-    is_settled_by_place: bool = False
+    admits_namespace: Callable[[str], bool] | None = None
+    is_decided_by_namespace: bool = False
     audited: CompiledMatch | None = None
     """The match of the audit, if ``processes`` make it differ; None if it is the same."""
 

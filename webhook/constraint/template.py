@@ -68,15 +68,15 @@ class Template:
     @property
     def targets(self) -> str:
         """The names of its targets, with spaces between them."""
-        return " ".join(sorted(one.target for one in self.parts))
+        return " ".join(sorted(part.target for part in self.parts))
 
     def foremost(self, targets: Iterable[str]) -> Template:
         """Returns the template for the target that comes first in ``targets``."""
         if not self.others:
             return self
         order = {name: number for number, name in enumerate(targets)}
-        first, *rest = sorted(self.parts, key=lambda one: order.get(one.target, len(order)))
-        return replace(first, others=tuple(replace(one, others=()) for one in rest))
+        first, *rest = sorted(self.parts, key=lambda part: order.get(part.target, len(order)))
+        return replace(first, others=tuple(replace(part, others=()) for part in rest))
 
     def matches_operation(self, operation: str) -> bool:
         """Whether the template is for this operation; without operations it is for all."""

@@ -52,7 +52,7 @@ def missing(
     return tuple(kinds for kinds in requirements if kinds.isdisjoint(synced))
 
 
-def missing_text(absent: Requirements) -> str:
+def missing_text(requirements: Requirements) -> str:
     """Name the data that a template waits for, in a line."""
-    kinds_text = "; ".join(" or ".join(str(gvk) for gvk in sorted(kinds)) for kinds in absent)
+    kinds_text = "; ".join(" or ".join(str(gvk) for gvk in sorted(kinds)) for kinds in requirements)
     return f"not evaluated until its data is synced: {kinds_text}"

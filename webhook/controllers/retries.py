@@ -33,11 +33,8 @@ class Retries:
         self._clock = clock
         self._waiting: dict[str, _Retry] = {}
 
-    def tried(self, name: str, *, again: bool) -> None:
-        """Notes an attempt; with ``again`` it is repeated, later after each failure."""
-        if not again:
-            self.forget(name)
-            return
+    def failed(self, name: str) -> None:
+        """Schedules the next attempt, later after each failure."""
         retry = self._waiting.get(name)
         if retry is None:
             # Failures count until it succeeds, however long that takes.
@@ -46,10 +43,10 @@ class Retries:
         retry.at = self._clock() + retry.backoff.next_seconds()
 
     def forget(self, name: str) -> None:
-        """Ends the retries of a template that was deleted or changed."""
+        """Ends the retries of a template that was compiled, deleted or changed."""
         self._waiting.pop(name, None)
 
-    def at(self, name: str) -> float | None:
+    def next_at(self, name: str) -> float | None:
         """Returns the time of the next retry; None without one."""
         retry = self._waiting.get(name)
         return None if retry is None else retry.at

@@ -134,22 +134,25 @@ class RulesKeeper:
     def follow(self, revision: Revision) -> None:
         """Takes the policies in force."""
         snapshot = revision.snapshot
-        every = {one.kind.lower(): one.document for one in snapshot.templates}
+        every = {entry.kind.lower(): entry.document for entry in snapshot.templates}
         operations = {name: operations_of(document) for name, document in every.items()}
         broken = (constraint for constraint, _ in snapshot.broken)
         documents = [
-            *(one.document for one in (*snapshot.constraints, *broken)),
-            *(one.document for one in revision.mutations.mutators),
-            *(one.document for one in revision.mutations.previewed),
+            *(constraint.document for constraint in (*snapshot.constraints, *broken)),
+            *(mutator.document for mutator in revision.mutations.mutators),
+            *(mutator.document for mutator in revision.mutations.previewed),
             *revision.policies.foreign.enforced,
         ]
-        needs = (need_of(one, lambda name: operations.get(name, frozenset())) for one in documents)
+        needs = (
+            need_of(document, lambda name: operations.get(name, frozenset()))
+            for document in documents
+        )
         self._needs = tuple(need for need in needs if need is not None)
         kinds: dict[GroupAndKind, frozenset[GroupAndKind]] = {}
         for template in revision.expansion.templates:
             key = template.generates.group_kind
             kinds[key] = kinds.get(key, frozenset()) | {
-                one.group_kind for one in template.applies_to
+                target.group_kind for target in template.applies_to
             }
         self._generators = kinds
         for process in self._configurations:
@@ -175,14 +178,18 @@ class RulesKeeper:
         self._tell_refused(plan.refused)
         if plan.document is not None and not await self._write(process, configuration):
             return
-        waits = [one for one in (plan.again_seconds, None if is_whole else MISSING_SECONDS) if one]
+        waits = [
+            seconds
+            for seconds in (plan.again_seconds, None if is_whole else MISSING_SECONDS)
+            if seconds
+        ]
         self._keeper.settled(process, min(waits) if waits else None)
 
     def _planned(self, process: str, document: Mapping[str, Any]) -> _Plan:
         """Plan a configuration by the policies in force here."""
         path = VALIDATING_PATH if process == WEBHOOK_PROCESS else MUTATING_PATH
         upkeep = self._configurations[process].upkeep
-        needs = [one for one in self._needs or () if one.process == process]
+        needs = [need for need in self._needs or () if need.process == process]
         own_groups = self._own_groups if process == WEBHOOK_PROCESS else ()
         now, is_behind = time.monotonic(), self._is_behind()
         delay = math.inf if is_behind else delay_of(document)

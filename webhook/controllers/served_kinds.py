@@ -31,7 +31,7 @@ MISSING_SECONDS: Final = 10.0
 async def served_targets(discovery: Discovery, group: str, kind: str) -> tuple[RuleTarget, ...]:
     """Looks up a custom kind at the API server; raises the errors of requests."""
     resources = await discovery.of_kind(group, kind)
-    scopes = {one.plural: one.namespaced for one in resources}
+    scopes = {resource.plural: resource.namespaced for resource in resources}
     return tuple(
         RuleTarget(group, plural, (group, kind), namespaced=namespaced)
         for plural, namespaced in scopes.items()

@@ -48,9 +48,9 @@ def closed(violations: Iterable[StandingViolation]) -> list[str]:
     """Returns the constraints that allow no exceptions; their violations get none."""
     return sorted(
         {
-            "/".join(one.constraint.key)
-            for one in violations
-            if not allows(one.constraint.document, of_cluster=True)
+            "/".join(violation.constraint.key)
+            for violation in violations
+            if not allows(violation.constraint.document, of_cluster=True)
         }
     )
 
@@ -58,22 +58,24 @@ def closed(violations: Iterable[StandingViolation]) -> list[str]:
 def baseline(violations: Iterable[StandingViolation], terms: ExceptionTerms) -> list[Json]:
     """Returns an exception for each constraint and top owner, by the violating kinds."""
     exceptions: dict[str, Json] = {}
-    for one in violations:
-        if allows(one.constraint.document, of_cluster=True):
-            exception = _exception(one, terms)
+    for violation in violations:
+        if allows(violation.constraint.document, of_cluster=True):
+            exception = _exception(violation, terms)
             key = f"{exception['metadata'].get('namespace', '')}/{exception['metadata']['name']}"
             exceptions.setdefault(key, exception)
     return [exceptions[key] for key in sorted(exceptions)]
 
 
-def _exception(one: StandingViolation, terms: ExceptionTerms) -> Json:
-    document = one.constraint.document
-    is_own = bool(one.namespace) and not terms.of_cluster and allows(document, of_cluster=False)
-    kind, name = one.constraint.key
-    match: Json = {"kinds": [{"apiGroups": [one.group], "kinds": [one.kind]}]}
-    if one.namespace and not is_own:
-        match["namespaces"] = [one.namespace]
-    match |= _named(one)
+def _exception(violation: StandingViolation, terms: ExceptionTerms) -> Json:
+    document = violation.constraint.document
+    is_own = (
+        bool(violation.namespace) and not terms.of_cluster and allows(document, of_cluster=False)
+    )
+    kind, name = violation.constraint.key
+    match: Json = {"kinds": [{"apiGroups": [violation.group], "kinds": [violation.kind]}]}
+    if violation.namespace and not is_own:
+        match["namespaces"] = [violation.namespace]
+    match |= _named(violation)
     spec = {
         "constraints": [{"kind": kind, "name": name}],
         "match": match,
@@ -87,31 +89,37 @@ def _exception(one: StandingViolation, terms: ExceptionTerms) -> Json:
         "apiVersion": f"{GROUP}/{API_VERSION}",
         "kind": KIND if is_own else CLUSTER_KIND,
         "metadata": {
-            "name": _name(one, is_own=is_own),
-            **({"namespace": one.namespace} if is_own else {}),
+            "name": _name(violation, is_own=is_own),
+            **({"namespace": violation.namespace} if is_own else {}),
             "labels": {LABEL: "true"},
         },
         "spec": {field: value for field, value in spec.items() if value},
     }
 
 
-def _named(one: StandingViolation) -> Json:
+def _named(violation: StandingViolation) -> Json:
     """Returns the name and labels that match an object and its replacements."""
-    owner = one.owner
-    if owner is None or not one.name.startswith(f"{owner.name}-"):
-        return {"name": name_pattern(one.name)}
+    owner = violation.owner
+    if owner is None or not violation.name.startswith(f"{owner.name}-"):
+        return {"name": name_pattern(violation.name)}
     match: Json = {"name": f"{owner.name}-*"}
     if owner.labels:
         match["labelSelector"] = {"matchLabels": dict(owner.labels)}
     return match
 
 
-def _name(one: StandingViolation, *, is_own: bool) -> str:
+def _name(violation: StandingViolation, *, is_own: bool) -> str:
     """Returns the exception's name: deterministic, and shared by the Pods of one Deployment."""
-    owner = one.owner
-    by = one.name if owner is None or "*" not in _named(one)["name"] else owner.name
-    identity = [*one.constraint.key, one.group, one.kind, by, "" if is_own else one.namespace]
-    return exception_name(f"{one.constraint.name}-{one.kind}-{by}", identity)
+    owner = violation.owner
+    by = violation.name if owner is None or "*" not in _named(violation)["name"] else owner.name
+    identity = [
+        *violation.constraint.key,
+        violation.group,
+        violation.kind,
+        by,
+        "" if is_own else violation.namespace,
+    ]
+    return exception_name(f"{violation.constraint.name}-{violation.kind}-{by}", identity)
 
 
 def selector_labels(document: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

@@ -300,7 +300,9 @@ def _matches(match: Json, place: str | None) -> Callable[[View, MatchSubject], b
         return criteria
 
     def matches(view: View, subject: MatchSubject) -> bool:
-        is_placed = view.is_namespace or view.namespace or subject.place or subject.namespace
+        is_placed = (
+            view.is_namespace or view.namespace or subject.request_namespace or subject.namespace
+        )
         return bool(is_placed) and criteria(view, subject)
 
     return matches

@@ -333,8 +333,8 @@ def _without(value: Any, parts: Sequence[Parts]) -> Any:
 
 
 def _taken(obj: dict[str, Any], parts: Sequence[Parts]) -> dict[str, Any]:
-    for one in parts:
-        obj = one.taken_from(obj) or obj
+    for part in parts:
+        obj = part.taken_from(obj) or obj
     return obj
 
 

@@ -47,23 +47,27 @@ class ExceptionTerms(NamedTuple):
 def narrow_exceptions(violations: Iterable[KnownViolation], terms: ExceptionTerms) -> list[Json]:
     """Returns an exception for each constraint and object, with the messages of its violations."""
     messages: dict[KnownViolation, dict[str, None]] = {}
-    for one in violations:
-        message = one.message.partition("] ")[2] if one.message.startswith(IMPLIED) else one.message
-        messages.setdefault(one._replace(message=""), {})[message] = None
+    for violation in violations:
+        message = (
+            violation.message.partition("] ")[2]
+            if violation.message.startswith(IMPLIED)
+            else violation.message
+        )
+        messages.setdefault(violation._replace(message=""), {})[message] = None
     return [
-        _exception(one, list(message)[:_MESSAGES_MAX], terms)
-        for one, message in sorted(messages.items(), key=lambda item: item[0])
+        _exception(known, list(message)[:_MESSAGES_MAX], terms)
+        for known, message in sorted(messages.items(), key=lambda item: item[0])
     ]
 
 
-def _exception(one: KnownViolation, messages: Sequence[str], terms: ExceptionTerms) -> Json:
-    is_own = bool(one.namespace) and not terms.of_cluster
-    match: Json = {"kinds": [{"apiGroups": [one.group], "kinds": [one.kind]}]}
-    if one.namespace and not is_own:
-        match["namespaces"] = [one.namespace]
-    if one.name:
-        match["name"] = name_pattern(one.name)
-    kind, name = one.constraint
+def _exception(violation: KnownViolation, messages: Sequence[str], terms: ExceptionTerms) -> Json:
+    is_own = bool(violation.namespace) and not terms.of_cluster
+    match: Json = {"kinds": [{"apiGroups": [violation.group], "kinds": [violation.kind]}]}
+    if violation.namespace and not is_own:
+        match["namespaces"] = [violation.namespace]
+    if violation.name:
+        match["name"] = name_pattern(violation.name)
+    kind, name = violation.constraint
     spec: Json = {
         "constraints": [{"kind": kind, "name": name}],
         "match": match,
@@ -74,9 +78,9 @@ def _exception(one: KnownViolation, messages: Sequence[str], terms: ExceptionTer
         "owner": terms.owner,
         "expires": terms.expires,
     }
-    metadata: Json = {"name": _name(one)}
+    metadata: Json = {"name": _name(violation)}
     if is_own:
-        metadata["namespace"] = one.namespace
+        metadata["namespace"] = violation.namespace
     return {
         "apiVersion": f"{GROUP}/{API_VERSION}",
         "kind": KIND if is_own else CLUSTER_KIND,
@@ -94,10 +98,11 @@ def name_pattern(name: str) -> str:
     return before + star if before else star + after.rpartition("*")[2]
 
 
-def _name(one: KnownViolation) -> str:
+def _name(violation: KnownViolation) -> str:
     """Returns a readable and deterministic name of an exception."""
     return exception_name(
-        f"{one.constraint[1]}-{one.kind}-{one.name}", [*one.constraint, *one[1:5]]
+        f"{violation.constraint[1]}-{violation.kind}-{violation.name}",
+        [*violation.constraint, *violation[1:5]],
     )
 
 

@@ -155,10 +155,14 @@ class ProviderClient:
     def prune(self) -> None:
         """Closes long unused connections."""
         now = time.monotonic()
-        old = [one for one in self._idle if now - one.idle_since >= IDLE_SECONDS]
-        self._idle = [one for one in self._idle if one not in old and one.is_open]
-        for one in old:
-            one.close()
+        old = [
+            connection for connection in self._idle if now - connection.idle_since >= IDLE_SECONDS
+        ]
+        self._idle = [
+            connection for connection in self._idle if connection not in old and connection.is_open
+        ]
+        for connection in old:
+            connection.close()
 
     def overdue(self, call: ProviderCall) -> None:
         """Ends a call whose time is over."""

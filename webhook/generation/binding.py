@@ -89,5 +89,5 @@ def _validation_actions(actions: Sequence[str]) -> list[str]:
             )
         chosen.append(_ACTIONS[action])
     if "Deny" in chosen:
-        chosen = [one for one in chosen if one != "Warn"]
+        chosen = [name for name in chosen if name != "Warn"]
     return list(dict.fromkeys(chosen))

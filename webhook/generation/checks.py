@@ -47,10 +47,10 @@ def fault_of_inventory(source: CelSource) -> str:
         declared = admission(types, params=False)
         for condition in source.match_conditions:
             checked_expression(condition.expression, declared)
-        for one in source.validations:
-            checked_expression(one.expression, declared)
-            if one.message_expression:
-                checked_expression(one.message_expression, declared)
+        for validation in source.validations:
+            checked_expression(validation.expression, declared)
+            if validation.message_expression:
+                checked_expression(validation.message_expression, declared)
     except CompileError:
         return "its expressions read variables.inventory, which the API server does not have"
     return ""

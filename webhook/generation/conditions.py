@@ -76,11 +76,11 @@ def of_match(match: Mapping[str, Any]) -> list[Json]:
 def _listed_kinds(listed: Sequence[Mapping[str, Any]]) -> str:
     """Returns the test for a request's kind; empty if every kind matches."""
     entries = []
-    for one in listed:
+    for condition in listed:
         tests = [
-            f"request.kind.{of_request} in {strings(one[field])}"
+            f"request.kind.{of_request} in {strings(condition[field])}"
             for field, of_request in (("kinds", "kind"), ("apiGroups", "group"))
-            if one.get(field) and "*" not in one[field]
+            if condition.get(field) and "*" not in condition[field]
         ]
         if not tests:
             return ""

@@ -39,16 +39,18 @@ def cost_warnings(source: CelSource) -> list[Json]:
     ):
         # The cost of a variable counts for the expressions that read it.
         single = [
-            (field, one)
-            for field, one in expressions
+            (field, expression)
+            for field, expression in expressions
             if field.startswith("matchCondition") == (group == "matchCondition")
         ]
         each = [
-            _warning(f"source.{field}", [one], EXPRESSION_COST, "an expression")
-            for field, one in single
+            _warning(f"source.{field}", [expression], EXPRESSION_COST, "an expression")
+            for field, expression in single
         ]
-        alone = [one for one in each if one is not None]
-        together = _warning(f"source.{group}", [one for _, one in single], limit, noun)
+        alone = [expression for expression in each if expression is not None]
+        together = _warning(
+            f"source.{group}", [expression for _, expression in single], limit, noun
+        )
         warnings += alone if alone or together is None else [together]
     return warnings
 
@@ -75,8 +77,8 @@ def _checked(source: CelSource) -> list[tuple[str, Checked]]:
         types[variable.name] = DYN if checked_variable is None else checked_variable.type
     for index, condition in enumerate(source.match_conditions):
         check(f"matchCondition[{index}].expression", condition.expression)
-    for index, one in enumerate(source.validations):
-        check(f"validations[{index}].expression", one.expression)
-        if one.message_expression:
-            check(f"validations[{index}].messageExpression", one.message_expression)
+    for index, validation in enumerate(source.validations):
+        check(f"validations[{index}].expression", validation.expression)
+        if validation.message_expression:
+            check(f"validations[{index}].messageExpression", validation.message_expression)
     return parts

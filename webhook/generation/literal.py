@@ -19,11 +19,11 @@ def string(text: str) -> str:
     return '"' + "".join(map(_character, text)) + '"'
 
 
-def _character(one: str) -> str:
-    code = ord(one)
+def _character(character: str) -> str:
+    code = ord(character)
     if code < _PRINTABLE or code == _DELETE:
         return f"\\u{code:04x}"
-    return _ESCAPED.get(one, one)
+    return _ESCAPED.get(character, character)
 
 
 def strings(texts: Sequence[str]) -> str:

@@ -80,7 +80,7 @@ def _not_withdrawn(document: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class GenerationState:
     """The result for a template or constraint: its objects' names, or why there are none.
 
     ``waiting`` is why a binding waits, ``withdrawn`` why there is none now.
@@ -107,8 +107,8 @@ class GenerationPlan:
     policies: dict[str, Json] = field(default_factory=dict)
     bindings: dict[str, Json] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
-    templates: dict[str, Made] = field(default_factory=dict)
-    constraints: dict[tuple[str, str], Made] = field(default_factory=dict)
+    templates: dict[str, GenerationState] = field(default_factory=dict)
+    constraints: dict[tuple[str, str], GenerationState] = field(default_factory=dict)
     owners: set[str] = field(default_factory=set)
 
 
@@ -119,7 +119,7 @@ class _Template:
     code: PolicyCode | None = None
     is_generated: bool = False
     policy: Json | None = None
-    made: Made | None = None
+    generated: GenerationState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _Constraint:
     template: _Template
     policy: Json | None = None
     binding: Json | None = None
-    made: Made | None = None
+    generated: GenerationState | None = None
 
 
 class Planner:
@@ -165,39 +165,43 @@ class Planner:
         }
         plan = GenerationPlan(owners=_uids(templates, constraints))
         for name, template in self._templates.items():
-            if template.made is not None:
-                plan.templates[name] = template.made
+            if template.generated is not None:
+                plan.templates[name] = template.generated
             if template.policy is not None:
                 plan.policies[template.policy["metadata"]["name"]] = template.policy
-        for key, one in self._constraints.items():
-            self._add(plan, key, one, waits, withdrawn)
+        for key, constraint in self._constraints.items():
+            self._add(plan, key, constraint, waits, withdrawn)
         return plan
 
     def _add(
         self,
         plan: GenerationPlan,
         key: tuple[str, str],
-        one: _Constraint,
+        constraint: _Constraint,
         waits: Callable[[str], str],
         withdrawn: Callable[[Mapping[str, Any]], str],
     ) -> None:
-        if one.made is None:
+        if constraint.generated is None:
             return
-        generated = one.made
-        if one.policy is not None:
-            plan.policies[one.policy["metadata"]["name"]] = one.policy
-        if one.binding is not None:
+        generated = constraint.generated
+        if constraint.policy is not None:
+            plan.policies[constraint.policy["metadata"]["name"]] = constraint.policy
+        if constraint.binding is not None:
             # A policy without parameters need not wait until its kind is served.
             reason = "" if self._options.alone else waits(key[0].lower())
-            document = one.given.document
+            document = constraint.given.document
             why = _ratcheted(document) or withdrawn(document)
-            if why and decides_beside(one.given):
-                generated = Made(generated.generation, policy=generated.policy, withdrawn=why)
+            if why and decides_beside(constraint.given):
+                generated = GenerationState(
+                    generated.generation, policy=generated.policy, withdrawn=why
+                )
             elif reason:
-                generated = Made(generated.generation, policy=generated.policy, waiting=reason)
-                plan.waiting.add(one.binding["metadata"]["name"])
+                generated = GenerationState(
+                    generated.generation, policy=generated.policy, waiting=reason
+                )
+                plan.waiting.add(constraint.binding["metadata"]["name"])
             else:
-                plan.bindings[one.binding["metadata"]["name"]] = one.binding
+                plan.bindings[constraint.binding["metadata"]["name"]] = constraint.binding
         plan.constraints[key] = generated
 
     # --- templates -----------------------------------------------------------------------------
@@ -220,9 +224,9 @@ class Planner:
         try:
             policy, warning = template_policy(document, code, scope, self._version)
         except (NotExpressible, NoOperation) as error:
-            generated = Made(generation, error=str(error))
-            return _Template(document, scope, code, generates, made=generated)
-        generated = Made(generation, policy=policy["metadata"]["name"], warning=warning)
+            generated = GenerationState(generation, error=str(error))
+            return _Template(document, scope, code, generates, generated=generated)
+        generated = GenerationState(generation, policy=policy["metadata"]["name"], warning=warning)
         return _Template(document, scope, code, generates, policy, generated)
 
     # --- constraints ---------------------------------------------------------------------------
@@ -242,7 +246,9 @@ class Planner:
         try:
             return self._made_constraint(given, template, generation)
         except (NotExpressible, NoOperation, ConstraintFrameworkError) as error:
-            return _Constraint(given, template, made=Made(generation, error=str(error)))
+            return _Constraint(
+                given, template, generated=GenerationState(generation, error=str(error))
+            )
 
     def _made_constraint(
         self, given: Enforced, template: _Template, generation: int
@@ -254,15 +260,15 @@ class Planner:
             if given.action != "scoped":
                 return _Constraint(given, template)  # it is not requested
             raise NotExpressible(NO_ENGINE if template.code is None else NOT_WANTED)
-        if template.made is not None and template.made.error:
-            raise NotExpressible(f"{WITHOUT}{template.made.error}")
+        if template.generated is not None and template.generated.error:
+            raise NotExpressible(f"{WITHOUT}{template.generated.error}")
         alone, policy, warning = self._options.alone, None, ""
         if alone:
             policy, warning = constraint_policy(
                 given.document, template.code, template.scope, self._version
             )
         bound = binding(given.document, actions, self._version, alone=alone)
-        generated = Made(
+        generated = GenerationState(
             generation,
             policy=bound["spec"]["policyName"],
             binding=bound["metadata"]["name"],
@@ -274,5 +280,5 @@ class Planner:
 def _uids(
     templates: Mapping[str, Mapping[str, Any]], constraints: Mapping[tuple[str, str], Enforced]
 ) -> set[str]:
-    documents = [*templates.values(), *(one.document for one in constraints.values())]
-    return {uid for one in documents if (uid := one["metadata"].get("uid"))}
+    documents = [*templates.values(), *(constraint.document for constraint in constraints.values())]
+    return {uid for document in documents if (uid := document["metadata"].get("uid"))}

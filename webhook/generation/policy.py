@@ -102,10 +102,10 @@ def read_code(template: Mapping[str, Any], *, fails: bool = True) -> PolicyCode 
     ``fails`` is the default of failurePolicy.
     """
     whole = read_template(template)
-    read = next((one for one in whole.parts if one.target == ADMISSION), None)
+    read = next((part for part in whole.parts if part.target == ADMISSION), None)
     if read is None:
         return None  # it does not match API server requests
-    code = next((one for one in read.code if one.engine == CEL), None)
+    code = next((candidate for candidate in read.code if candidate.engine == CEL), None)
     if code is None:
         return None
     source = read_source(code.source, fails=fails)
@@ -187,15 +187,21 @@ def _spec(
         raise NotExpressible(fault)
     match_constraints, warning = scope.match_constraints(code.operations)
     all_conditions = [
-        *({"name": one.name, "expression": one.expression} for one in source.match_conditions),
+        *(
+            {"name": condition.name, "expression": condition.expression}
+            for condition in source.match_conditions
+        ),
         *matched,
         *conditions.globally_excluded(scope.excluded),
         *conditions.globally_exempted(scope.exempted),
-        *({"name": one["name"], "expression": one["expression"]} for one in scope.conditions),
+        *(
+            {"name": condition["name"], "expression": condition["expression"]}
+            for condition in scope.conditions
+        ),
     ]
     _check_conditions(all_conditions)
     variables = [(ANY_OBJECT, _ANY_OBJECT), (PARAMS, parameters)]
-    variables += [(one.name, one.expression) for one in source.variables]
+    variables += [(variable.name, variable.expression) for variable in source.variables]
     return {
         "matchConstraints": match_constraints,
         "matchConditions": all_conditions,
@@ -204,13 +210,13 @@ def _spec(
             {
                 name: value
                 for name, value in (
-                    ("expression", one.expression),
-                    ("message", one.message if one.message.strip() else ""),
-                    ("messageExpression", one.message_expression),
+                    ("expression", validation.expression),
+                    ("message", validation.message if validation.message.strip() else ""),
+                    ("messageExpression", validation.message_expression),
                 )
                 if value
             }
-            for one in source.validations
+            for validation in source.validations
         ],
     }, warning
 
@@ -220,7 +226,7 @@ def _check_conditions(all_conditions: list[Json]) -> None:
         raise NotExpressible(
             f"it would have {len(all_conditions)} match conditions, and may have {CONDITIONS_MAX}"
         )
-    names = [one["name"] for one in all_conditions]
+    names = [condition["name"] for condition in all_conditions]
     for name in names:
         if names.count(name) > 1:
             raise NotExpressible(f"two match conditions are named {name}")

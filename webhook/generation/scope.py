@@ -66,7 +66,11 @@ class PolicyScope:
             of_rule = list(rule.get("operations") or ())
             if operations and self.synced:
                 offered = _expanded(of_rule)
-                of_rule = [one for one in OPERATIONS if one in offered and one in expanded]
+                of_rule = [
+                    operation
+                    for operation in OPERATIONS
+                    if operation in offered and operation in expanded
+                ]
                 sent.update(of_rule)
                 if not of_rule:
                     continue  # the rule is for other kinds
@@ -106,12 +110,12 @@ def scope_of(
 ) -> PolicyScope:
     """Returns the scope of a ValidatingWebhookConfiguration, or the default without one."""
     webhooks = objects_of((configuration or {}).get("webhooks"))
-    webhook = next((one for one in webhooks if one.get("name") == WEBHOOK), None)
+    webhook = next((candidate for candidate in webhooks if candidate.get("name") == WEBHOOK), None)
     if webhook is None:
         return PolicyScope(excluded=tuple(excluded), exempted=tuple(exempted))
-    closed = (one for one in webhooks if _called(one).endswith(_FAILS_CLOSED))
+    closed = (candidate for candidate in webhooks if _called(candidate).endswith(_FAILS_CLOSED))
     return PolicyScope(
-        tuple(rule for one in (webhook, *closed) for rule in objects_of(one.get("rules"))),
+        tuple(rule for entry in (webhook, *closed) for rule in objects_of(entry.get("rules"))),
         synced=True,
         namespace_selector=webhook.get("namespaceSelector") or {},
         object_selector=webhook.get("objectSelector") or {},
@@ -132,4 +136,8 @@ def exempted_patterns(
     names: Sequence[str], prefixes: Sequence[str], suffixes: Sequence[str]
 ) -> tuple[str, ...]:
     """Returns the flags that exempt namespaces as patterns."""
-    return (*names, *(f"{one}*" for one in prefixes), *(f"*{one}" for one in suffixes))
+    return (
+        *names,
+        *(f"{prefix}*" for prefix in prefixes),
+        *(f"*{suffix}" for suffix in suffixes),
+    )

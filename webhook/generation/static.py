@@ -113,7 +113,7 @@ def guards(guarded: Guarded) -> list[Json]:
     on webhook configurations, and only policies from files apply to them.
     """
     configurations = [
-        f"{guarded.name}-{one}-webhook-configuration" for one in ("validating", "mutating")
+        f"{guarded.name}-{kind}-webhook-configuration" for kind in ("validating", "mutating")
     ]
     user = f"system:serviceaccount:{guarded.namespace}:{guarded.name}"
     allowed = f"request.userInfo.username in {strings(guarded.users)}"

@@ -46,10 +46,12 @@ def type_warnings(source: CelSource, kinds: Mapping[GroupVersionKind, ObjectType
 
 def _expressions(source: CelSource) -> list[tuple[str, str]]:
     expressions = []
-    for index, one in enumerate(source.validations):
-        expressions.append((f"validations[{index}].expression", one.expression))
-        if one.message_expression:
-            expressions.append((f"validations[{index}].messageExpression", one.message_expression))
+    for index, validation in enumerate(source.validations):
+        expressions.append((f"validations[{index}].expression", validation.expression))
+        if validation.message_expression:
+            expressions.append(
+                (f"validations[{index}].messageExpression", validation.message_expression)
+            )
     return expressions
 
 
@@ -59,13 +61,13 @@ class _Check:
     def __init__(self, source: CelSource, of: ObjectType) -> None:
         self._of = of
         self._types: dict[str, Type] = {PARAMS: DYN, INVENTORY: DYN}
-        for one in source.variables:
+        for variable in source.variables:
             try:
-                checked = checked_expression(one.expression, self._environment(params=True))
+                checked = checked_expression(variable.expression, self._environment(params=True))
             except CompileError:
-                self._types[one.name] = DYN
+                self._types[variable.name] = DYN
             else:
-                self._types[one.name] = checked.type
+                self._types[variable.name] = checked.type
         self._declared = self._environment(params=False)
 
     def _environment(self, *, params: bool) -> Environment:

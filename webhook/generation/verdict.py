@@ -54,26 +54,30 @@ class GeneratedPolicy:
         params = "paramKind" in spec
         conditions = match_conditions(params=params)
         self._conditions = [
-            _compiled(one["expression"], conditions, BOOL, f"match condition {one['name']}")
-            for one in spec["matchConditions"]
+            _compiled(
+                condition["expression"], conditions, BOOL, f"match condition {condition['name']}"
+            )
+            for condition in spec["matchConditions"]
         ]
         types: dict[str, Type] = {}
         self._variables: dict[str, Expression] = {}
-        for one in spec["variables"]:
+        for variable in spec["variables"]:
             environment = admission(types, params=params)
-            expression = _compiled(one["expression"], environment, None, f"variable {one['name']}")
-            types[one["name"]] = DYN if expression.type.is_dyn else expression.type
-            self._variables[one["name"]] = expression
+            expression = _compiled(
+                variable["expression"], environment, None, f"variable {variable['name']}"
+            )
+            types[variable["name"]] = DYN if expression.type.is_dyn else expression.type
+            self._variables[variable["name"]] = expression
         environment = admission(types, params=params)
         self._validations = [
             CompiledValidation(
-                _compiled(one["expression"], environment, BOOL, "validation"),
-                one.get("message", ""),
-                _compiled(one["messageExpression"], environment, STRING, "messageExpression")
-                if one.get("messageExpression")
+                _compiled(validation["expression"], environment, BOOL, "validation"),
+                validation.get("message", ""),
+                _compiled(validation["messageExpression"], environment, STRING, "messageExpression")
+                if validation.get("messageExpression")
                 else None,
             )
-            for one in spec["validations"]
+            for validation in spec["validations"]
         ]
 
     def say(
@@ -82,7 +86,7 @@ class GeneratedPolicy:
         """Evaluates the policy on a request; ``namespace`` is its Namespace, or None."""
         place = namespace if request.get("namespace") and not _is_namespace(request) else None
         matched = (self._constraints, binding["spec"]["matchResources"])
-        if not all(_is_about(one, request, place) for one in matched):
+        if not all(_is_about(match, request, place) for match in matched):
             return GeneratedVerdict()
         given = variables_of({**request, "namespaceObject": place})
         within = {**given, "params": constraint, "namespaceObject": None, "authorizer": None}
@@ -147,8 +151,8 @@ def _names_resource(listed: Sequence[str], request: Json) -> bool:
         "resource"
     ) or f"{request['kind']['kind'].lower()}s"
     sub = request.get("subResource") or ""
-    for one in listed:
-        name, _, resource = one.partition("/")
+    for entry in listed:
+        name, _, resource = entry.partition("/")
         if name in {"*", plural} and resource in ({"*", sub} if sub else {"*", ""}):
             return True
     return False
@@ -165,7 +169,7 @@ def _selects_namespace(resources: Json, request: Json, namespace: Json | None) -
 def _selects_object(resources: Json, request: Json) -> bool:
     selector = resources.get("objectSelector") or {}
     documents = (request.get("object"), request.get("oldObject"))
-    return any(_selects(selector, one) for one in documents if one is not None)
+    return any(_selects(selector, document) for document in documents if document is not None)
 
 
 def _selects(selector: Json, document: Mapping[str, Any] | None) -> bool:

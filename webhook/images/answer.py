@@ -32,14 +32,14 @@ class ImageAnswer:
     @property
     def is_verified(self) -> bool:
         """Whether policies apply to the image, and all of them are satisfied."""
-        return bool(self.judgements) and all(one.is_met for one in self.judgements)
+        return bool(self.judgements) and all(judgement.is_met for judgement in self.judgements)
 
     @property
     def why(self) -> tuple[str, ...]:
         """Returns the reasons why the image is not verified."""
         if not self.judgements:
             return ("no VerificationPolicy is about it",)
-        return tuple(text for one in self.judgements for text in one.why)
+        return tuple(text for judgement in self.judgements for text in judgement.why)
 
     def value(self) -> dict[str, Any]:
         """Returns the provider's answer about the image."""
@@ -50,8 +50,8 @@ class ImageAnswer:
             "by": sorted(
                 {
                     authority.name
-                    for one in self.judgements
-                    for authority in one.authorities
+                    for judgement in self.judgements
+                    for authority in judgement.authorities
                     if authority.has_signed
                 }
             ),
@@ -63,15 +63,15 @@ class ImageAnswer:
                     "by": list(item.by),
                     "signedAt": _written(item.signed_at),
                 }
-                for one in self.judgements
-                for item in one.attestations
+                for judgement in self.judgements
+                for item in judgement.attestations
             ],
             "signedAt": _written(
                 latest(
                     *(
                         authority.signed_at
-                        for one in self.judgements
-                        for authority in one.authorities
+                        for judgement in self.judgements
+                        for authority in judgement.authorities
                     )
                 )
             ),
@@ -83,7 +83,7 @@ class ImageAnswer:
         """Returns the answer as JSON, with the judgement of each policy by authority."""
         return {
             **self.value(),
-            "policies": [_judgement(one) for one in self.judgements],
+            "policies": [_judgement(judgement) for judgement in self.judgements],
             "notes": list(self.notes),
         }
 
@@ -93,17 +93,17 @@ def _written(time: float | None) -> str:
     return "" if time is None else timestamp.text_of(time)
 
 
-def _judgement(one: PolicyJudgement) -> dict[str, Any]:
+def _judgement(judgement: PolicyJudgement) -> dict[str, Any]:
     return {
-        "policy": one.policy,
-        "verified": one.is_met,
+        "policy": judgement.policy,
+        "verified": judgement.is_met,
         "authorities": [
             {"name": authority.name, "signed": authority.has_signed, "why": list(authority.why)}
-            for authority in one.authorities
+            for authority in judgement.authorities
         ],
         "attestations": [
             {"name": item.name, "verified": item.is_met, "why": list(item.why)}
-            for item in one.attestations
+            for item in judgement.attestations
         ],
     }
 
@@ -174,11 +174,11 @@ async def require_verified(
     answer = await answer_about(registry, reference, policies, now)
     if not answer.is_verified:
         reasons = [
-            f"{one.policy}: {name}: {reason}"
-            for one in answer.judgements
+            f"{judgement.policy}: {name}: {reason}"
+            for judgement in answer.judgements
             for name, why in (
-                *((authority.name, authority.why) for authority in one.authorities),
-                *((item.name, item.why) for item in one.attestations),
+                *((authority.name, authority.why) for authority in judgement.authorities),
+                *((item.name, item.why) for item in judgement.attestations),
             )
             for reason in why
         ]

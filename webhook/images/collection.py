@@ -126,7 +126,7 @@ def _take_layers(
         notes.append(f"{where}: it is an index, not a manifest with signatures")
         return
     readers = {read.SIMPLE_SIGNING: read.read_simple, read.ENVELOPE: read.read_attestation}
-    known = [one for one in beside.layers if one.media_type in readers]
+    known = [candidate for candidate in beside.layers if candidate.media_type in readers]
     if len(known) > ENDORSEMENTS_MAX:
         notes.append(f"{where}: only the first {ENDORSEMENTS_MAX} of {len(known)} were read")
     for number, layer in enumerate(known[:ENDORSEMENTS_MAX]):
@@ -147,9 +147,10 @@ async def _take_referrers(
         notes.append(f"the referrers: {error}")
         return
     known = [
-        one
-        for one in listed
-        if one.artifact_type.startswith(read.BUNDLE) or one.artifact_type in read.FIRST_FORMAT
+        candidate
+        for candidate in listed
+        if candidate.artifact_type.startswith(read.BUNDLE)
+        or candidate.artifact_type in read.FIRST_FORMAT
     ]
     if len(known) > ENDORSEMENTS_MAX:
         notes.append(f"only the first {ENDORSEMENTS_MAX} of {len(known)} referrers were read")
@@ -199,7 +200,7 @@ async def _blobs(
                 faults.append(error)
 
     async with asyncio.TaskGroup() as tasks:
-        for layer in {one.descriptor.digest: one for one in layers}.values():
+        for layer in {known.descriptor.digest: known for known in layers}.values():
             tasks.create_task(fetch(layer))
     if faults:
         raise faults[0]

@@ -125,6 +125,6 @@ def _rego(condition: Condition) -> _Ask:
             return "its condition has no value: deny is no set of messages"
         if not denials:
             return None
-        return condition.message or "; ".join(str(one) for one in denials[:3])
+        return condition.message or "; ".join(str(denial) for denial in denials[:3])
 
     return ask

@@ -171,8 +171,8 @@ def _bundled_certificates(material: Any) -> tuple[bytes, bytes]:
         return _base64(material["certificate"]["rawBytes"], "its certificate"), b""
     if "x509CertificateChain" in material:
         first, *more = _list(material["x509CertificateChain"]["certificates"])
-        ders = [_base64(one["rawBytes"], "its chain") for one in more]
-        return _base64(first["rawBytes"], "its certificate"), b"".join(_pem(one) for one in ders)
+        ders = [_base64(certificate["rawBytes"], "its chain") for certificate in more]
+        return _base64(first["rawBytes"], "its certificate"), b"".join(_pem(der) for der in ders)
     return b"", b""
 
 
@@ -198,8 +198,8 @@ def _read_envelope(envelope: Any) -> tuple[Claim, bytes, bytes, tuple[bytes, ...
         payload_type = envelope["payloadType"]
         payload = _base64(envelope["payload"], "its payload")
         signatures = tuple(
-            _base64(one["sig"], "a signature of its envelope")
-            for one in _list(envelope["signatures"])
+            _base64(signature["sig"], "a signature of its envelope")
+            for signature in _list(envelope["signatures"])
         )
     except (KeyError, TypeError):
         raise UnreadableEvidence("it is no DSSE envelope") from None
@@ -289,7 +289,7 @@ def _proof(proof: Any) -> InclusionProof:
         index=_integer(proof.get("logIndex", 0)),
         size=_integer(proof["treeSize"]),
         root=_base64(proof["rootHash"], "its root hash"),
-        hashes=tuple(_base64(one, "a hash of its inclusion proof") for one in hashes),
+        hashes=tuple(_base64(text, "a hash of its inclusion proof") for text in hashes),
         checkpoint=str((proof.get("checkpoint") or {}).get("envelope", "")),
     )
 

@@ -166,8 +166,13 @@ def _written(value: str | ImageFacts) -> bytes:
                     {
                         "signed": fact.has_signed,
                         "statements": [
-                            [one.predicate_type, one.statement, one.where, one.signed_at]
-                            for one in fact.statements
+                            [
+                                statement.predicate_type,
+                                statement.statement,
+                                statement.where,
+                                statement.signed_at,
+                            ]
+                            for statement in fact.statements
                         ],
                         "reasons": list(fact.reasons),
                         "signedAt": fact.signed_at,
@@ -194,7 +199,7 @@ def _read(kind: str, value: bytes) -> str | ImageFacts:
             tuple(
                 AuthorityFacts(
                     fact["signed"] is True,
-                    tuple(ProvenStatement(*one) for one in fact["statements"]),
+                    tuple(ProvenStatement(*statement) for statement in fact["statements"]),
                     tuple(fact["reasons"]),
                     fact["signedAt"],
                 )

@@ -249,13 +249,13 @@ def _seconds_of(facts: ImageFacts, about: list[VerificationPolicy]) -> float:
     """Returns the lifetime of facts, in seconds."""
     for policy, known in zip(about, facts.of_policies, strict=True):
         for fact in known:
-            stated = {one.predicate_type for one in fact.statements}
+            stated = {statement.predicate_type for statement in fact.statements}
             if (policy.needs_signature and not fact.has_signed) or policy.predicates - stated:
                 return MISSING_SECONDS
     has_authority = any(
-        isinstance(one.trust, CertificateAuthority)
+        isinstance(authority.trust, CertificateAuthority)
         for policy in about
-        for one in policy.authorities
+        for authority in policy.authorities
     )
     return OWN_CERTIFICATE_SECONDS if has_authority else FACTS_SECONDS
 
@@ -263,6 +263,7 @@ def _seconds_of(facts: ImageFacts, about: list[VerificationPolicy]) -> float:
 def _trust_of(about: list[VerificationPolicy]) -> str:
     """Returns a digest of the inputs of facts besides the image: authorities, roots, predicates."""
     parts = [
-        ([one.digest for one in policy.authorities], sorted(policy.predicates)) for policy in about
+        ([authority.digest for authority in policy.authorities], sorted(policy.predicates))
+        for policy in about
     ]
     return hashlib.sha256(encode(parts)).hexdigest()

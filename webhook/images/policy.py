@@ -153,7 +153,7 @@ class VerificationPolicy:
     @property
     def predicates(self) -> frozenset[str]:
         """Returns the predicate types of the required attestations."""
-        return frozenset(one.predicate_type for one in self.attestations)
+        return frozenset(attestation.predicate_type for attestation in self.attestations)
 
     def matches(self, image: Reference) -> bool:
         """Whether the policy applies to an image."""
@@ -173,7 +173,7 @@ def unusable_policy(document: Mapping[str, Any], fault: str) -> VerificationPoli
     """
     spec = document.get("spec")
     images = spec.get("images") if type(spec) is dict else None
-    are_texts = type(images) is list and images and all(type(one) is str for one in images)
+    are_texts = type(images) is list and images and all(type(image) is str for image in images)
     patterns = tuple(images) if are_texts and images else ("*",)
     return VerificationPolicy(
         name_of(document), patterns, any_glob(patterns), (), 1, False, (), TrustedRoot(), fault
@@ -282,7 +282,7 @@ class _Reader:
         )
         if not authorities:
             raise InvalidVerificationPolicy("spec.authorities is empty: nobody could have signed")
-        if len({one.name for one in authorities}) < len(authorities):
+        if len({authority.name for authority in authorities}) < len(authorities):
             raise InvalidVerificationPolicy("spec.authorities has two of one name")
         count = spec.number("count", len(authorities))
         if not 1 <= count <= len(authorities):
@@ -428,7 +428,7 @@ def _secret_of(fields: _Fields) -> tuple[str, str]:
 
 def identity_texts(identities: tuple[IdentityTest, ...]) -> str:
     """Returns the identities as one text."""
-    return " or ".join(one.text for one in identities)
+    return " or ".join(identity.text for identity in identities)
 
 
 def _check_pattern(pattern: str) -> None:
@@ -446,13 +446,13 @@ def _attestation(item: _Fields) -> RequiredAttestation:
     if not kind:
         raise InvalidVerificationPolicy(f"{item.where}.predicateType is missing")
     conditions = []
-    for one in item.objects("conditions", ATTESTATIONS_MAX):
-        languages = [language for language in ("cel", "rego") if language in one]
+    for obj in item.objects("conditions", ATTESTATIONS_MAX):
+        languages = [language for language in ("cel", "rego") if language in obj]
         if len(languages) != 1:
-            raise InvalidVerificationPolicy(f"{one.where} has one of cel and rego")
-        source = one.text(languages[0])
-        conditions.append(Condition(languages[0], source, one.text("message")))
-        one.finish()
+            raise InvalidVerificationPolicy(f"{obj.where} has one of cel and rego")
+        source = obj.text(languages[0])
+        conditions.append(Condition(languages[0], source, obj.text("message")))
+        obj.finish()
     name = item.text("name", kind)
     item.finish()
     return RequiredAttestation(name, kind, tuple(conditions))

@@ -44,7 +44,7 @@ def load_policies(paths: Sequence[Path], secrets: Path | None = None) -> list[Ve
         raise InvalidVerificationPolicy(
             f"there is no {KIND} in {', '.join(map(str, paths)) or 'what is given'}"
         )
-    names = [one.name for one in policies]
+    names = [policy.name for policy in policies]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidVerificationPolicy(f"{KIND} {twice[0]} is there twice: rename one")
     return policies

@@ -126,7 +126,7 @@ class ImageProvider:
         distinct = list(dict.fromkeys(keys))
         async with asyncio.TaskGroup() as tasks:
             pending = [tasks.create_task(self._item(key, path == "/digest")) for key in distinct]
-        return 200, _response([one.result() for one in pending])
+        return 200, _response([request.result() for request in pending])
 
     async def _item(self, key: str, by_digest: bool) -> dict[str, Any]:
         try:
@@ -281,7 +281,7 @@ class _Running:
             return None
         shown = (*vars(metrics_of_images).values(), *vars(metrics_of_servers).values())
         exposition = Exposition(
-            self._metrics, self._known.refresh, [one for one in shown if isinstance(one, Metric)]
+            self._metrics, self._known.refresh, [item for item in shown if isinstance(item, Metric)]
         )
         health = make_health_application(
             {"answering": self._why_stuck}, {"policies": self._why_unready}

@@ -178,7 +178,9 @@ def _read_checkpoint(text: str, log: TrustedLog) -> tuple[int, bytes]:
     if not separator or len(lines) < 3:
         raise UntrustedEntry("its inclusion proof comes without a checkpoint of the log")
     note += "\n"
-    if not any(is_signed(log.key, one, note.encode()) for one in _note_signatures(signatures)):
+    if not any(
+        is_signed(log.key, signature, note.encode()) for signature in _note_signatures(signatures)
+    ):
         raise UntrustedEntry("the log has not signed the checkpoint")
     try:
         return int(lines[1]), base64.b64decode(lines[2], validate=True)

@@ -128,13 +128,15 @@ def _log(item: dict[str, Any], where: str) -> tuple[bytes, TrustedLog]:
 
 
 def _authority(item: dict[str, Any], where: str) -> TrustedAuthority:
-    certificates = [one for one, _ in _items(_object(item, "certChain", where), "certificates")]
+    certificates = [
+        encoded for encoded, _ in _items(_object(item, "certChain", where), "certificates")
+    ]
     if not 1 <= len(certificates) <= _CHAIN_MAX:
         raise InvalidTrustedRoot(f"{where}.certChain has no certificate, or more than {_CHAIN_MAX}")
     try:
         chain = tuple(
-            read_certificates(_bytes(one, "rawBytes", f"{where}.certChain"))[0]
-            for one in certificates
+            read_certificates(_bytes(certificate, "rawBytes", f"{where}.certChain"))[0]
+            for certificate in certificates
         )
     except UntrustedCertificate as error:
         raise InvalidTrustedRoot(f"{where}.certChain: {error}") from None

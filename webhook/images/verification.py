@@ -189,17 +189,17 @@ def judge(
         _attested(required, policy, image, evidence, facts, now) for required in policy.attestations
     )
     why = []
-    signers = [one.name for one in authorities if one.has_signed]
+    signers = [authority.name for authority in authorities if authority.has_signed]
     if policy.needs_signature and len(signers) < policy.count:
-        missing = ", ".join(one.name for one in authorities if not one.has_signed)
+        missing = ", ".join(authority.name for authority in authorities if not authority.has_signed)
         expected = (
             "the authority" if len(authorities) == 1 else f"{policy.count} of the authorities"
         )
         why.append(f"it is not signed by {expected} of {policy.name}: missing is {missing}")
     why.extend(
-        f"the attestation {one.name} is missing, or not as {policy.name} asks"
-        for one in attestations
-        if not one.is_met
+        f"the attestation {attestation.name} is missing, or not as {policy.name} asks"
+        for attestation in attestations
+        if not attestation.is_met
     )
     return PolicyJudgement(policy.name, not why, authorities, attestations, tuple(why))
 
@@ -222,17 +222,23 @@ def _attested(
     times: list[float | None] = []
     for authority, fact in zip(policy.authorities, facts, strict=True):
         statements = [
-            one for one in fact.statements if one.predicate_type == required.predicate_type
+            statement
+            for statement in fact.statements
+            if statement.predicate_type == required.predicate_type
         ]
         if not statements:
-            reasons = [one for one in fact.reasons if one.startswith(_ATTESTATION)]
+            reasons = [reason for reason in fact.reasons if reason.startswith(_ATTESTATION)]
             for text in reasons or ["none of this predicate type"]:
                 why[f"{authority.name}: {text}"] += 1
-        faults = [_condition_fault(required, one, image, evidence, now) for one in statements]
+        faults = [
+            _condition_fault(required, statement, image, evidence, now) for statement in statements
+        ]
         if any(fault is None for fault in faults):
             signers.append(authority.name)
         times += [
-            one.signed_at for one, fault in zip(statements, faults, strict=True) if fault is None
+            statement.signed_at
+            for statement, fault in zip(statements, faults, strict=True)
+            if fault is None
         ]
         for fault in faults:
             if fault is not None:

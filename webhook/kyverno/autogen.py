@@ -51,7 +51,9 @@ def generated_specs(spec: Json) -> list[Json]:
     configured = object_of(object_of(spec.get("autogen")).get("podControllers"))
     named = configured.get("controllers")
     chosen = (
-        CONTROLLERS if named is None else [one for one in CONTROLLERS if one in texts_of(named)]
+        CONTROLLERS
+        if named is None
+        else [controller for controller in CONTROLLERS if controller in texts_of(named)]
     )
     by_template: dict[str, list[str]] = {}
     for name in chosen:
@@ -121,12 +123,12 @@ def _mutating(spec: Json, template: str) -> Json:
     Variables and JSON Patches are unchanged (pkg/cel/policies/mpol/autogen).
     """
     conditions = [
-        {**one, "expression": _of_template(one.get("expression"), template)}
-        for one in spec.get("matchConditions") or ()
+        {**condition, "expression": _of_template(condition.get("expression"), template)}
+        for condition in spec.get("matchConditions") or ()
     ]
     mutations = []
-    for one in spec.get("mutations") or ():
-        converted, applied = dict(one), one.get("applyConfiguration")
+    for mutation in spec.get("mutations") or ():
+        converted, applied = dict(mutation), mutation.get("applyConfiguration")
         if applied:
             expression = _of_template(applied.get("expression"), template)
             converted["applyConfiguration"] = {**applied, "expression": expression}

@@ -46,8 +46,15 @@ def validations_of(validate: Json, queries: Queries) -> tuple[list[str], list[Js
             raise Unwritable("validate.cel.paramKind")
         message = _message(validate, queries)
         return [], [
-            {**one, **({} if one.get("message") or one.get("messageExpression") else message)}
-            for one in cel["expressions"]
+            {
+                **expression,
+                **(
+                    {}
+                    if expression.get("message") or expression.get("messageExpression")
+                    else message
+                ),
+            }
+            for expression in cel["expressions"]
         ]
     if security := object_of(validate.get("podSecurity")):
         message = _message(validate, queries)
@@ -78,7 +85,7 @@ def _check(condition: Json, where: str, queries: Queries, at: str) -> Check:
     """Writes the check of a pattern or of conditions."""
     if pattern := object_of(condition.get("pattern")):
         held = pattern_of(pattern, at)
-        return Check(held.expression, both(*(f"({one})" for one in held.conditions)))
+        return Check(held.expression, both(*(f"({part})" for part in held.conditions)))
     if patterns := objects_of(condition.get("anyPattern")):
         return _any_pattern(patterns, at)
     deny = condition.get("deny")
@@ -97,13 +104,13 @@ def _of(where: str, name: str) -> str:
 
 def _any_pattern(patterns: list[Json], at: str) -> Check:
     """Requires one of the patterns. The rule is skipped if each pattern is skipped."""
-    every = [pattern_of(one, at) for one in patterns]
-    groups = [both(*(f"({one})" for one in each.conditions)) for each in every]
+    every = [pattern_of(pattern, at) for pattern in patterns]
+    groups = [both(*(f"({condition})" for condition in each.conditions)) for each in every]
     held = [
-        f"({both(condition, f'({one.expression})')})"
-        for one, condition in zip(every, groups, strict=True)
+        f"({both(condition, f'({check.expression})')})"
+        for check, condition in zip(every, groups, strict=True)
     ]
-    some = "" if "" in groups else " || ".join(f"({one})" for one in groups)
+    some = "" if "" in groups else " || ".join(f"({group})" for group in groups)
     return Check(" || ".join(held), some)
 
 
@@ -112,9 +119,9 @@ def _any_pattern(patterns: list[Json], at: str) -> Check:
 
 def _all_of(entries: list[Json], where: str, queries: Queries) -> Check:
     """Combines the checks of all ``foreach`` entries; an entry without items is skipped."""
-    every = [_each(one, f"{where}[{at}]", queries) for at, one in enumerate(entries)]
-    held = " && ".join(f"({one.held})" for one in every)
-    return Check(held, " || ".join(f"({one.condition})" for one in every))
+    every = [_each(entry, f"{where}[{at}]", queries) for at, entry in enumerate(entries)]
+    held = " && ".join(f"({check.held})" for check in every)
+    return Check(held, " || ".join(f"({check.condition})" for check in every))
 
 
 def _each(entry: Json, where: str, queries: Queries) -> Check:
@@ -128,8 +135,8 @@ def _each(entry: Json, where: str, queries: Queries) -> Check:
     queries.elements.append(name)
     kept = dict(queries.context)
     try:
-        for at, one in enumerate(objects_of(entry.get("context"))):
-            take_variable(one, f"{where}.context[{at}]", queries)
+        for at, variable in enumerate(objects_of(entry.get("context"))):
+            take_variable(variable, f"{where}.context[{at}]", queries)
         check = _item(entry, where, queries, name)
     finally:
         queries.elements.pop()

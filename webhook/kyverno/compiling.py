@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def objects_in(spec: Mapping[str, Any], field: str) -> list[Json]:
     """Returns the objects of a list, empty if absent; raises :class:`InvalidPolicy`."""
     value = spec.get(field) or []
-    if type(value) is not list or any(type(one) is not dict for one in value):
+    if type(value) is not list or any(type(item) is not dict for item in value):
         raise InvalidPolicy(f"spec.{field} is no list of objects")
     return value
 
@@ -68,19 +68,19 @@ _NOT_BUILT: Final = re.compile(
 
 
 def compiled(
-    one: Mapping[str, Any], field: str, given: Environment, expected: Type | None, noun: str
+    item: Mapping[str, Any], field: str, given: Environment, expected: Type | None, noun: str
 ) -> tuple[Expression, Checked]:
     """Returns the expression of a field, and the result of the type checker.
 
     Raises :class:`InvalidPolicy`, which names the field below ``noun``.
     """
-    text = one.get(field)
+    text = item.get(field)
     if not isinstance(text, str):
         raise InvalidPolicy(f"spec.{noun}.{field} is missing")
     try:
         expression, checked = compile_checked(text, given)
     except CompileError as error:
-        names = [one[1] or one[2] for one in _NOT_BUILT.finditer(str(error))]
+        names = [match[1] or match[2] for match in _NOT_BUILT.finditer(str(error))]
         refused = (library.REFUSED[name] for name in names if name in library.REFUSED)
         raise InvalidPolicy(f"spec.{noun}.{field}: {next(refused, error)}") from None
     if expected is not None and expression.type != expected and not expression.type.is_dyn:

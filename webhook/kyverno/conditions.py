@@ -60,7 +60,7 @@ def conditions_of(given: Any, where: str, queries: Queries, *, skips_missing: bo
     blocks = objects_of(given) if type(given) is list else [object_of(given)]
 
     def in_turn(conditions: list[Json], *, is_all: bool) -> str:
-        written = [_condition(one, where, queries) for one in conditions]
+        written = [_condition(condition, where, queries) for condition in conditions]
         return _in_turn(written, is_all=is_all, skips_missing=skips_missing)
 
     parts = []
@@ -71,7 +71,7 @@ def conditions_of(given: Any, where: str, queries: Queries, *, skips_missing: bo
             parts.append(in_turn(objects_of(block["any"]), is_all=False))
         if all_of := objects_of(block.get("all")):
             parts.append(in_turn(all_of, is_all=True))
-    return _in_turn([RequiredCondition(one) for one in parts], is_all=True)
+    return _in_turn([RequiredCondition(part) for part in parts], is_all=True)
 
 
 def _in_turn(parts: list[RequiredCondition], *, is_all: bool, skips_missing: bool = False) -> str:
@@ -79,15 +79,15 @@ def _in_turn(parts: list[RequiredCondition], *, is_all: bool, skips_missing: boo
     if skips_missing:
         parts = [RequiredCondition(both(reached, f"({held})"), reached) for held, reached in parts]
     if not any(
-        one.reached or "optional.none" in one.held or ".value()" in one.held for one in parts
+        part.reached or "optional.none" in part.held or ".value()" in part.held for part in parts
     ):
         joint = " && " if is_all else " || "
-        return joint.join(f"({one.held})" for one in parts) or ("true" if is_all else "false")
+        return joint.join(f"({part.held})" for part in parts) or ("true" if is_all else "false")
     held = f"({parts[-1].held})"
-    for one in reversed(parts[:-1]):
-        held = f"(({one.held}) ? {held} : false)" if is_all else f"(({one.held}) ? true : {held})"
-        if skips_missing and one.reached and not is_all:
-            held = f"({one.reached} && {held})"
+    for part in reversed(parts[:-1]):
+        held = f"(({part.held}) ? {held} : false)" if is_all else f"(({part.held}) ? true : {held})"
+        if skips_missing and part.reached and not is_all:
+            held = f"({part.reached} && {held})"
     return held
 
 
@@ -125,12 +125,12 @@ def _held(condition: Json, where: str, key: Term, value: Term, queries: Queries)
 def term_of(value: Any, queries: Queries) -> Term:
     """Returns a key or a value, which may contain variables; raises Unwritable."""
     if type(value) is list and "{{" in str(value):
-        made = [term_of(one, queries) for one in value]
-        if any(one.kind in {"list", "map", "object"} for one in made):
+        members = [term_of(item, queries) for item in value]
+        if any(term.kind in {"list", "map", "object"} for term in members):
             raise Unwritable("a list with variables that are lists")
-        kinds = {one.kind for one in made}
+        kinds = {term.kind for term in members}
         kind = kinds.pop() if len(kinds) == 1 else "any"
-        return Term(f"[{', '.join(f'dyn({one.strict})' for one in made)}]", "list", items=kind)
+        return Term(f"[{', '.join(f'dyn({term.strict})' for term in members)}]", "list", items=kind)
     if type(value) is dict and "{{" in str(value):
         raise Unwritable("a map with variables")
     if type(value) is not str:
@@ -138,9 +138,9 @@ def term_of(value: Any, queries: Queries) -> Term:
     if "$(" in value:
         raise Unwritable(f"a reference: {value}")
     pieces = variables_of(value)
-    if not any(isinstance(one, QueryNode) for one in pieces):
+    if not any(isinstance(piece, QueryNode) for piece in pieces):
         return literal_of(value.replace("\\{{", "{{"))
-    terms = [queries.term(one) if isinstance(one, QueryNode) else one for one in pieces]
+    terms = [queries.term(piece) if isinstance(piece, QueryNode) else piece for piece in pieces]
     if len(terms) == 1 and isinstance(terms[0], Term):
         return terms[0]
     return joined(terms)
@@ -160,13 +160,13 @@ def _within(operator: str, key: Term, value: Term, queries: Queries) -> str:
         return held if held == "false" else both(key.there, held)
     if key.kind != "any":
         text = key.text if key.kind == "string" else f"string({key.text})"
-        one = _scalar(text, key, value, queries, is_old=is_old)
-        return both(key.there, _not(one, is_not=is_not)) if one is not None else "false"
+        term = _scalar(text, key, value, queries, is_old=is_old)
+        return both(key.there, _not(term, is_not=is_not)) if term is not None else "false"
 
     def dispatched(name: str) -> str:
-        one = _scalar(f"string({name})", key, value, queries, is_old=is_old)
+        condition = _scalar(f"string({name})", key, value, queries, is_old=is_old)
         each = _each(operator, name, value, queries, key)
-        single = "false" if one is None else _not(one, is_not=is_not)
+        single = "false" if condition is None else _not(condition, is_not=is_not)
         is_none = f"{name} == null || type({name}) == map"
         return f"(type({name}) == list ? {each} : {is_none} ? false : {single})"
 
@@ -202,30 +202,30 @@ def _each(operator: str, items: str, value: Term, queries: Queries, key: Term) -
     if operator in {"In", "NotIn"}:
         return _each_exactly(operator, items, value, name)
     if value.kind == "list":
-        one = _among(text, key, value, queries)
+        term = _among(text, key, value, queries)
     elif value.kind in {"number", "bool"}:
         if operator.startswith("All"):
             return "false"
-        one = _among(text, key, literal_of([value.fixed]), queries)
+        term = _among(text, key, literal_of([value.fixed]), queries)
     elif value.kind == "string" and type(value.fixed) is str:
         match = RANGE.fullmatch(value.fixed)
         if match and not match[2]:
             outside = operator == "AnyNotIn"
-            one = _out_of_range(text, match) if outside else _in_range(text, match)
+            term = _out_of_range(text, match) if outside else _in_range(text, match)
             is_not = is_not and not outside
         else:
             _refuse_json(value.fixed)
-            one = _among(text, key, literal_of([value.fixed]), queries)
+            term = _among(text, key, literal_of([value.fixed]), queries)
     elif value.kind in {"null", "map"}:
         return "false"
     else:
         raise Unwritable("a value whose kind is not known")
-    return f"{items}.{quantity}({name}, {_not(one, is_not=is_not)})"
+    return f"{items}.{quantity}({name}, {_not(term, is_not=is_not)})"
 
 
 def _each_exactly(operator: str, items: str, value: Term, name: str) -> str:
     """Of the deprecated operators, which know no wildcards in lists."""
-    if type(value.fixed) is not list or any(type(one) is not str for one in value.fixed):
+    if type(value.fixed) is not list or any(type(item) is not str for item in value.fixed):
         raise Unwritable(
             f"{operator} of what is no list of texts; write Any{operator} or All{operator}"
         )
@@ -251,15 +251,15 @@ def _among(text: str, key: Term, value: Term, queries: Queries) -> str:
             held.append(_as_pattern(text, other, queries))
         there = f"{value.there} && " if value.there else ""
         return f"({there}{value.text}.exists({name}, {' || '.join(held)}))"
-    values = [sprinted(one) for one in value.fixed]
+    values = [sprinted(item) for item in value.fixed]
     if not values:
         return "false"
     parts = []
-    if texts := [one for one in values if not any(mark in one for mark in "*?")]:
+    if texts := [pattern for pattern in values if not any(mark in pattern for mark in "*?")]:
         parts.append(
             f"{text} == {written(texts[0])}" if len(texts) == 1 else f"{text} in {written(texts)}"
         )
-    parts += [f"({text_matches(text, one)})" for one in values if one not in texts]
+    parts += [f"({text_matches(text, pattern)})" for pattern in values if pattern not in texts]
     if not key.is_plain and "true" not in parts and "(true)" not in parts:
         name = queries.name()
         parts.append(
@@ -309,9 +309,9 @@ def _out_of_range(text: str, match: re.Match[str]) -> str:
 
 def _bounds(match: re.Match[str]) -> tuple[str, str]:
     low, high = match[1], match[3]
-    for one in (low, high):
-        if not _IS_QUANTITY.fullmatch(one) or _IS_DURATION.fullmatch(one):
-            raise Unwritable(f"a range of what is no quantity: {one}")
+    for bound in (low, high):
+        if not _IS_QUANTITY.fullmatch(bound) or _IS_DURATION.fullmatch(bound):
+            raise Unwritable(f"a range of what is no quantity: {bound}")
     return f"quantity({written(low)})", f"quantity({written(high)})"
 
 

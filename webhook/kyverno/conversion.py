@@ -82,9 +82,9 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
     is_deleted = _asks_of_deletions(rule)
     spec_fields["matchConstraints"], conditions = _matched(rule, is_deleted=is_deleted)
     operations = {
-        one
+        operation
         for each in spec_fields["matchConstraints"]["resourceRules"]
-        for one in each["operations"]
+        for operation in each["operations"]
     }
     is_of_pods = _is_of_pods(rule)
     if is_of_pods and _QUOTED.search(str(rule)):
@@ -92,12 +92,13 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
             'request."object": what Kyverno does not write again for Pods\' controllers'
         )
     queries = Queries(is_of_pods=is_of_pods, is_deleted=bool(operations & {"DELETE", "*"}))
-    for at, one in enumerate(objects_of(rule.get("context"))):
-        take_variable(one, f"context[{at}]", queries)
+    for at, entry in enumerate(objects_of(rule.get("context"))):
+        take_variable(entry, f"context[{at}]", queries)
     conditions += _preconditions(rule, queries)
     more, validations = validations_of(validate, queries)
     spec_fields["matchConditions"] = [
-        {"name": f"rule-{at}", "expression": one} for at, one in enumerate([*conditions, *more])
+        {"name": f"rule-{at}", "expression": condition}
+        for at, condition in enumerate([*conditions, *more])
     ]
     if not spec_fields["matchConditions"]:
         del spec_fields["matchConditions"]
@@ -159,7 +160,7 @@ def _autogen(document: Json) -> Json:
     named = annotations.get(AUTOGEN)
     if named is None:
         return {}
-    names = [] if named == "none" else [plural_of(one.strip()) for one in str(named).split(",")]
+    names = [] if named == "none" else [plural_of(name.strip()) for name in str(named).split(",")]
     return {"autogen": {"podControllers": {"controllers": names}}}
 
 
@@ -171,7 +172,11 @@ def _is_of_pods(rule: Json) -> bool:
     """Returns whether the rule is about Pods, so that Kyverno applies it to controllers, too."""
     block = object_of(rule.get("match"))
     filters = [*objects_of(block.get("any")), *objects_of(block.get("all")), block]
-    kinds = [kind for one in filters for kind in object_of(one.get("resources")).get("kinds") or ()]
+    kinds = [
+        kind
+        for filter_ in filters
+        for kind in object_of(filter_.get("resources")).get("kinds") or ()
+    ]
     return bool(kinds) and all(str(kind).rpartition("/")[2] == "Pod" for kind in kinds)
 
 
@@ -183,18 +188,18 @@ def _matched(rule: Json, *, is_deleted: bool) -> tuple[Json, list[str]]:
     default = [*_OPERATIONS, "DELETE"] if is_deleted else _OPERATIONS
     rules: list[Json] = []
     parts: list[list[str]] = []
-    for one in filters:
-        resources = resources_of(one, "match", may_be_all=not are_alternatives)
+    for filter_ in filters:
+        resources = resources_of(filter_, "match", may_be_all=not are_alternatives)
         if are_alternatives or (resources.get("kinds") and not rules):
             rules += _rules(resources, default)
-        parts.append([*_of_kinds(resources, len(filters) > 1), *_conditions(one)])
+        parts.append([*_of_kinds(resources, len(filters) > 1), *_conditions(filter_)])
     if not rules:
         raise Unwritable("match.resources without kinds")
     conditions = []
     if any(parts):
         joint = " || " if are_alternatives else " && "
         every = [" && ".join(f"({part})" for part in each) or "true" for each in parts]
-        conditions.append(joint.join(f"({one})" for one in every))
+        conditions.append(joint.join(f"({condition})" for condition in every))
     if excluded := _excluded(rule):
         conditions += excluded
     return {"resourceRules": rules}, conditions
@@ -206,17 +211,17 @@ def _excluded(rule: Json) -> list[str]:
     if not block:
         return []
     every = []
-    for one in filters_of(block, "exclude"):
-        resources = resources_of(one, "exclude")
-        parts = [*_of_kinds(resources, is_asked=True), *_conditions(one)]
+    for filter_ in filters_of(block, "exclude"):
+        resources = resources_of(filter_, "exclude")
+        parts = [*_of_kinds(resources, is_asked=True), *_conditions(filter_)]
         if resources.get("operations"):
             parts.append(f"request.operation in {written(list(resources['operations']))}")
         if not parts:
             raise Unwritable("exclude: it excludes everything")
         every.append(" && ".join(f"({part})" for part in parts))
     if objects_of(block.get("all")):
-        return [f"!({' && '.join(f'({one})' for one in every)})"]
-    return [f"!({one})" for one in every]
+        return [f"!({' && '.join(f'({condition})' for condition in every)})"]
+    return [f"!({condition})" for condition in every]
 
 
 def for_requester(document: Json, requester: Json) -> Json:
@@ -226,7 +231,7 @@ def for_requester(document: Json, requester: Json) -> Json:
     every user, and exclude none, as in Kyverno's tests.
     """
     spec = object_of(document.get("spec"))
-    rules = [_rule_for(one, requester) for one in objects_of(spec.get("rules"))]
+    rules = [_rule_for(rule, requester) for rule in objects_of(spec.get("rules"))]
     return {**document, "spec": {**spec, "rules": rules}}
 
 
@@ -234,37 +239,39 @@ def _rule_for(rule: Json, requester: Json) -> Json:
     is_met = True
     for name in ("match", "exclude"):
         block = object_of(rule.get(name))
-        joint = next((one for one in ("any", "all") if objects_of(block.get(one))), "")
+        joint = next((key for key in ("any", "all") if objects_of(block.get(key))), "")
         filters = objects_of(block.get(joint)) if joint else [block]
-        if not any(one.get(field) for one in filters for field in _SUBJECTS):
+        if not any(filter_.get(field) for filter_ in filters for field in _SUBJECTS):
             continue
-        read = (_filter_for(one, requester, excludes=name == "exclude") for one in filters)
-        kept = [one for one in read if one is not None]
+        read = (_filter_for(filter_, requester, excludes=name == "exclude") for filter_ in filters)
+        kept = [filter_ for filter_ in read if filter_ is not None]
         matches = len(kept) == len(filters) if joint == "all" else bool(kept)
         if name == "exclude":
             # A filter without other fields excludes everything.
             excludes_all = matches and not (any(kept) if joint == "all" else all(kept))
             is_met = is_met and not excludes_all
-            kept = [one for one in kept if one and matches and not excludes_all]
+            kept = [filter_ for filter_ in kept if filter_ and matches and not excludes_all]
         elif not matches:
             is_met = False
-            kept = [{"resources": one.get("resources")} for one in filters]
+            kept = [{"resources": filter_.get("resources")} for filter_ in filters]
         block = {joint: kept} if joint and kept else (kept or [{}])[0]
         rule = {**rule, name: block}
     never = [{"name": "requester", "expression": "false"}]
     return rule if is_met else {**rule, "celPreconditions": never}
 
 
-def _filter_for(one: Json, requester: Json, *, excludes: bool) -> Json | None:
+def _filter_for(filter_: Json, requester: Json, *, excludes: bool) -> Json | None:
     """Returns a filter without conditions on the requester; None if these do not match."""
     if not requester:
-        if excludes and any(one.get(field) for field in _SUBJECTS):
+        if excludes and any(filter_.get(field) for field in _SUBJECTS):
             return None
-        return {key: value for key, value in one.items() if key not in _SUBJECTS}
+        return {key: value for key, value in filter_.items() if key not in _SUBJECTS}
     for field in _ROLES:
-        if one.get(field) and not {*texts_of(one[field])} & {*texts_of(requester.get(field))}:
+        if filter_.get(field) and not {*texts_of(filter_[field])} & {
+            *texts_of(requester.get(field))
+        }:
             return None
-    return {key: value for key, value in one.items() if key not in _ROLES}
+    return {key: value for key, value in filter_.items() if key not in _ROLES}
 
 
 def filters_of(block: Json, where: str) -> list[Json]:
@@ -277,12 +284,12 @@ def filters_of(block: Json, where: str) -> list[Json]:
     raise Unwritable(f"{where}: it names no resources")
 
 
-def resources_of(one: Json, where: str, *, may_be_all: bool = False) -> Json:
+def resources_of(filter_: Json, where: str, *, may_be_all: bool = False) -> Json:
     """Returns a filter's resources as rules; raises :class:`Unwritable`."""
     for field in _ROLES:
-        if one.get(field):
+        if filter_.get(field):
             raise Unwritable(f"{where}.{field}: roles are known to the API server alone")
-    resources = object_of(one.get("resources"))
+    resources = object_of(filter_.get("resources"))
     if more := sorted(resources.keys() - _RESOURCE):
         raise Unwritable(f"{where}.resources.{more[0]}")
     if where == "match" and not resources.get("kinds") and not may_be_all:
@@ -335,7 +342,9 @@ def parsed_kind(text: str) -> tuple[str, str, str, str]:
     if group:
         return group, version, name, below
     groups = sorted(group for group, kind in BUILTIN_KINDS if kind == name)
-    groups = [one for one in groups if one in {"", "apps", "batch", "policy"} or "k8s.io" in one]
+    groups = [
+        named for named in groups if named in {"", "apps", "batch", "policy"} or "k8s.io" in named
+    ]
     if name == "Event":
         groups = [""]
     if name == "HorizontalPodAutoscaler":
@@ -348,10 +357,10 @@ def parsed_kind(text: str) -> tuple[str, str, str, str]:
 
 def _of_kinds(resources: Json, is_asked: bool) -> list[str]:
     """Returns the condition on a filter's kinds, if its rules are not precise enough."""
-    kinds = [str(one) for one in resources.get("kinds") or ()]
+    kinds = [str(kind) for kind in resources.get("kinds") or ()]
     if not kinds or "*" in kinds:
         return []
-    parsed = [parsed_kind(one) for one in kinds]
+    parsed = [parsed_kind(kind) for kind in kinds]
     if any(below for *_, below in parsed):
         if is_asked:
             raise Unwritable("match.resources.kinds: a subresource beside other filters")
@@ -361,9 +370,9 @@ def _of_kinds(resources: Json, is_asked: bool) -> list[str]:
     return [f"request.kind.kind in {written([name for _, _, name, _ in parsed])}"]
 
 
-def _conditions(one: Json) -> list[str]:
+def _conditions(filter_: Json) -> list[str]:
     """Returns conditions on the object besides its kind, and on the user."""
-    resources = object_of(one.get("resources"))
+    resources = object_of(filter_.get("resources"))
     conditions = []
     if name := resources.get("name"):
         conditions.append(text_matches("request.name", str(name)))
@@ -384,7 +393,7 @@ def _conditions(one: Json) -> list[str]:
         labels = "namespaceObject.metadata.?labels.orValue({})"
         selected = _selected(labels, selector, "namespaceSelector")
         conditions.append(f"namespaceObject != null && {selected}")
-    if subjects := objects_of(one.get("subjects")):
+    if subjects := objects_of(filter_.get("subjects")):
         conditions.append(" || ".join(f"({_is_subject(subject)})" for subject in subjects))
     return conditions
 
@@ -405,7 +414,7 @@ def _is_subject(subject: Json) -> str:
 
 
 def _any_text(value: str, patterns: list[Any]) -> str:
-    return " || ".join(text_matches(value, str(one)) for one in patterns)
+    return " || ".join(text_matches(value, str(pattern)) for pattern in patterns)
 
 
 def _selected(labels: str, selector: Json, where: str) -> str:
@@ -415,9 +424,9 @@ def _selected(labels: str, selector: Json, where: str) -> str:
             raise Unwritable(f"{where}: a pattern of keys")
         name = written(str(key))
         parts.append(f"({name} in {labels} && {text_matches(f'{labels}[{name}]', str(value))})")
-    for one in objects_of(selector.get("matchExpressions")):
-        name, operator = written(str(one.get("key"))), one.get("operator")
-        values = written([str(value) for value in one.get("values") or ()])
+    for expression in objects_of(selector.get("matchExpressions")):
+        name, operator = written(str(expression.get("key"))), expression.get("operator")
+        values = written([str(value) for value in expression.get("values") or ()])
         is_there = f"{name} in {labels}"
         if operator == "Exists":
             parts.append(f"({is_there})")
@@ -438,7 +447,10 @@ def _selected(labels: str, selector: Json, where: str) -> str:
 
 def _preconditions(rule: Json, queries: Queries) -> list[str]:
     given = rule.get("preconditions")
-    kept = [str(one.get("expression") or "") for one in objects_of(rule.get("celPreconditions"))]
+    kept = [
+        str(condition.get("expression") or "")
+        for condition in objects_of(rule.get("celPreconditions"))
+    ]
     return [*kept, *([conditions_of(given, "preconditions", queries)] if given else [])]
 
 
@@ -455,10 +467,13 @@ def _asks_of_deletions(rule: Json) -> bool:
     blocks = objects_of(given) if type(given) is list else [object_of(given)]
     for block in blocks:
         alone = [block] if "key" in block else []
-        if any(_is_never_of_deletions(one) for one in [*objects_of(block.get("all")), *alone]):
+        if any(
+            _is_never_of_deletions(condition)
+            for condition in [*objects_of(block.get("all")), *alone]
+        ):
             return False
         some = objects_of(block.get("any"))
-        if some and all(_is_never_of_deletions(one) for one in some):
+        if some and all(_is_never_of_deletions(condition) for condition in some):
             return False
     return True
 
@@ -468,7 +483,7 @@ def _is_never_of_deletions(condition: Json) -> bool:
         return False
     operator, value = str(condition.get("operator") or ""), condition.get("value")
     values = value if type(value) is list else [value]
-    if any(type(one) is not str or any(mark in one for mark in "*?{-[") for one in values):
+    if any(type(item) is not str or any(mark in item for mark in "*?{-[") for item in values):
         return False
     if operator in {"Equals", "Equal", "In", "AnyIn", "AllIn"}:
         return "DELETE" not in values

@@ -52,7 +52,7 @@ def encode(meter: Meter, raw: bytes) -> str:
     """Encodes bytes, with padding."""
     meter.charge(len(raw) // 10)
     text = base64.b64encode(raw).decode()
-    meter.made(text)
+    meter.charge_size(text)
     return text
 
 
@@ -138,15 +138,15 @@ def _shifted(number: int, offset: int, name: str) -> int:
     return raw << offset if name == "bitShiftLeft" else raw >> offset
 
 
-def _bits(of: type, made: Callable[[int], int]) -> None:
+def _bits(of: type, result_type: Callable[[int], int]) -> None:
     """Registers the bit functions of one integer type."""
-    form("math.bitAnd", of, of)(lambda one, other: made(int(one) & int(other)))
-    form("math.bitOr", of, of)(lambda one, other: made(int(one) | int(other)))
-    form("math.bitXor", of, of)(lambda one, other: made(int(one) ^ int(other)))
-    form("math.bitNot", of)(lambda one: made(~int(one)))
+    form("math.bitAnd", of, of)(lambda one, other: result_type(int(one) & int(other)))
+    form("math.bitOr", of, of)(lambda one, other: result_type(int(one) | int(other)))
+    form("math.bitXor", of, of)(lambda one, other: result_type(int(one) ^ int(other)))
+    form("math.bitNot", of)(lambda number: result_type(~int(number)))
     for name in ("bitShiftLeft", "bitShiftRight"):
         form(f"math.{name}", of, int)(
-            lambda one, offset, name=name: made(_shifted(one, offset, name))
+            lambda number, offset, name=name: result_type(_shifted(number, offset, name))
         )
 
 
@@ -158,7 +158,7 @@ def _extreme(name: str, choose: Callable[..., Any], *given: Any) -> Any:
     numbers = given[0] if len(given) == 1 and type(given[0]) is list else given
     if not numbers:
         raise EvaluationError(f"math.{name}(list) argument must not be empty")
-    if any(type(one) not in {int, Uint, float} for one in numbers):
+    if any(type(number) not in {int, Uint, float} for number in numbers):
         raise EvaluationError(f"no such overload: math.{name} of what is no number")
     return choose(numbers)
 

@@ -78,7 +78,7 @@ def texts_in(given: Any, where: str) -> list[str]:
     """Returns a list of texts, empty if absent; raises :class:`Unwritable`."""
     if given is None:
         return []
-    if type(given) is not list or not all(type(one) is str for one in given):
+    if type(given) is not list or not all(type(item) is str for item in given):
         raise Unwritable(f"{where} is no list of texts")
     return given
 
@@ -87,7 +87,7 @@ def objects_in(given: Any, where: str) -> list[Json]:
     """Returns a list of objects, empty if absent; raises :class:`Unwritable`."""
     if given is None:
         return []
-    if type(given) is not list or not all(type(one) is dict for one in given):
+    if type(given) is not list or not all(type(item) is dict for item in given):
         raise Unwritable(f"{where} is no list of objects")
     return given
 
@@ -98,23 +98,23 @@ def objects_in(given: Any, where: str) -> list[Json]:
 def flat_sets(given: Json, where: str) -> Iterator[Json]:
     """Yields the required sets; nested attestors are sets of their own if all entries count."""
     entries: list[Json] = []
-    for one in objects_in(given.get("entries"), f"{where}.entries"):
-        keys = KEY_PEM.findall(str(object_of(one.get("keys")).get("publicKeys")))
+    for entry in objects_in(given.get("entries"), f"{where}.entries"):
+        keys = KEY_PEM.findall(str(object_of(entry.get("keys")).get("publicKeys")))
         if len(keys) > 1:
-            entries += [one | {"keys": one["keys"] | {"publicKeys": key}} for key in keys]
+            entries += [entry | {"keys": entry["keys"] | {"publicKeys": key}} for key in keys]
         else:
-            entries.append(one)
+            entries.append(entry)
     if not entries:
         raise Unwritable(f"{where}.entries is empty")
     count = given.get("count") or len(entries)
     if type(count) is not int or not 1 <= count <= len(entries):
         raise Unwritable(f"{where}.count is {count}: there are {len(entries)} entries")
-    nested = [one for one in entries if one.get("attestor")]
+    nested = [item for item in entries if item.get("attestor")]
     if nested and count != len(entries):
         raise Unwritable(f"{where}: a nested attestor with count: write the sets one by one")
-    for one in nested:
-        yield from flat_sets(object_of(one["attestor"]), f"{where}.attestor")
-    if plain_entries := [one for one in entries if not one.get("attestor")]:
+    for entry in nested:
+        yield from flat_sets(object_of(entry["attestor"]), f"{where}.attestor")
+    if plain_entries := [item for item in entries if not item.get("attestor")]:
         yield {"entries": plain_entries, "count": min(count, len(plain_entries))}
 
 
@@ -123,7 +123,7 @@ def authority_of_entry(
 ) -> Json:
     """Returns the authority of an attestor set's entry; ``is_bundle`` for type SigstoreBundle."""
     refuse(entry, where, "annotations", "repository")
-    kinds = [one for one in ("keys", "certificates", "keyless") if entry.get(one)]
+    kinds = [kind for kind in ("keys", "certificates", "keyless") if entry.get(kind)]
     if len(kinds) != 1:
         raise Unwritable(f"{where} has one of keys, certificates and keyless, not {len(kinds)}")
     given = object_of(entry[kinds[0]])
@@ -171,7 +171,7 @@ def authority_of_attestor(given: Json, note: TakeNote) -> tuple[Json, Json | Non
     refuse(log, f"{where}.ctlog", "ctLogPubKey", "rekorPubKey", "tsaCertChain")
     no_log, no_promise = bool(log.get("insecureIgnoreTlog")), bool(log.get("insecureIgnoreSCT"))
     authority: Json = {"name": name}
-    kinds = [one for one in ("key", "keyless", "certificate") if cosign.get(one)]
+    kinds = [kind for kind in ("key", "keyless", "certificate") if cosign.get(kind)]
     if len(kinds) != 1:
         raise Unwritable(f"{where} has one of key, keyless and certificate, not {len(kinds)}")
     fields = object_of(cosign[kinds[0]])
@@ -187,19 +187,21 @@ def authority_of_attestor(given: Json, note: TakeNote) -> tuple[Json, Json | Non
             key = {"publicKeys": fields.get("data") or kms}
             authority["key"] = _key(key, place, note)
         case "certificate":
-            held = [object_of(fields.get(one)) for one in ("cert", "certChain")]
-            for one in held:
-                refuse(one, place, "expression")
-            certificate, chain = (str(one.get("value") or "") for one in held)
+            held = [object_of(fields.get(field)) for field in ("cert", "certChain")]
+            for identity in held:
+                refuse(identity, place, "expression")
+            certificate, chain = (str(item.get("value") or "") for item in held)
             authority |= _certificate(certificate, chain, place, no_promise=no_log and no_promise)
         case _:
             identities = objects_in(fields.get("identities"), f"{place}.identities")
-            for one in identities:
-                refuse(one, f"{place}.identities", "subjectExpression")
+            for identity in identities:
+                refuse(identity, f"{place}.identities", "subjectExpression")
             if not identities:
                 raise Unwritable(f"{place}.identities is empty: anybody could have signed")
             authority["keyless"] = {
-                "identities": [_identity(_exact(one), place, wildcards=True) for one in identities]
+                "identities": [
+                    _identity(_exact(item), place, wildcards=True) for item in identities
+                ]
             }
             if no_promise:
                 authority["keyless"]["certificateLog"] = "Ignored"
@@ -307,7 +309,9 @@ def _certificate(certificate: str, chain: str, where: str, *, no_promise: bool) 
 
 def _identity(given: Json, where: str, *, wildcards: bool) -> Json:
     """Returns issuer and subject; ``wildcards`` if ``*`` and ``?`` are wildcards in them."""
-    if not any(given.get(one) for one in ("subject", "subjectRegExp", "issuer", "issuerRegExp")):
+    if not any(
+        given.get(field) for field in ("subject", "subjectRegExp", "issuer", "issuerRegExp")
+    ):
         raise Unwritable(f"{where} has neither issuer nor subject: anybody could have signed")
     identity_fields: Json = {}
     for name in ("issuer", "subject"):

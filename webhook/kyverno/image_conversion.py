@@ -51,7 +51,7 @@ ATTESTORS_MAX: Final = 20
 
 _ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
 _MAKERS: Final = {
-    **{one.kind: one.group for one in CONTROLLERS.values()},
+    **{controller.kind: controller.group for controller in CONTROLLERS.values()},
     "ReplicationController": "",
     "Pod": "",
 }
@@ -117,11 +117,12 @@ def converted_policy(document: Json) -> ConvertedImages:
     converted, base = ConvertedImages(), _own_name(document, name_of(document))
     globs = _globs_of_policy(spec)
     attestors = {
-        str(one.get("name")): one for one in objects_in(spec.get("attestors"), "spec.attestors")
+        str(attestor.get("name")): attestor
+        for attestor in objects_in(spec.get("attestors"), "spec.attestors")
     }
     types = {
-        str(one.get("name")): one
-        for one in objects_in(spec.get("attestations"), "spec.attestations")
+        str(attestation.get("name")): attestation
+        for attestation in objects_in(spec.get("attestations"), "spec.attestations")
     }
     for at, requirement in enumerate(_requirements_of_policy(spec, validation, converted)):
         where = f"spec.attestors of {requirement.shown}"
@@ -145,7 +146,9 @@ def converted_policy(document: Json) -> ConvertedImages:
     _digests(validation, converted)
     _credentials(spec, "credentials", converted)
     actions = texts_in(spec.get("validationActions"), "spec.validationActions") or ["Deny"]
-    action = next((made_of for one, made_of in _ACTIONS.items() if one in actions), "deny")
+    action = next(
+        (made_of for candidate, made_of in _ACTIONS.items() if candidate in actions), "deny"
+    )
     converted.documents.append(_constraint(base, globs, _matched_by_policy(document, spec), action))
     return converted
 
@@ -177,9 +180,9 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
         for set_, place, predicate in requirements:
             authorities = [
                 authority_of_entry(
-                    one, f"{place}.entries[{number}]", number, converted.note, is_bundle=is_bundle
+                    item, f"{place}.entries[{number}]", number, converted.note, is_bundle=is_bundle
                 )
-                for number, one in enumerate(set_["entries"])
+                for number, item in enumerate(set_["entries"])
             ]
             number = len(converted.documents)
             named = f"{base}-{number}" if number else base
@@ -192,7 +195,7 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
         actions.add(str(entry.get("failureAction") or spec.get("validationFailureAction")))
         _digests(entry, converted)
         _credentials(entry, "imageRegistryCredentials", converted)
-    if len({one.lower() == "enforce" for one in actions}) > 1:
+    if len({text.lower() == "enforce" for text in actions}) > 1:
         raise Unwritable("verifyImages[].failureAction: they differ: write a rule for each")
     if skipped and len(rule["verifyImages"]) > 1:
         raise Unwritable("verifyImages[].skipImageReferences: write a rule for each entry")
@@ -271,7 +274,7 @@ def _globs(given: Any, where: str) -> list[str]:
     patterns = texts_in(given, where)
     if not patterns:
         raise Unwritable(f"{where} is empty")
-    return [glob for one in patterns for glob in _glob(one, where)]
+    return [glob for pattern in patterns for glob in _glob(pattern, where)]
 
 
 def _glob(pattern: str, where: str) -> Iterator[str]:
@@ -296,19 +299,19 @@ def _exempt(given: Any, where: str) -> list[str]:
     if not given:
         return []
     patterns = _globs(given, where)
-    for one in patterns:
-        if one.startswith(("docker.io/", "*")) or "*" in one[:-1]:
-            raise Unwritable(f"{where}: {one}: write images without it in imageReferences")
+    for pattern in patterns:
+        if pattern.startswith(("docker.io/", "*")) or "*" in pattern[:-1]:
+            raise Unwritable(f"{where}: {pattern}: write images without it in imageReferences")
     return patterns
 
 
 def _globs_of_policy(spec: Json) -> list[str]:
     references = objects_in(spec.get("matchImageReferences"), "spec.matchImageReferences")
-    for one in references:
-        refuse(one, "spec.matchImageReferences", "expression")
+    for reference in references:
+        refuse(reference, "spec.matchImageReferences", "expression")
     if not references:
         return ["*"]
-    return _globs([one.get("glob") for one in references], "spec.matchImageReferences.glob")
+    return _globs([item.get("glob") for item in references], "spec.matchImageReferences.glob")
 
 
 # --- requirements in verifyImages -----------------------------------------------------------------
@@ -316,18 +319,20 @@ def _globs_of_policy(spec: Json) -> list[str]:
 
 def _requirements(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
     """Yields attestor sets, each with its place and the required predicate type."""
-    for number, one in enumerate(objects_in(entry.get("attestors"), f"{where}.attestors")):
-        for set_ in flat_sets(one, f"{where}.attestors[{number}]"):
+    for number, attestor in enumerate(objects_in(entry.get("attestors"), f"{where}.attestors")):
+        for set_ in flat_sets(attestor, f"{where}.attestors[{number}]"):
             yield set_, f"{where}.attestors[{number}]", ""
-    for number, one in enumerate(objects_in(entry.get("attestations"), f"{where}.attestations")):
+    for number, attestor in enumerate(
+        objects_in(entry.get("attestations"), f"{where}.attestations")
+    ):
         place = f"{where}.attestations[{number}]"
-        refuse(one, place, "conditions")
-        predicate = str(one.get("type") or one.get("predicateType") or "")
+        refuse(attestor, place, "conditions")
+        predicate = str(attestor.get("type") or attestor.get("predicateType") or "")
         if not predicate:
             raise Unwritable(f"{place}.type is missing")
-        if not one.get("attestors"):
+        if not attestor.get("attestors"):
             raise Unwritable(f"{place} has no attestors: anybody could have attested it")
-        for at, given in enumerate(objects_in(one["attestors"], f"{place}.attestors")):
+        for at, given in enumerate(objects_in(attestor["attestors"], f"{place}.attestors")):
             for each in objects_in(given.get("entries"), f"{place}.attestors[{at}].entries"):
                 refuse(each, f"{place}.attestors[{at}].entries", "attestor")
                 if len(KEY_PEM.findall(str(object_of(each.get("keys")).get("publicKeys")))) > 1:
@@ -372,21 +377,21 @@ def _requirements_of_policy(
 ) -> list[_Requirement]:
     """Returns the requirements of the validations, each once for all groups of containers."""
     groups: dict[_Requirement, set[str]] = {}
-    for at, one in enumerate(objects_in(spec.get("validations"), "spec.validations")):
+    for at, validation in enumerate(objects_in(spec.get("validations"), "spec.validations")):
         where = f"spec.validations[{at}].expression"
-        for term in str(one.get("expression") or "").split("&&"):
+        for term in str(validation.get("expression") or "").split("&&"):
             group, term_value = _term(term.strip(), where)
             groups.setdefault(term_value, set()).add(group)
     if not groups:
         raise Unwritable("spec.validations is empty: nobody has to sign")
-    if configured.get("required") is False and any(one != _GROUPS for one in groups.values()):
+    if configured.get("required") is False and any(names != _GROUPS for names in groups.values()):
         converted.note("the images of every kind of container are asked about")
     return list(groups)
 
 
 def _term(term: str, where: str) -> tuple[str, _Requirement]:
     bare = term[1:-1].strip() if re.fullmatch(r"\(\s*images\..*\)\s*\)", term, re.DOTALL) else term
-    matched = next((one for form in _FORMS if (one := form.fullmatch(bare))), None)
+    matched = next((match for form in _FORMS if (match := form.fullmatch(bare))), None)
     if matched is None or (matched["what"] == "Attestation") != bool(matched["attestation"]):
         shown = " ".join(term.split())
         raise Unwritable(f"{where}: {shown}: {BY_HAND['validate']}")
@@ -394,7 +399,7 @@ def _term(term: str, where: str) -> tuple[str, _Requirement]:
         raise Unwritable(f"{where}: images.{matched['group']}: only a Pod's containers are asked")
     attestors = tuple(
         dict.fromkeys(
-            _member(one) for one in re.findall(rf"attestors({_MEMBER})", matched["attestors"])
+            _member(member) for member in re.findall(rf"attestors({_MEMBER})", matched["attestors"])
         )
     )
     number = int(matched["number"]) + (matched["operator"] == ">")
@@ -420,8 +425,8 @@ def _predicate(types: dict[str, Json], name: str) -> str:
 
 def _one_root(roots: list[Json | None]) -> Json | None:
     needed: list[Json] = []
-    needed += [one for one in roots if one is not None and one not in needed]
-    if any(one != needed[0] for one in needed):
+    needed += [root for root in roots if root is not None and root not in needed]
+    if any(root != needed[0] for root in needed):
         raise Unwritable("spec.attestors: two trusted roots in one validation")
     return needed[0] if needed else None
 
@@ -437,7 +442,7 @@ def _kinds(names: list[str]) -> list[Json]:
 
 
 def _refuse_subjects(filters: list[Json], where: str) -> None:
-    if any(one.get("subjects") for one in filters):
+    if any(filter_.get("subjects") for filter_ in filters):
         raise Unwritable(f"{where}.subjects: who asks is no part of a constraint's match")
 
 
@@ -445,13 +450,13 @@ def _matched_by_rule(document: Json, spec: Json, rule: Json) -> Json:
     """Returns the constraint's match, made of the rule's match and exclude."""
     given_filters = filters_of(object_of(rule.get("match")), "match")
     _refuse_subjects(given_filters, "match")
-    filters = [resources_of(one, "match") for one in given_filters]
-    rest = [{name: one for name, one in each.items() if name != "kinds"} for each in filters]
-    if any(one != rest[0] for one in rest):
+    filters = [resources_of(filter_, "match") for filter_ in given_filters]
+    rest = [{name: value for name, value in each.items() if name != "kinds"} for each in filters]
+    if any(filter_ != rest[0] for filter_ in rest):
         raise Unwritable("match.any: filters that differ in more than kinds")
     kinds = [texts_in(each["kinds"], "match.resources.kinds") for each in filters]
     names = [kind_of(kind)[2] for each in kinds for kind in each]
-    if more := [one for one in names if one not in _MAKERS]:
+    if more := [kind for kind in names if kind not in _MAKERS]:
         raise Unwritable(f"match.resources.kinds: {more[0]}: only Pods and what makes them")
     match: Json = {"kinds": _kinds([*names, *_generated(document, spec, names)])}
     given = rest[0]
@@ -484,9 +489,9 @@ def _check_operations(given: Any, where: str) -> None:
 
 def _namespaces(given: Any, where: str) -> list[str]:
     patterns = texts_in(given, where)
-    for one in patterns:
-        if not _NAMESPACE.fullmatch(one):
-            raise Unwritable(f"{where}: {one}: * stands at an end")
+    for pattern in patterns:
+        if not _NAMESPACE.fullmatch(pattern):
+            raise Unwritable(f"{where}: {pattern}: * stands at an end")
     return patterns
 
 
@@ -503,8 +508,8 @@ def _excluded(rule: Json, names: list[str]) -> list[str]:
     namespaces: list[str] = []
     left_out = filters_of(object_of(rule["exclude"]), "exclude") if rule.get("exclude") else []
     _refuse_subjects(left_out, "exclude")
-    for one in left_out:
-        resources = resources_of(one, "exclude")
+    for name in left_out:
+        resources = resources_of(name, "exclude")
         given = texts_in(resources.get("kinds"), "exclude.resources.kinds")
         kinds = {kind.rpartition("/")[2] for kind in given}
         is_about_all = not kinds or "*" in kinds or set(names) <= kinds
@@ -520,8 +525,8 @@ def _generated(document: Json, spec: Json, names: list[str]) -> list[str]:
     """Returns the pod controllers for which Kyverno generates the rule, too."""
     for rule in objects_of(spec.get("rules")):
         for block in (object_of(rule.get("match")), object_of(rule.get("exclude"))):
-            for one in (block, *objects_of(block.get("any")), *objects_of(block.get("all"))):
-                resources = object_of(one.get("resources"))
+            for filter_ in (block, *objects_of(block.get("any")), *objects_of(block.get("all"))):
+                resources = object_of(filter_.get("resources"))
                 kinds = texts_in(resources.get("kinds"), "resources.kinds")
                 if len(kinds) > 1 and "Pod" in kinds:
                     return []
@@ -531,9 +536,9 @@ def _generated(document: Json, spec: Json, names: list[str]) -> list[str]:
         return []
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     if (named := annotations.get(AUTOGEN)) is None or named == "all":
-        return [one for one in _MAKERS if one != "Pod"]
-    controllers = {one.strip() for one in str(named).split(",")}
-    return [one for one in _MAKERS if one in controllers]
+        return [maker for maker in _MAKERS if maker != "Pod"]
+    controllers = {name.strip() for name in str(named).split(",")}
+    return [maker for maker in _MAKERS if maker in controllers]
 
 
 def _matched_by_policy(document: Json, spec: Json) -> Json:
@@ -542,12 +547,12 @@ def _matched_by_policy(document: Json, spec: Json) -> Json:
     where = "spec.matchConstraints"
     refuse(given, where, "excludeResourceRules")
     plural = {"pods": "Pod", "replicationcontrollers": "ReplicationController"}
-    plural |= {name: one.kind for name, one in CONTROLLERS.items()}
+    plural |= {name: controller.kind for name, controller in CONTROLLERS.items()}
     names: list[str] = []
-    for one in objects_in(given.get("resourceRules"), f"{where}.resourceRules"):
-        refuse(one, f"{where}.resourceRules", "resourceNames")
-        _check_operations(one.get("operations"), f"{where}.resourceRules.operations")
-        for resource in texts_in(one.get("resources"), f"{where}.resourceRules.resources"):
+    for rule in objects_in(given.get("resourceRules"), f"{where}.resourceRules"):
+        refuse(rule, f"{where}.resourceRules", "resourceNames")
+        _check_operations(rule.get("operations"), f"{where}.resourceRules.operations")
+        for resource in texts_in(rule.get("resources"), f"{where}.resourceRules.resources"):
             if resource not in plural:
                 raise Unwritable(
                     f"{where}.resourceRules: {resource}: only Pods and what makes them"
@@ -560,7 +565,9 @@ def _matched_by_policy(document: Json, spec: Json) -> Json:
         controllers = configured.get("controllers")
         chosen = texts_in(controllers, "spec.autogen.podControllers.controllers")
         names += [
-            one.kind for name, one in CONTROLLERS.items() if controllers is None or name in chosen
+            controller.kind
+            for name, controller in CONTROLLERS.items()
+            if controllers is None or name in chosen
         ]
     match: Json = {"kinds": _kinds(names)}
     for name, label in (

@@ -195,7 +195,7 @@ class _Parser:
                 for at, piece in enumerate(pieces)
             ]
             return QueryNode(
-                "text", None, tuple(one for one in parts if one != QueryNode("literal", ""))
+                "text", None, tuple(part for part in parts if part != QueryNode("literal", ""))
             )
         text = token.text[1:-1].replace("\\`", "`")
         if _PLACE.search(text):

@@ -80,7 +80,7 @@ def _text(meter: Meter, value: Any, scalar: Callable[[Any], str]) -> str:
     except RecursionError:
         raise EvaluationError("json: the value is nested too deeply") from None
     meter.charge(len(text) // 10)
-    meter.made(text)
+    meter.charge_size(text)
     return text
 
 

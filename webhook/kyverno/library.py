@@ -18,7 +18,7 @@ from webhook.api import yaml_reader
 from webhook.cel.check.environment import Overload, functions, read_overloads
 from webhook.cel.check.types import Type
 from webhook.cel.errors import EvaluationError
-from webhook.cel.library.regex import paid
+from webhook.cel.library.regex import charged_pattern
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import NOTHING, Opaque, Optional
 from webhook.golang.strings import from_utf8, utf8
@@ -90,8 +90,8 @@ REFUSED: Final = {
 def kyverno_functions(*, namespaced: bool) -> Mapping[str, tuple[Overload, ...]]:
     """Returns the functions of Kubernetes and Kyverno for a policy of that scope."""
     declared = dict(functions())
-    own = f"{_OVERLOADS}{_OF_JSON}{extensions.OVERLOADS}\n"
-    table = own + world.overloads(namespaced=namespaced)
+    declarations = f"{_OVERLOADS}{_OF_JSON}{extensions.OVERLOADS}\n"
+    table = declarations + world.overloads(namespaced=namespaced)
     for name, overloads in read_overloads("\n".join(filter(None, table.splitlines()))).items():
         declared[name] = (*declared.get(name, ()), *overloads)
     return declared
@@ -138,51 +138,51 @@ def is_image(reference: str) -> bool:
 
 
 @form("registry", IMAGE)
-def registry(one: Opaque) -> str:
+def registry(image: Opaque) -> str:
     """Returns the host of the registry."""
-    return _image(one).registry
+    return _image(image).registry
 
 
 @form("repository", IMAGE)
-def repository(one: Opaque) -> str:
+def repository(image: Opaque) -> str:
     """Returns the path within the registry."""
-    return _image(one).repository
+    return _image(image).repository
 
 
 @form("identifier", IMAGE)
-def identifier(one: Opaque) -> str:
+def identifier(reference: Opaque) -> str:
     """Returns the tag or the digest, or both joined by ``@``."""
-    image = _image(one)
+    image = _image(reference)
     return "@".join(filter(None, (image.tag, image.digest)))
 
 
 @form("identifierWithSeparator", IMAGE)
-def identifier_with_separator(one: Opaque) -> str:
+def identifier_with_separator(reference: Opaque) -> str:
     """Returns the digest after ``@``, else the tag after ``:``."""
-    image = _image(one)
+    image = _image(reference)
     return f"@{image.digest}" if image.digest else f":{image.tag}"
 
 
 @form("tag", IMAGE)
-def tag(one: Opaque) -> str:
+def tag(image: Opaque) -> str:
     """Returns the tag; empty for a reference by digest."""
-    return _image(one).tag
+    return _image(image).tag
 
 
 @form("digest", IMAGE)
-def digest(one: Opaque) -> str:
+def digest(image: Opaque) -> str:
     """Returns the digest; empty if the reference has only a tag."""
-    return _image(one).digest
+    return _image(image).digest
 
 
 @form("containsDigest", IMAGE)
-def contains_digest(one: Opaque) -> bool:
+def contains_digest(image: Opaque) -> bool:
     """Whether the reference has a digest."""
-    return bool(_image(one).digest)
+    return bool(_image(image).digest)
 
 
-def _image(one: Opaque) -> ImageReference:
-    image: ImageReference = one.value
+def _image(reference: Opaque) -> ImageReference:
+    image: ImageReference = reference.value
     return image
 
 
@@ -212,8 +212,8 @@ _ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
 @form("regex.replace", str, str, str, int, charges=True)
 def replace(meter: Meter, text: str, expression: str, by: str, count: int = -1) -> str:
     """Replaces up to ``count`` matches in a text; all matches if the count is negative."""
-    searched = paid(meter, text, expression, _INVALID)
-    groups = searched.compiled.groups
+    regex = charged_pattern(meter, text, expression, _INVALID)
+    groups = regex.compiled.groups
     for escaped in _ESCAPED.findall(by):
         if escaped != "\\" and not (escaped.isdecimal() and escaped.isascii()):
             raise EvaluationError(
@@ -223,13 +223,13 @@ def replace(meter: Meter, text: str, expression: str, by: str, count: int = -1) 
             raise EvaluationError(f"replacement string references group {escaped} of {groups}")
     raw, at = utf8(text), 0
     parts: list[str] = []
-    for spans in searched.all_in(raw, count if count >= 0 else -1):
+    for spans in regex.all_in(raw, count if count >= 0 else -1):
         meter.charge(1)
         named = [from_utf8(raw[start:end]) if start >= 0 else "" for start, end in spans]
         parts += [from_utf8(raw[at : spans[0][0]]), _ESCAPED.sub(partial(_group, named), by)]
         at = spans[0][1]
     replaced = "".join([*parts, from_utf8(raw[at:])])
-    meter.made(replaced)
+    meter.charge_size(replaced)
     return replaced
 
 
@@ -241,8 +241,8 @@ def _group(named: list[str], escaped: re.Match[str]) -> str:
 @form("regex.extract", str, str, charges=True)
 def extract(meter: Meter, text: str, expression: str) -> Optional:
     """Returns the first match or its group; absent if the group is empty."""
-    for one in _extracted(meter, text, expression, 1):
-        return Optional(one)
+    for match in _extracted(meter, text, expression, 1):
+        return Optional(match)
     return Optional(NOTHING)
 
 
@@ -253,12 +253,12 @@ def extract_all(meter: Meter, text: str, expression: str) -> list[str]:
 
 
 def _extracted(meter: Meter, text: str, expression: str, limit: int) -> Iterator[str]:
-    searched = paid(meter, text, expression, _INVALID)
-    groups = searched.compiled.groups
+    regex = charged_pattern(meter, text, expression, _INVALID)
+    groups = regex.compiled.groups
     if groups > 1:
         raise EvaluationError(f"regular expression has more than one capturing group: {expression}")
     raw = utf8(text)
-    for spans in searched.all_in(raw, limit):
+    for spans in regex.all_in(raw, limit):
         meter.charge(1)
         start, end = spans[groups]
         if not groups or end > start:

@@ -63,18 +63,18 @@ class _Spec(CompiledSpec):
         evaluation = object_in(spec, "evaluation")
         self._replaces_wholes = evaluation.get("useServerSideApply") is True
         self._mutations = [
-            self._mutation(one, f"mutations[{at}]")
-            for at, one in enumerate(objects_in(spec, "mutations"))
+            self._mutation(mutation, f"mutations[{at}]")
+            for at, mutation in enumerate(objects_in(spec, "mutations"))
         ]
 
-    def _mutation(self, one: Json, at: str) -> tuple[str, Expression]:
-        patch_type = str(one.get("patchType"))
+    def _mutation(self, mutation: Json, at: str) -> tuple[str, Expression]:
+        patch_type = str(mutation.get("patchType"))
         if patch_type not in PATCH_TYPES:
             raise InvalidPolicy(
                 f"spec.{at}.patchType: {patch_type!r} is not one of {', '.join(PATCH_TYPES)}"
             )
         field = _FIELDS[patch_type]
-        given = one.get(field)
+        given = mutation.get(field)
         if type(given) is not dict:
             raise InvalidPolicy(f"spec.{at}.{field}: is required where patchType is {patch_type}")
         expected = PATCH_RESULTS[patch_type]
@@ -96,10 +96,10 @@ class _Spec(CompiledSpec):
         given, already = {**question.given(self.namespace)}, len(question.world.missing)
         before: Json = question.request["object"]
         try:
-            one = self.excusing(given, question, exceptions)
-            if one is not None:
-                why = f"excused by {one.title}"
-                return KyvernoChange(one.result, before, why, exception=one)
+            exception = self.excusing(given, question, exceptions)
+            if exception is not None:
+                why = f"excused by {exception.title}"
+                return KyvernoChange(exception.result, before, why, exception=exception)
             composed = Composed(self.variables, given, None)
             meter = composed.meter = Meter(COST, question.look)
             if not self.holds(self.conditions, composed.env, question):
@@ -141,10 +141,10 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
         self.id = MutatorId(self.kind, self.title)
         self.generation = integer_of(object_of(document.get("metadata")).get("generation"))
         generated = generated_specs(spec)
-        self._specs = [_Spec(one, self.namespace) for one in (spec, *generated)]
-        own = _notes(self, is_generated=bool(generated))
-        warnings, *_ = [one.cost_warnings() for one in self._specs]
-        self.notes = (*own, *warnings)
+        self._specs = [_Spec(of, self.namespace) for of in (spec, *generated)]
+        notes = _notes(self, is_generated=bool(generated))
+        warnings, *_ = [compiled.cost_warnings() for compiled in self._specs]
+        self.notes = (*notes, *warnings)
 
     @property
     def specs(self) -> Sequence[CompiledSpec]:
@@ -160,14 +160,14 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
         merged.
         """
         if self.is_in_place(question):
-            for one in self._specs:
-                if one.is_about(question):
-                    return one.change(question, self.exceptions_of(question), definitions)
+            for spec in self._specs:
+                if spec.is_about(question):
+                    return spec.change(question, self.exceptions_of(question), definitions)
         return KyvernoChange("skip", question.request["object"], is_about=False)
 
     def names(self, request: Mapping[str, Any]) -> bool:
         """Whether a rule names the resource of a request, regardless of other matching."""
-        return any(one.names(request) for one in self._specs)
+        return any(spec.names(request) for spec in self._specs)
 
     def __str__(self) -> str:
         """Returns kind, namespace, name and generation, for annotations and logs."""
@@ -206,7 +206,7 @@ def _refuse_unsupported(policy: KyvernoMutatingPolicy) -> None:
 def _notes(policy: KyvernoMutatingPolicy, *, is_generated: bool) -> Iterator[str]:
     """Yields notes on fields that have another effect here than in Kyverno."""
     spec = policy.spec
-    if is_generated and any(one.get("jsonPatch") for one in spec["mutations"]):
+    if is_generated and any(mutation.get("jsonPatch") for mutation in spec["mutations"]):
         yield (
             "spec.autogen: a JSON Patch keeps the paths of a Pod for pod controllers, as in Kyverno; "
             "name no controllers (spec.autogen.podControllers.controllers: []) if it is for Pods"

@@ -88,11 +88,11 @@ class _Writer:
                 raise Unwritable(f"the anchor {anchor} of {key}")
             # A condition below an absent key skips nothing.
             inner = self.conditions[outer:]
-            self.conditions[outer:] = [f"(!{there} || ({one}))" for one in inner]
-        held = " && ".join(f"({one})" for one in checks) or "true"
+            self.conditions[outer:] = [f"(!{there} || ({text}))" for text in inner]
+        held = " && ".join(f"({check})" for check in checks) or "true"
         if not conditions:
             return held
-        condition = " && ".join(f"({one})" for one in conditions)
+        condition = " && ".join(f"({text})" for text in conditions)
         if is_asked:
             return f"(({condition}) && ({held}))"
         if is_plain:
@@ -106,18 +106,18 @@ class _Writer:
         if type(value) is list:
             if len(value) != 1:
                 raise Unwritable("a list of several patterns")
-            one = self._variable()
+            variable = self._variable()
             conditional = self._anchored(value[0], at) if is_plain or is_asked else ""
             if conditional and is_plain and not any(self.conditions):
                 self.conditions.append(f"{_reached(at)} && {conditional}")
-            every = f"{at}.all({one}, {self._value(value[0], one, is_plain=False)})"
+            every = f"{at}.all({variable}, {self._value(value[0], variable, is_plain=False)})"
             return f"({conditional} && {every})" if conditional and is_asked else every
         name = at.rpartition(".")[2]
         if type(value) is str and name.endswith("s") and not name.lower().endswith(_NEVER_LISTS):
             # Kyverno tests each item of a list against a scalar pattern. Names of possible lists
             # end in s.
-            one = self._variable()
-            every = f"{at}.all({one}, {scalar_matches(one, value)})"
+            variable = self._variable()
+            every = f"{at}.all({variable}, {scalar_matches(variable, value)})"
             return f"(type({at}) == list ? {every} : {scalar_matches(at, value)})"
         return scalar_matches(at, value)
 
@@ -133,18 +133,18 @@ class _Writer:
         }
         if not anchors:
             return ""
-        one = self._variable()
+        variable = self._variable()
         parts = []
         for name, value in anchors.items():
-            there, part = _member(one, name)
+            there, part = _member(variable, name)
             parts.append(f"{there} && {self._value(value, part, is_plain=False, is_asked=True)}")
-        return f"{at}.exists({one}, {' && '.join(f'({part})' for part in parts)})"
+        return f"{at}.exists({variable}, {' && '.join(f'({part})' for part in parts)})"
 
     def _some(self, value: Any, at: str, key: Any) -> str:
         if type(value) is not list or len(value) != 1:
             raise Unwritable(f"{key} without a list of one pattern")
-        one = self._variable()
-        return f"{at}.exists({one}, {self._value(value[0], one, is_plain=False)})"
+        variable = self._variable()
+        return f"{at}.exists({variable}, {self._value(value[0], variable, is_plain=False)})"
 
     def _variable(self) -> str:
         self._names += 1
@@ -186,7 +186,7 @@ def scalar_matches(at: str, pattern: Any) -> str:
         alternatives.append(" && ".join(parts))
     if len(alternatives) == 1:
         return alternatives[0]
-    return f"({' || '.join(f'({one})' for one in alternatives)})"
+    return f"({' || '.join(f'({alternative})' for alternative in alternatives)})"
 
 
 def _one_matches(at: str, text: str) -> str:

@@ -55,7 +55,7 @@ _SELINUX_OF: Final = (
 BASELINE: Final = {
     "HostProcess": _both("?windowsOptions.?hostProcess", "!{}.orValue(false)"),
     "Host Namespaces": " && ".join(
-        f"!object.spec.?{one}.orValue(false)" for one in ("hostNetwork", "hostPID", "hostIPC")
+        f"!object.spec.?{field}.orValue(false)" for field in ("hostNetwork", "hostPID", "hostIPC")
     ),
     "Privileged Containers": (
         "variables.every.all(c, !c.?securityContext.?privileged.orValue(false))"
@@ -127,10 +127,10 @@ def security_validations(given: Json, message: str) -> list[Json]:
         raise Unwritable(f"validate.podSecurity.version {version}: latest alone is written here")
     controls = BASELINE if level == "baseline" else BASELINE | RESTRICTED
     left_out = set()
-    for one in objects_of(given.get("exclude")):
-        if more := sorted(one.keys() - {"controlName"}):
+    for exclusion in objects_of(given.get("exclude")):
+        if more := sorted(exclusion.keys() - {"controlName"}):
             raise Unwritable(f"validate.podSecurity.exclude.{more[0]}")
-        left_out.add(one.get("controlName"))
+        left_out.add(exclusion.get("controlName"))
     return [
         {"expression": expression, "message": f"{message} ({name})" if message else name}
         for name, expression in controls.items()

@@ -126,9 +126,9 @@ def _images(document: Any) -> Json:
     listed = spec if isinstance(spec, dict) else {}
     return {
         name: [
-            one["image"]
-            for one in objects_of(listed.get(name))
-            if isinstance(one.get("image"), str)
+            item["image"]
+            for item in objects_of(listed.get(name))
+            if isinstance(item.get("image"), str)
         ]
         for name in _IMAGES
     }
@@ -160,24 +160,24 @@ class CompiledSpec:
         """The expressions, until they are compiled into one function."""
         if not conditions_read_variables:
             self.conditions = self._conditions(spec)
-        for at, one in enumerate(objects_in(spec, "variables")):
-            if type(one.get("name")) is not str:
+        for at, variable in enumerate(objects_in(spec, "variables")):
+            if type(variable.get("name")) is not str:
                 raise InvalidPolicy(f"spec.variables[{at}].name is missing")
             expression = self.compiled(
-                one, "expression", self.environment, None, f"variables[{at}]"
+                variable, "expression", self.environment, None, f"variables[{at}]"
             )
-            self.types[one["name"]] = expression.type
-            self.variables[one["name"]] = expression
+            self.types[variable["name"]] = expression.type
+            self.variables[variable["name"]] = expression
         if conditions_read_variables:
             self.conditions = self._conditions(spec)
         self._annotations = [
             (
-                str(one.get("key") or ""),
+                str(annotation.get("key") or ""),
                 self.compiled(
-                    one, "valueExpression", self.environment, None, f"auditAnnotations[{at}]"
+                    annotation, "valueExpression", self.environment, None, f"auditAnnotations[{at}]"
                 ),
             )
-            for at, one in enumerate(objects_in(spec, "auditAnnotations"))
+            for at, annotation in enumerate(objects_in(spec, "auditAnnotations"))
         ]
 
     @property
@@ -186,10 +186,10 @@ class CompiledSpec:
         return environment(self.types, namespaced=bool(self.namespace))
 
     def compiled(
-        self, one: Json, field: str, known: Environment, result: Type | None, noun: str
+        self, item: Json, field: str, known: Environment, result: Type | None, noun: str
     ) -> Expression:
         """Compile the expression of a field of the spec, as :func:`compiled` does."""
-        expression, checked = compiled(one, field, known, result, noun)
+        expression, checked = compiled(item, field, known, result, noun)
         self.parts[expression] = Part(checked, expression.tells)
         self._checked.append((noun, checked))
         return expression
@@ -199,8 +199,12 @@ class CompiledSpec:
 
         Call it once, after all expressions are compiled.
         """
-        conditions = [one for at, one in self._checked if at.startswith("matchConditions")]
-        others = [one for at, one in self._checked if not at.startswith("matchConditions")]
+        conditions = [
+            expression for at, expression in self._checked if at.startswith("matchConditions")
+        ]
+        others = [
+            expression for at, expression in self._checked if not at.startswith("matchConditions")
+        ]
         self._checked, self.parts = [], {}  # they are large
         warned = (
             ("matchConditions", conditions, MATCH_CONDITIONS_COST, "all match conditions"),
@@ -214,8 +218,8 @@ class CompiledSpec:
 
     def _conditions(self, spec: Json) -> list[Expression]:
         return [
-            self.compiled(one, "expression", self.environment, BOOL, f"matchConditions[{at}]")
-            for at, one in enumerate(objects_in(spec, "matchConditions"))
+            self.compiled(condition, "expression", self.environment, BOOL, f"matchConditions[{at}]")
+            for at, condition in enumerate(objects_in(spec, "matchConditions"))
         ]
 
     def is_about(self, question: PolicyQuestion) -> bool:
@@ -257,10 +261,10 @@ class CompiledSpec:
         if self._matches_nothing:
             return False
         return not self._named or any(
-            {group, "*"} & set(one.get("apiGroups") or ())
-            and {version, "*"} & set(one.get("apiVersions") or ())
-            and resources & set(one.get("resources") or ())
-            for one in self._named
+            {group, "*"} & set(rule.get("apiGroups") or ())
+            and {version, "*"} & set(rule.get("apiVersions") or ())
+            and resources & set(rule.get("resources") or ())
+            for rule in self._named
         )
 
     def excusing(
@@ -274,14 +278,14 @@ class CompiledSpec:
         Values allowed by others are put into ``given``.
         """
         allowing: list[KyvernoException] = []
-        for one in exceptions:
-            if self.holds(one.conditions, given, question):
-                if not (one.images or one.values):
-                    return one
-                allowing.append(one)
+        for exception in exceptions:
+            if self.holds(exception.conditions, given, question):
+                if not (exception.images or exception.values):
+                    return exception
+                allowing.append(exception)
         given["exceptions"] = {
-            "allowedImages": [image for one in allowing for image in one.images],
-            "allowedValues": [value for one in allowing for value in one.values],
+            "allowedImages": [image for excusing in allowing for image in excusing.images],
+            "allowedValues": [value for excusing in allowing for value in excusing.values],
         }
         return None
 
@@ -360,7 +364,7 @@ class KyvernoPolicy:
 
     def is_about(self, question: PolicyQuestion) -> bool:
         """Returns whether it, or a policy that it implies, matches a request."""
-        return self.is_in_place(question) and any(one.is_about(question) for one in self.specs)
+        return self.is_in_place(question) and any(spec.is_about(question) for spec in self.specs)
 
     def is_in_place(self, question: PolicyQuestion) -> bool:
         """Returns whether a request is in the namespace of a namespaced policy."""
@@ -368,11 +372,15 @@ class KyvernoPolicy:
 
     def constrains(self, gvk: GroupVersionKind) -> bool:
         """Whether a rule names the kind; its plural is the one that Kubernetes guesses."""
-        return any(one.constrains(gvk) for one in self.specs)
+        return any(spec.constrains(gvk) for spec in self.specs)
 
     def exceptions_of(self, question: PolicyQuestion) -> list[KyvernoException]:
         """Returns the exceptions that name the policy, and have not expired."""
         if not question.exceptions:
             return []
         at = question.at
-        return [one for one in question.exceptions if one.is_about(self.kind, self.name, at)]
+        return [
+            exception
+            for exception in question.exceptions
+            if exception.is_about(self.kind, self.name, at)
+        ]

@@ -25,8 +25,8 @@ class KyvernoException:
         self.name = name_of(document)
         self.namespace = namespace_of(document)
         self.policies = frozenset(
-            (str(one.get("kind") or ""), str(one.get("name") or ""))
-            for one in objects_in(spec, "policyRefs")
+            (str(reference.get("kind") or ""), str(reference.get("name") or ""))
+            for reference in objects_in(spec, "policyRefs")
         )
         if not self.policies:
             raise InvalidPolicy("spec.policyRefs is empty: it is about no policy")
@@ -39,8 +39,8 @@ class KyvernoException:
         self._expires = _time(spec.get("expiresAt"))
         conditions = environment({})
         self.conditions = [
-            compiled(one, "expression", conditions, BOOL, f"matchConditions[{at}]")[0]
-            for at, one in enumerate(objects_in(spec, "matchConditions"))
+            compiled(condition, "expression", conditions, BOOL, f"matchConditions[{at}]")[0]
+            for at, condition in enumerate(objects_in(spec, "matchConditions"))
         ]
 
     @property
@@ -57,7 +57,7 @@ class KyvernoException:
 
 def _texts(spec: Json, field: str) -> list[str]:
     values = spec.get(field) or []
-    if type(values) is not list or any(type(one) is not str for one in values):
+    if type(values) is not list or any(type(value) is not str for value in values):
         raise InvalidPolicy(f"spec.{field} is no list of strings")
     return values
 

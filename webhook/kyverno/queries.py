@@ -78,20 +78,22 @@ def literal_of(value: Any) -> Term:
     """Returns the term of a value in the policy."""
     kinds = {str: "string", bool: "bool", int: "number", float: "number", type(None): "null"}
     if type(value) is list:
-        items = {kinds.get(type(one), "any") for one in value}
-        text = f"[{', '.join(f'dyn({literal_of(one).text})' for one in value)}]"
+        items = {kinds.get(type(item), "any") for item in value}
+        text = f"[{', '.join(f'dyn({literal_of(item).text})' for item in value)}]"
         if len(items) == 1 and items != {"any"}:
-            text = f"[{', '.join(literal_of(one).text for one in value)}]"
+            text = f"[{', '.join(literal_of(item).text for item in value)}]"
         return Term(text, "list", items=items.pop() if len(items) == 1 else "any", fixed=value)
     if type(value) is dict:
-        pairs = [f"{written(str(key))}: dyn({literal_of(one).text})" for key, one in value.items()]
+        pairs = [
+            f"{written(str(key))}: dyn({literal_of(item).text})" for key, item in value.items()
+        ]
         return Term(f"{{{', '.join(pairs)}}}", "map", fixed=value)
     return Term(written(value), kinds[type(value)], fixed=value)
 
 
 def false_of(name: str) -> str:
     """Returns the condition that JMESPath regards a value of any kind as false."""
-    return f"({' || '.join(f'{name} == {one}' for one in _FALSE)})"
+    return f"({' || '.join(f'{name} == {literal}' for literal in _FALSE)})"
 
 
 class Queries:
@@ -209,10 +211,10 @@ class Queries:
             old = f"(has(oldObject.{name}) ? oldObject.{name} : {{}})"
             return Term(f"(oldObject != null ? {old} : {{}})", "map")
         texts = [
-            f"(has({one}.{name}) ? {one}.{name} : {{}})"
+            f"(has({variable}.{name}) ? {variable}.{name} : {{}})"
             if (name == "metadata") is self._is_of_pods
-            else f"{one}.{name}"
-            for one in ("object", "oldObject")
+            else f"{variable}.{name}"
+            for variable in ("object", "oldObject")
         ]
         if self._is_deleted:
             return Term(f"(object != null ? {texts[0]} : {texts[1]})", "map")
@@ -298,9 +300,9 @@ class Queries:
         return Term(f"{kept}.map({name}, {term.text})", "list", items.there, items=term.kind)
 
     def _list(self, node: QueryNode, at: Term | None) -> Term:
-        terms = [self.term(one, at).loose for one in node.parts]
+        terms = [self.term(part, at).loose for part in node.parts]
         there = f"{at.text} != null" if at is not None and at.kind == "any" else ""
-        return Term(f"[{', '.join(f'dyn({one})' for one in terms)}]", "list", there)
+        return Term(f"[{', '.join(f'dyn({term})' for term in terms)}]", "list", there)
 
     # --- conditions -------------------------------------------------------------------------------
 
@@ -309,7 +311,7 @@ class Queries:
         return replace(self.term(node.parts[1], left), reached="")
 
     def _or(self, node: QueryNode, at: Term | None) -> Term:
-        left, right = (self.term(one, at) for one in node.parts)
+        left, right = (self.term(part, at) for part in node.parts)
         if left.kind == "string" and left.is_plain and not left.there:
             return left
         if left.kind == "list" and right.kind == "list" and not right.there:
@@ -328,11 +330,11 @@ class Queries:
         return Term(f"({self.truth(left)} ? dyn({left.loose}) : dyn({right.loose}))")
 
     def _and(self, node: QueryNode, at: Term | None) -> Term:
-        left, right = (self.term(one, at) for one in node.parts)
+        left, right = (self.term(part, at) for part in node.parts)
         return Term(f"(({self.truth(left)}) && ({self.truth(right)}))", "bool")
 
     def _compare(self, node: QueryNode, at: Term | None) -> Term:
-        left, right = (self.term(one, at) for one in node.parts)
+        left, right = (self.term(part, at) for part in node.parts)
         are_numbers = left.kind == right.kind == "number"
         if "number" in {left.kind, right.kind} and not are_numbers:
             raise Unwritable(f"JMESPath: {node.value} of what may be no number")
@@ -346,13 +348,13 @@ class Queries:
 
     def _text(self, node: QueryNode) -> Term:
         return joined(
-            [one.value if one.kind == "literal" else self.term(one) for one in node.parts]
+            [part.value if part.kind == "literal" else self.term(part) for part in node.parts]
         )
 
     # --- functions --------------------------------------------------------------------------------
 
     def _call(self, node: QueryNode, at: Term | None) -> Term:
-        args = [self.term(one, at) for one in node.parts]
+        args = [self.term(part, at) for part in node.parts]
         known = _FUNCTIONS.get(node.value)
         if known is None:
             raise Unwritable(f"JMESPath: the function {node.value}")
@@ -424,7 +426,7 @@ class Queries:
 def _is_path(node: QueryNode) -> bool:
     """Whether an expression consists of fields and indexes only."""
     if node.kind == "sub":
-        return all(_is_path(one) for one in node.parts)
+        return all(_is_path(part) for part in node.parts)
     return node.kind in {"field", "current"} or (node.kind == "index" and _is_path(node.parts[0]))
 
 
@@ -440,20 +442,20 @@ def as_text(term: Term) -> str:
 def joined(parts: list[str | Term]) -> Term:
     """Returns the concatenation of texts and values."""
     texts = []
-    for one in parts:
-        if isinstance(one, str):
-            texts.append(written(one))
-        elif one.kind in {"list", "map", "null", "object"}:
-            raise Unwritable(f"a {one.kind} within a text")
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(written(part))
+        elif part.kind in {"list", "map", "null", "object"}:
+            raise Unwritable(f"a {part.kind} within a text")
         else:
-            texts.append(one.strict if one.kind == "string" else f"string({one.strict})")
+            texts.append(part.strict if part.kind == "string" else f"string({part.strict})")
     return Term(texts[0] if len(texts) == 1 else f"({' + '.join(texts)})", "string")
 
 
 def _method(name: str, kind: str = "string") -> Callable[..., Term]:
     """Returns the translation of a text function that is a method in CEL."""
     return lambda _, of, *args: Term(
-        f"{of.loose}.{name}({', '.join(one.loose for one in args)})",
+        f"{of.loose}.{name}({', '.join(arg.loose for arg in args)})",
         kind,
         items="string" if kind == "list" else "any",
     )

@@ -79,13 +79,13 @@ class Rule(CompiledSpec):
         known = self.environment
         self._validations = [
             _Validation(
-                self.compiled(one, "expression", known, BOOL, f"validations[{at}]"),
-                one.get("message") or "",
-                self.compiled(one, "messageExpression", known, STRING, f"validations[{at}]")
-                if one.get("messageExpression")
+                self.compiled(validation, "expression", known, BOOL, f"validations[{at}]"),
+                validation.get("message") or "",
+                self.compiled(validation, "messageExpression", known, STRING, f"validations[{at}]")
+                if validation.get("messageExpression")
                 else None,
             )
-            for at, one in enumerate(objects_in(spec, "validations"))
+            for at, validation in enumerate(objects_in(spec, "validations"))
         ]
         self._whole = self._together()
         self._prepared = () if self._whole is None else self._constants(self._whole)
@@ -98,12 +98,14 @@ class Rule(CompiledSpec):
             return None
         pairs = [
             (
-                self.parts[one.expression],
-                None if one.message_expression is None else self.parts[one.message_expression],
+                self.parts[validation.expression],
+                None
+                if validation.message_expression is None
+                else self.parts[validation.message_expression],
             )
-            for one in self._validations
+            for validation in self._validations
         ]
-        variables = {name: self.parts[one] for name, one in self.variables.items()}
+        variables = {name: self.parts[variable] for name, variable in self.variables.items()}
         return whole_form(variables, pairs) if pairs else None
 
     def _constants(self, whole: Whole) -> tuple[Any, ...]:
@@ -116,7 +118,7 @@ class Rule(CompiledSpec):
                 values.append(composed[name])
             except EvaluationError:
                 values.append(NOTHING)
-        if any(one is NOTHING for one in values[: whole.needed]):
+        if any(value is NOTHING for value in values[: whole.needed]):
             self._whole = None
         return tuple(values)
 
@@ -151,9 +153,11 @@ class Rule(CompiledSpec):
     ) -> KyvernoVerdict:
         if exceptions:
             given = {**given}
-            one = self.excusing(given, question, exceptions)
-            if one is not None:
-                return KyvernoVerdict(one.result, f"excused by {one.title}", exception=one)
+            exception = self.excusing(given, question, exceptions)
+            if exception is not None:
+                return KyvernoVerdict(
+                    exception.result, f"excused by {exception.title}", exception=exception
+                )
         if self.conditions and not self.holds(self.conditions, given, question):
             return SKIPPED
         # Validations that read objects only ran before, unless there are exceptions.
@@ -199,11 +203,11 @@ class Rule(CompiledSpec):
         if not failed:
             return PASSED
         number, message = failed[0]
-        one = self._validations[number]
-        if one.message_expression is not None and message is None:
+        validation = self._validations[number]
+        if validation.message_expression is not None and message is None:
             return None
         has_text = type(message) is str and message
-        return KyvernoVerdict("fail", message if has_text else _message_of(one, number))
+        return KyvernoVerdict("fail", message if has_text else _message_of(validation, number))
 
     def holds(
         self, conditions: Sequence[Expression], given: dict[str, Any], question: PolicyQuestion
@@ -229,7 +233,7 @@ class ValidatingPolicy(KyvernoPolicy):
             raise InvalidPolicy("spec.validations is empty: it would deny nothing")
         self.actions = _actions(self.spec)
         generated = generated_specs(self.spec) if self.mode == KUBERNETES else []
-        self._rules = [Rule(one, self.namespace) for one in (self.spec, *generated)]
+        self._rules = [Rule(spec, self.namespace) for spec in (self.spec, *generated)]
         self.notes, *_ = [rule.cost_warnings() for rule in self._rules]
 
     @property
@@ -239,7 +243,7 @@ class ValidatingPolicy(KyvernoPolicy):
 
     def rules_for(self, resource: RequestedResource) -> list[Rule]:
         """Returns the rules that name a resource: its own, and those for pod controllers."""
-        return [one for one in self._rules if one.names_resource(resource)]
+        return [rule for rule in self._rules if rule.names_resource(resource)]
 
     def say(self, question: PolicyQuestion) -> KyvernoVerdict:
         """Evaluates the policy for an admission request."""
@@ -248,19 +252,19 @@ class ValidatingPolicy(KyvernoPolicy):
 
     def has_selectors(self, rules: Sequence[Rule]) -> bool:
         """Whether its namespace, or selectors of these rules, may leave a request out."""
-        return bool(self.namespace) or any(one.has_selectors for one in rules)
+        return bool(self.namespace) or any(rule.has_selectors for rule in rules)
 
     def selected(self, rules: Sequence[Rule], question: PolicyQuestion) -> list[Rule]:
         """Returns its rules in the policy's namespace whose selectors match a request."""
         if not self.is_in_place(question):
             return []
-        return [one for one in rules if one.selects(question)]
+        return [rule for rule in rules if rule.selects(question)]
 
     def say_by(self, rules: Sequence[Rule], question: PolicyQuestion) -> KyvernoVerdict:
         """Evaluates those of its rules that match a request."""
-        own = self.exceptions_of(question) if question.exceptions else ()
+        exceptions = self.exceptions_of(question) if question.exceptions else ()
         for rule in rules:
-            verdict = rule.say(question, own)
+            verdict = rule.say(question, exceptions)
             if verdict is not SKIPPED:
                 return verdict
         return SKIPPED
@@ -276,27 +280,27 @@ class ValidatingPolicy(KyvernoPolicy):
 
 def _actions(spec: Json) -> tuple[str, ...]:
     actions = spec.get("validationActions") or ["Deny"]
-    if type(actions) is not list or any(one not in _ACTIONS for one in actions):
+    if type(actions) is not list or any(action not in _ACTIONS for action in actions):
         raise InvalidPolicy(f"spec.validationActions: none but {', '.join(_ACTIONS)} are known")
     return tuple(dict.fromkeys(actions))
 
 
-def _message(one: _Validation, at: int, composed: Composed, meter: Meter) -> str:
-    if one.message_expression is not None:
+def _message(validation: _Validation, at: int, composed: Composed, meter: Meter) -> str:
+    if validation.message_expression is not None:
         try:
-            message = one.message_expression.evaluate(composed.env, meter)
+            message = validation.message_expression.evaluate(composed.env, meter)
         except TimeUp:
             raise
         except EvaluationError as error:
             return f"failed to evaluate message expression: {error.text}"
         if type(message) is str and message:
             return message
-    return _message_of(one, at)
+    return _message_of(validation, at)
 
 
-def _message_of(one: _Validation, at: int) -> str:
+def _message_of(validation: _Validation, at: int) -> str:
     """Returns the message of a validation whose messageExpression, if any, gives none."""
-    text = one.message if one.message_expression is None else ""
+    text = validation.message if validation.message_expression is None else ""
     return text or f"CEL expression validation failed at index {at}"
 
 

@@ -175,9 +175,9 @@ def synced_known(inventory: Mapping[str, Any], namespaces: Mapping[str, Any]) ->
 # --- objects --------------------------------------------------------------------------------------
 
 
-def _get(one: Opaque, version: str, resource: str, namespace: str, name: str) -> Any:
+def _get(context: Opaque, version: str, resource: str, namespace: str, name: str) -> Any:
     """Returns the object of that name; null without one."""
-    world: World = one.value[0]
+    world: World = context.value[0]
     objects = world.known(version, resource)
     if objects is None and not world.is_whole:
         world.lacks(f'{resource} "{name}" ({version}) is not among what is given or synced')
@@ -185,10 +185,10 @@ def _get(one: Opaque, version: str, resource: str, namespace: str, name: str) ->
 
 
 def _list(
-    one: Opaque, version: str, resource: str, namespace: str, labels: Mapping[str, str]
+    context: Opaque, version: str, resource: str, namespace: str, labels: Mapping[str, str]
 ) -> Any:
     """Returns the objects of a kind in a namespace; in all if it is empty."""
-    world: World = one.value[0]
+    world: World = context.value[0]
     objects = world.known(version, resource)
     if objects is None and not world.is_whole:
         world.lacks(f"{resource} ({version}) are not among what is given or synced")
@@ -201,18 +201,18 @@ def _list(
 
 
 def _has(item: Json, labels: Mapping[str, str]) -> bool:
-    own = object_of(object_of(item.get("metadata")).get("labels"))
-    return all(own.get(name) == value for name, value in labels.items())
+    item_labels = object_of(object_of(item.get("metadata")).get("labels"))
+    return all(item_labels.get(name) == value for name, value in labels.items())
 
 
-def _get_own(one: Opaque, version: str, resource: str, name: str) -> Any:
-    return _get(one, version, resource, one.value[1], name)
+def _get_own(context: Opaque, version: str, resource: str, name: str) -> Any:
+    return _get(context, version, resource, context.value[1], name)
 
 
 def _list_own(
-    one: Opaque, version: str, resource: str, labels: Mapping[str, str] = {}
+    context: Opaque, version: str, resource: str, labels: Mapping[str, str] = {}
 ) -> Any:  # never written
-    return _list(one, version, resource, one.value[1], labels)
+    return _list(context, version, resource, context.value[1], labels)
 
 
 def _to_gvr(_: Opaque, version: str, kind: str) -> Opaque:
@@ -220,26 +220,26 @@ def _to_gvr(_: Opaque, version: str, kind: str) -> Opaque:
     return Opaque(GVR, (version, plural_of(kind)))
 
 
-def _get_of(one: Opaque, gvr: Opaque, namespace: str, name: str) -> Any:
+def _get_of(context: Opaque, gvr: Opaque, namespace: str, name: str) -> Any:
     version, resource = gvr.value
-    return _get(one, version, resource, namespace, name)
+    return _get(context, version, resource, namespace, name)
 
 
-def _get_own_of(one: Opaque, gvr: Opaque, name: str) -> Any:
-    return _get_of(one, gvr, one.value[1], name)
+def _get_own_of(context: Opaque, gvr: Opaque, name: str) -> Any:
+    return _get_of(context, gvr, context.value[1], name)
 
 
-def _list_all(one: Opaque, version: str, resource: str, namespace: str) -> Any:
-    return _list(one, version, resource, namespace, {})
+def _list_all(context: Opaque, version: str, resource: str, namespace: str) -> Any:
+    return _list(context, version, resource, namespace, {})
 
 
-def _list_of(one: Opaque, gvr: Opaque, namespace: str, labels: Mapping[str, str] = {}) -> Any:
+def _list_of(context: Opaque, gvr: Opaque, namespace: str, labels: Mapping[str, str] = {}) -> Any:
     version, resource = gvr.value
-    return _list(one, version, resource, namespace, labels)
+    return _list(context, version, resource, namespace, labels)
 
 
-def _list_own_of(one: Opaque, gvr: Opaque, labels: Mapping[str, str] = {}) -> Any:
-    return _list_of(one, gvr, one.value[1], labels)
+def _list_own_of(context: Opaque, gvr: Opaque, labels: Mapping[str, str] = {}) -> Any:
+    return _list_of(context, gvr, context.value[1], labels)
 
 
 for _name in ("Get", "get"):
@@ -265,9 +265,9 @@ for _name in ("ToGVR", "toGVR"):
 
 @form("GetMetadata", IMAGES, str)
 @form("getMetadata", IMAGES, str)
-def metadata(one: Opaque, reference: str) -> Any:
+def metadata(context: Opaque, reference: str) -> Any:
     """Returns a registry's metadata of an image."""
-    world: World = one.value
+    world: World = context.value
     image = read_reference(reference)
     for name in (reference, *(image.names() if image is not None else ())):
         if name in world.images:
@@ -279,9 +279,9 @@ def metadata(one: Opaque, reference: str) -> Any:
 @form("Get", GLOBALS, str, str)
 @form("get", GLOBALS, str)
 @form("get", GLOBALS, str, str)
-def entry(one: Opaque, name: str, projection: str = "") -> Any:
+def entry(context: Opaque, name: str, projection: str = "") -> Any:
     """Returns an entry of the global context."""
-    world: World = one.value
+    world: World = context.value
     if name not in world.entries:
         world.lacks(f'the global context entry "{name}" is not given')
     value = world.entries[name]
@@ -292,8 +292,8 @@ def entry(one: Opaque, name: str, projection: str = "") -> Any:
     return value[projection]
 
 
-def _http_call(method: str, one: Opaque, url: str) -> Any:
-    world: World = one.value
+def _http_call(method: str, context: Opaque, url: str) -> Any:
+    world: World = context.value
     for key in (f"{method}:{url}", url):
         if key in world.answers:
             return world.answers[key]
@@ -301,19 +301,19 @@ def _http_call(method: str, one: Opaque, url: str) -> Any:
 
 
 for _name in ("Get", "get"):
-    form(_name, HTTP, str)(lambda one, url: _http_call("GET", one, url))
-    form(_name, HTTP, str, dict)(lambda one, url, _: _http_call("GET", one, url))
+    form(_name, HTTP, str)(lambda context, url: _http_call("GET", context, url))
+    form(_name, HTTP, str, dict)(lambda context, url, _: _http_call("GET", context, url))
 for _name in ("Post", "post"):
-    form(_name, HTTP, str, None)(lambda one, url, _: _http_call("POST", one, url))
-    form(_name, HTTP, str, None, dict)(lambda one, url, *_: _http_call("POST", one, url))
+    form(_name, HTTP, str, None)(lambda context, url, _: _http_call("POST", context, url))
+    form(_name, HTTP, str, None, dict)(lambda context, url, *_: _http_call("POST", context, url))
 for _name in ("Client", "client"):
-    form(_name, HTTP, str)(lambda one, _: one)
+    form(_name, HTTP, str)(lambda context, _: context)
 
 
 @form("now", TIME)
-def now(one: Opaque) -> Timestamp:
+def now(context: Opaque) -> Timestamp:
     """The time of the review."""
-    return Timestamp(one.value.now_ns)
+    return Timestamp(context.value.now_ns)
 
 
 @form("truncate", TIME, Timestamp, Duration)

@@ -16,7 +16,7 @@ MUTATION_ID: Final = "gatekeeper.sh/mutation-id"
 
 def names_of(passes: Sequence[Sequence[MutatingParty]]) -> str:
     """Returns each mutator that assigned a value, once, in the order of their names."""
-    return ", ".join(sorted({str(mutator) for one in passes for mutator in one}))
+    return ", ".join(sorted({str(mutator) for pass_ in passes for mutator in pass_}))
 
 
 def id_for(passes: Sequence[Sequence[MutatingParty]]) -> str:
@@ -24,7 +24,7 @@ def id_for(passes: Sequence[Sequence[MutatingParty]]) -> str:
 
     A random one would change the object again at every write of it.
     """
-    text = "\n".join(", ".join(map(str, one)) for one in passes)
+    text = "\n".join(", ".join(map(str, pass_)) for pass_ in passes)
     digest = hashlib.sha256(text.encode()).hexdigest()
     return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
 

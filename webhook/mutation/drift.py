@@ -90,8 +90,8 @@ def drifts_of(
         return ()
     parties = {
         item.id: item
-        for one in mutated.passes
-        for item in one
+        for pass_ in mutated.passes
+        for item in pass_
         if isinstance(item, Mutator) and _is_foreseeable(item.assignment.setter, known)
     }
     drifts: list[Drift] = []

@@ -41,7 +41,7 @@ def settled(mutated: Mutated, known: Answering, pace: Pace = UNBOUNDED) -> dict[
     """
     if not mutated.asks_providers:
         return mutated.object
-    requests = [ProviderRequest(*one) for one in unanswered_keys(mutated).items()]
+    requests = [ProviderRequest(*key) for key in unanswered_keys(mutated).items()]
     answers = {request: _response(request, known) for request in requests}
     if missing := [request for request, response in answers.items() if response is None]:
         raise Unanswered(missing)
@@ -77,8 +77,8 @@ def unresolved(mutated: Mutated, known: Answering) -> tuple[Unresolved, ...]:
     obj = mutated.object
     answers = {
         request.provider: answer
-        for one in unanswered_keys(mutated).items()
-        if (response := _response(request := ProviderRequest(*one), known)) is not None
+        for key in unanswered_keys(mutated).items()
+        if (response := _response(request := ProviderRequest(*key), known)) is not None
         and (answer := _read(request, response)) is not None
     }
     is_masked = is_secret(obj)

@@ -182,7 +182,7 @@ class Mutator:
             type(node) is ListItem and node.value is not None and allowed.missing
             for node, allowed in zip(self.location, self.assignment.allowed, strict=True)
         )
-        return not adds and any(fields[: len(one)] == one for one in UPDATED_FIELDS)
+        return not adds and any(fields[: len(field)] == field for field in UPDATED_FIELDS)
 
     def __str__(self) -> str:
         """As annotations and logs name it: kind, namespace (there is none), name, generation."""

@@ -115,7 +115,7 @@ class Passes:
                 if assigned:
                     applied.append(mutator)
                 continue
-            if any(mutator in one for one in passes):
+            if any(mutator in pass_ for pass_ in passes):
                 raise _Restart
         return obj, tuple(applied)
 

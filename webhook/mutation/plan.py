@@ -89,10 +89,10 @@ class _Choice:
         if passes is None:
             if len(self._applied) >= CHOICES_MAX:
                 self._applied.clear()
-            one = tuple(
+            mutators = tuple(
                 item for number, item in enumerate(self._mutators) if assigned >> number & 1
             )
-            passes = self._applied[assigned] = (one,)
+            passes = self._applied[assigned] = (mutators,)
         return passes
 
 

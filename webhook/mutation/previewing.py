@@ -62,7 +62,7 @@ def previewed(
     except MutationError as error:
         return Preview(fault=str(error))
     previewed_ids = {str(item.id) for item in plan.mutators if item.is_preview}
-    passed = [item for one in would.passes for item in one if isinstance(item, Mutator)]
+    passed = [item for pass_ in would.passes for item in pass_ if isinstance(item, Mutator)]
     applied = {item.id: item for item in passed if item.is_preview}
     skipped = {name: fault for name, fault in would.skipped.items() if name in previewed_ids}
     if not patch and not skipped:

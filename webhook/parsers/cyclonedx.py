@@ -126,9 +126,9 @@ def _members(element: Element, of: str) -> dict[str, Any]:
 
 def _member(name: str, element: Element, of: str) -> Any:
     if referring := _REFERRING.get((of, name)):
-        return [_attribute(one, "ref") for one in element.below.get(referring, [])]
+        return [_attribute(item, "ref") for item in element.below.get(referring, [])]
     if (of, name) == ("issue", "references"):
-        return [one.text for one in element.below.get("url", [])]
+        return [item.text for item in element.below.get("url", [])]
     if name in _ARRAYS and not (name == "tools" and "tool" not in element.below):
         return _array(name, element)
     attributes = _attributes(element)
@@ -169,24 +169,26 @@ def _array(name: str, element: Element) -> list[Any]:
     items = element.below.get(_ARRAYS[name], [])
     match name:
         case "hashes":
-            return [{"alg": _attribute(one, "alg"), "content": one.text} for one in items]
+            return [{"alg": _attribute(item, "alg"), "content": item.text} for item in items]
         case "properties":
-            return [{"name": _attribute(one, "name"), "value": one.text} for one in items]
+            return [{"name": _attribute(item, "name"), "value": item.text} for item in items]
         case "licenses":
-            licenses = [{"license": _attributes(one) | _members(one, "license")} for one in items]
+            licenses = [
+                {"license": _attributes(item) | _members(item, "license")} for item in items
+            ]
             return licenses + [
-                {"expression": one.text} | _attributes(one)
-                for one in element.below.get("expression", [])
+                {"expression": item.text} | _attributes(item)
+                for item in element.below.get("expression", [])
             ]
         case "dependencies":
-            return [_dependency(one) for one in items]
+            return [_dependency(item) for item in items]
         case _:
-            return [_member(_ARRAYS[name], one, name) for one in items]
+            return [_member(_ARRAYS[name], item, name) for item in items]
 
 
 def _dependency(element: Element) -> dict[str, Any]:
     dependency: dict[str, Any] = {"ref": _attribute(element, "ref")}
     for name, member in (("dependency", "dependsOn"), ("provides", "provides")):
-        if below := [_attribute(one, "ref") for one in element.below.get(name, [])]:
+        if below := [_attribute(item, "ref") for item in element.below.get(name, [])]:
             dependency[member] = below
     return dependency

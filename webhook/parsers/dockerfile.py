@@ -299,7 +299,7 @@ def _json(node: _Node, rest: str) -> bool:
         items = json.loads(rest)
     except (ValueError, RecursionError):
         return False
-    if not all(isinstance(one, str) for one in items):
+    if not all(isinstance(item, str) for item in items):
         raise ParseError(
             "parse dockerfile: when using JSON array syntax, arrays must be comprised of strings only"
         )

@@ -163,7 +163,7 @@ def _pairs(name: str) -> Callable[[Sequence[str]], str]:
 def _arguments(values: Sequence[str]) -> str:
     if not values:
         return "ARG requires at least one argument"
-    return "ARG names can not be blank" if any(one.startswith("=") for one in values) else ""
+    return "ARG names can not be blank" if any(value.startswith("=") for value in values) else ""
 
 
 def _volumes(values: Sequence[str]) -> str:

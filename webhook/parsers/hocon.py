@@ -291,13 +291,13 @@ class _Shown:
         texts: list[str] = []
         for part in value.parts:
             if isinstance(part, list):
-                arrays += [self._element(one, depth + 1) for one in part]
+                arrays += [self._element(item, depth + 1) for item in part]
             elif isinstance(part, _Reference):
                 target = self._find(part, value)
                 if target is None:
                     return _UNKNOWN  # one unresolved part makes the whole unknown
                 resolved = self._resolved(target, depth + 1)
-                if any(isinstance(one, list) for one in resolved.parts):
+                if any(isinstance(piece, list) for piece in resolved.parts):
                     arrays += [self._text(resolved, depth + 1)[1:-1]]
                     self._expansion.charge(len(arrays[-1]))
                 else:

@@ -101,7 +101,8 @@ def _name(line: str, lines: _Lines) -> tuple[str, str]:
 
 
 def _first(line: str, start: int, of: str = _DELIMITERS) -> int:
-    return min((at for at in (line.find(one, start) for one in of) if at >= 0), default=-1)
+    places = [line.find(delimiter, start) for delimiter in of]
+    return min((place for place in places if place >= 0), default=-1)
 
 
 def _value(rest: str, lines: _Lines) -> str:

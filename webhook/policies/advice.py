@@ -70,12 +70,12 @@ class Matched:
     ) -> None:
         """These matched."""
         del began_ns, ended_ns, violations, error
-        self._keys.update(one.key for one in constraints)
+        self._keys.update(constraint.key for constraint in constraints)
 
     def take(self, responses: Responses) -> None:
         """Records constraints whose result needed no evaluation as matched, too."""
-        self._keys.update(one.constraint.key for one in responses.results)
-        self._keys.update(one.constraint.key for one in responses.undecided)
+        self._keys.update(result.constraint.key for result in responses.results)
+        self._keys.update(constraint.constraint.key for constraint in responses.undecided)
 
     def __contains__(self, key: tuple[str, str]) -> bool:
         return key in self._keys
@@ -83,11 +83,11 @@ class Matched:
     def missing(self, snapshot: Snapshot, target: str = "") -> list[Constraint]:
         """Returns the constraints in force without a match; of one target, if it is given."""
         return [
-            one
+            constraint
             for entry in snapshot.entries
             if not target or any(known.name == target for known in entry.targets)
-            for one in entry.constraints
-            if one.broken is None and one.key not in self._keys
+            for constraint in entry.constraints
+            if constraint.broken is None and constraint.key not in self._keys
         ]
 
 
@@ -99,8 +99,8 @@ def advice_on(snapshot: Snapshot, seen: Collection[GroupAndKind] = ()) -> list[P
     problems: list[Problem] = []
     for entry in snapshot.entries:
         if entry.target.name == admission.NAME:
-            for one in entry.constraints:
-                problems += advice_on_constraint(one, seen)
+            for constraint in entry.constraints:
+                problems += advice_on_constraint(constraint, seen)
     return problems
 
 
@@ -143,16 +143,16 @@ def _given_up(document: Mapping[str, Any]) -> Iterator[str]:
     spec = object_of(document.get("spec"))
     matches = objects_of(object_of(spec.get("match")).get("kinds"))
     for field, key, item in (
-        *(("match", "apiGroups", one) for one in matches),
-        *(("applyTo", "groups", one) for one in objects_of(spec.get("applyTo"))),
+        *(("match", "apiGroups", match) for match in matches),
+        *(("applyTo", "groups", target) for target in objects_of(spec.get("applyTo"))),
     ):
         groups, versions = texts_of(item.get(key)), texts_of(item.get("versions")) or ["*"]
         rule = {"apiVersions": versions}
         for kind in texts_of(item.get("kinds")):
             resource = kind if kind == "*" else plural_of(kind)
-            releases = [gone_since(rule, one, resource) for one in groups]
+            releases = [gone_since(rule, group, resource) for group in groups]
             if releases and all(releases):
-                named = [f"{one}/{version}" for one in groups for version in versions]
+                named = [f"{group}/{version}" for group in groups for version in versions]
                 yield (
                     f"its {field} names {'every kind' if kind == '*' else kind} of "
                     f"{', '.join(named)}, which no API server serves since Kubernetes {releases[0]}"
@@ -166,34 +166,34 @@ def advice_on_groups(
 
     A member that is enforced itself refuses objects that the group accepts.
     """
-    constraints = {one.key: one for one in snapshot.constraints}
-    for one in snapshot.constraints:
-        if one.kind != group.TEMPLATE.kind:
+    constraints = {constraint.key: constraint for constraint in snapshot.constraints}
+    for constraint in snapshot.constraints:
+        if constraint.kind != group.TEMPLATE.kind:
             continue
-        members = one.parameters.members
+        members = constraint.parameters.members
         keys = {name: (of.kind, of.name) for name, of in members.items() if of.name}
-        if one.key not in concerned and concerned.isdisjoint(keys.values()):
+        if constraint.key not in concerned and concerned.isdisjoint(keys.values()):
             continue
         for name, key in keys.items():
             known_constraint = constraints.get(key)
             if known_constraint is not None and known_constraint.enforcement_action != "dryrun":
                 shown = f"{known_constraint.kind}/{known_constraint.name} ({known_constraint.enforcement_action})"
                 yield _of_group(
-                    one,
+                    constraint,
                     f"its member {name}, {shown}, is enforced itself and refuses what the group "
                     "accepts: set its enforcementAction to dryrun",
                 )
-        for name in sorted(members.keys() - group.called_members(one.parameters)):
-            yield _of_group(one, f"its member {name} is never asked")
-        if one.enforcement_action == "scoped" and not any(one.points.values()):
+        for name in sorted(members.keys() - group.called_members(constraint.parameters)):
+            yield _of_group(constraint, f"its member {name} is never asked")
+        if constraint.enforcement_action == "scoped" and not any(constraint.points.values()):
             yield _of_group(
-                one,
+                constraint,
                 f"it is enforced nowhere: {enforcement.VAP} knows no groups; name another point",
             )
 
 
-def _of_group(one: Constraint, message: str) -> Problem:
-    return Problem(*one.key, "warning", GROUP, message)
+def _of_group(constraint: Constraint, message: str) -> Problem:
+    return Problem(*constraint.key, "warning", GROUP, message)
 
 
 def _never_sent(groups: Collection[str], kind: str) -> list[str]:
@@ -220,7 +220,7 @@ def advice_on_template(entry: Entry) -> Iterator[Problem]:
         )
         yield Problem("ConstraintTemplate", entry.template.name, "warning", LIBRARY, message)
     read = request_reads(entry.template)
-    if nothing := [one for one in read if is_never_there(one)]:
+    if nothing := [path for path in read if is_never_there(path)]:
         advice = _never_there(nothing)
     elif read:
         advice = _only_requests(read, deciding_places(entry.template))
@@ -241,14 +241,14 @@ def unsent_kinds(snapshot: Snapshot, matched: Matched) -> list[Problem]:
     return [
         problem
         for entry in snapshot.entries
-        if any(one.key in matched for one in entry.constraints)
+        if any(constraint.key in matched for constraint in entry.constraints)
         for problem in advice_on_template(entry)
     ]
 
 
 def unmatched(missing: Iterable[Constraint], seen: Collection[GroupAndKind] = ()) -> list[Problem]:
     """Warns of constraints that matched no object, and suggests the probably intended kinds."""
-    return [problem for one in missing for problem in advice_on_constraint(one, seen)]
+    return [problem for constraint in missing for problem in advice_on_constraint(constraint, seen)]
 
 
 def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] = ()) -> str:
@@ -274,7 +274,7 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
         {
             name
             for group, name in known
-            if everywhere or group in groups or all(one not in BUILTIN_GROUPS for one in groups)
+            if everywhere or group in groups or all(other not in BUILTIN_GROUPS for other in groups)
         }
     ) or sorted({name for _, name in known})
     same = [name for name in names if kind.lower() in _spellings(name)]

@@ -62,7 +62,7 @@ def source_of(file: Path, name: str) -> CatalogueSource:
 def read_catalogue(file: Path) -> list[CatalogueSource]:
     """Returns all sources; raises :class:`InvalidCatalogue`."""
     try:
-        documents = [one.value for one in read_values(file)]
+        documents = [value.value for value in read_values(file)]
     except UnreadableFile as error:
         raise InvalidCatalogue(str(error)) from None
     except OSError as error:

@@ -205,7 +205,7 @@ class PolicyDirectory:
 
     def _add_target(self, document: dict[str, Any]) -> bool:
         target = read_target(document)
-        if any(target.name == one.name for one in TARGETS):
+        if any(target.name == known.name for known in TARGETS):
             raise InvalidTarget(f"invalid Target: {target.name} comes with Waddle")
         self._client.set_target(target)
         return True

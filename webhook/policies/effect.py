@@ -102,18 +102,18 @@ class Effect:
         self.objects += 1
         after = tuple(after)
         self.excused.update(
-            one.excuse.title for one in (*excused, *after) if one.excuse is not None
+            result.excuse.title for result in (*excused, *after) if result.excuse is not None
         )
         old, new = self._messages(before), self._messages(after)
-        for key, one in self.constraints.items():
+        for key, constraint in self.constraints.items():
             ours, theirs = new.get(key, set()), old.get(key, set())
-            one.before += len(theirs)
-            one.after += len(ours)
-            one.removed += len(theirs - ours)
+            constraint.before += len(theirs)
+            constraint.after += len(ours)
+            constraint.removed += len(theirs - ours)
             fresh = sorted(ours - theirs)
-            one.added += len(fresh)
-            room = EXAMPLES_MAX - len(one.examples)
-            one.examples += [Example(shown, message) for message in fresh[:room]]
+            constraint.added += len(fresh)
+            room = EXAMPLES_MAX - len(constraint.examples)
+            constraint.examples += [Example(shown, message) for message in fresh[:room]]
 
     def _messages(self, results: Iterable[Result]) -> dict[ConstraintKey, set[str]]:
         messages: dict[ConstraintKey, set[str]] = {}
@@ -128,8 +128,8 @@ class Effect:
         return {
             "objects": self.objects,
             "constraints": [
-                {"kind": kind, "name": name, **one.document(examples=examples)}
-                for (kind, name), one in self.constraints.items()
+                {"kind": kind, "name": name, **constraint.document(examples=examples)}
+                for (kind, name), constraint in self.constraints.items()
             ],
             **({"excused": dict(sorted(self.excused.items()))} if self.excused else {}),
         }
@@ -184,20 +184,24 @@ def concerned(
 
     A document is the constraint, its template, or an exception from it.
     """
-    own: set[ConstraintKey] = set()
+    named_keys: set[ConstraintKey] = set()
     templates: set[str] = set()
     kinds: set[str] = set()
     for item in documents:
         if kind_of_document(item) in EXCEPTION_KINDS:
             named = objects_in(object_of(item.get("spec")).get("constraints"))
-            own |= {(str(one.get("kind")), str(one.get("name"))) for one in named}
-            kinds |= {str(one.get("kind")) for one in named if one.get("name") == ANY}
+            named_keys |= {
+                (str(reference.get("kind")), str(reference.get("name"))) for reference in named
+            }
+            kinds |= {
+                str(reference.get("kind")) for reference in named if reference.get("name") == ANY
+            }
             continue
-        own.add((gvk_of(item).kind, name_of(item)))
+        named_keys.add((gvk_of(item).kind, name_of(item)))
         if gvk_of(item).group == template.GROUP:
             templates.add(name_of(item))
     return frozenset(
-        key for key in keys if key in own or key[0] in kinds or key[0].lower() in templates
+        key for key in keys if key in named_keys or key[0] in kinds or key[0].lower() in templates
     )
 
 

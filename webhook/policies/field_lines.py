@@ -86,7 +86,7 @@ class FieldLines:
             for place in (("items",), ("request", "object"), ("request", "oldObject")):
                 held, depth, _ = _follow(node, place)
                 inner = held.value if isinstance(held, yaml.SequenceNode) else [held]
-                item = next((one for one in inner if _is(one, value)), None)
+                item = next((candidate for candidate in inner if _is(candidate, value)), None)
                 if depth == len(place) and item is not None:
                     return item
             return node
@@ -142,13 +142,17 @@ def _paths(message: str, details: Any) -> Iterator[Sequence[_Segment]]:
         elif isinstance(value, dict):
             pending += value.values()
         elif isinstance(value, list | tuple):
-            if len(value) > 1 and all(type(one) in (str, int) for one in value):
+            if len(value) > 1 and all(type(step) in (str, int) for step in value):
                 yield value
             pending += value
 
 
 def _paths_in(text: str) -> Iterator[Sequence[_Segment]]:
     for match in _PATH.finditer(text):
-        yield [next(part for part in one if part) for one in _SEGMENT.findall(match[0]) if any(one)]
+        yield [
+            next(part for part in groups if part)
+            for groups in _SEGMENT.findall(match[0])
+            if any(groups)
+        ]
     for match in _POINTER.finditer(text):
         yield [part.replace("~1", "/").replace("~0", "~") for part in match[0].split("/") if part]

@@ -11,7 +11,7 @@ from webhook.api.admission import InvalidReview, read_request
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
-from webhook.constraint.placement import placed
+from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedReview
 from webhook.exceptions.withdrawal import withdrawn_for
 from webhook.generation.plan import Enforced, Options, Planner
@@ -60,14 +60,14 @@ class Disagreement:
 class Agreement:
     """The number of compared reviews, and their differences.
 
-    ``left`` counts errors of evaluations that a policy leaves to the webhook; ``without`` lists
-    constraints without a policy, and the reasons.
+    ``left_to_webhook`` counts errors of evaluations that a policy leaves to the webhook;
+    ``not_generated`` lists constraints without a policy, and the reasons.
     """
 
     compared: int = 0
-    left: int = 0
+    left_to_webhook: int = 0
     differences: list[Disagreement] = field(default_factory=list)
-    without: dict[str, str] = field(default_factory=dict)
+    not_generated: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,26 +150,31 @@ def _pairs(
     exceptions: Collection[PolicyException],
     agreement: Agreement,
 ) -> dict[tuple[str, str], _Pair]:
-    constraints = {one.key: one for one in snapshot.constraints if one.key in keys}
+    constraints = {
+        constraint.key: constraint for constraint in snapshot.constraints if constraint.key in keys
+    }
     plan = Planner(options, "v1").plan(
         {entry.template.name: entry.template.document for entry in snapshot.entries},
-        {key: Enforced(one.document, one.enforcement_action) for key, one in constraints.items()},
+        {
+            key: Enforced(constraint.document, constraint.enforcement_action)
+            for key, constraint in constraints.items()
+        },
         _REQUESTS,
         lambda _: "",
         partial(withdrawn_for, exceptions, now=time.time()),
     )
-    agreement.without = {
+    agreement.not_generated = {
         name: generated.error for name, generated in plan.templates.items() if generated.error
     }
     pairs: dict[tuple[str, str], _Pair] = {}
     for key, generated in plan.constraints.items():
         if why := generated.error or generated.withdrawn:
-            agreement.without["/".join(key)] = why
+            agreement.not_generated["/".join(key)] = why
             continue
         try:
             pairs[key] = _pair(plan, generated.binding, constraints[key].document)
         except UnusablePolicy as error:
-            agreement.without["/".join(key)] = f"an API server would refuse it: {error}"
+            agreement.not_generated["/".join(key)] = f"an API server would refuse it: {error}"
     return pairs
 
 
@@ -188,7 +193,7 @@ def _compare(
 ) -> None:
     try:
         whole = read_request(request)
-        read = placed(whole)
+        read = request_to_review(whole)
     except InvalidReview:
         return
     place = read.namespace
@@ -216,7 +221,7 @@ def _compare(
         verdict = pair.policy.say(pair.binding, dict(pair.document), whole.document, namespace)
         agreement.compared += 1
         if verdict.ignored and set(verdict.messages) <= set(mine):
-            agreement.left += 1
+            agreement.left_to_webhook += 1
         elif sorted(mine) != sorted(verdict.messages):
             agreement.differences.append(
                 Disagreement(key, shown, tuple(sorted(mine)), tuple(sorted(verdict.messages)))

@@ -47,7 +47,10 @@ class PackagedPolicies:
     @property
     def keys(self) -> set[tuple[str, str]]:
         """Kind and name of each policy."""
-        return {(gvk_of(one).kind, name_of(one)) for one in (*self.templates, *self.constraints)}
+        return {
+            (gvk_of(template).kind, name_of(template))
+            for template in (*self.templates, *self.constraints)
+        }
 
 
 def packaged(manifests: Iterable[Manifest]) -> PackagedPolicies:

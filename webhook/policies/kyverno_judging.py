@@ -68,7 +68,7 @@ class OwnPolicy:
     def say(self, question: PolicyQuestion) -> CaseVerdict:
         """Judges a request."""
         request, namespace = question.request, question.namespace
-        bound = [one for one in self.bindings if one.matches(request, namespace)]
+        bound = [binding for binding in self.bindings if binding.matches(request, namespace)]
         if not self.policy.matches(request, namespace) or (self.bindings and not bound):
             return CaseVerdict("skip", is_about=False, patched=request["object"])
         bindings: Sequence[AdmissionBinding | None] = bound or [None]
@@ -77,7 +77,7 @@ class OwnPolicy:
         return self._changed(self.policy, bindings, question)
 
     def _find(self, kind: GroupVersionKind) -> list[Mapping[str, Any]]:
-        return [one for one in self.objects if gvk_of(one) == kind]
+        return [obj for obj in self.objects if gvk_of(obj) == kind]
 
     def _parameters(self, binding: AdmissionBinding | None, request: Json) -> Iterable[Any]:
         if binding is None:
@@ -162,16 +162,16 @@ def _completed_binding(document: Json) -> Json:
 
 def _verdict(verdicts: Sequence[PolicyVerdict]) -> CaseVerdict:
     """Combines the verdicts of each binding and its parameters."""
-    failures = [failure for one in verdicts for failure in one.failures]
-    undecided = [text for one in verdicts for text in one.undecided]
+    failures = [failure for verdict in verdicts for failure in verdict.failures]
+    undecided = [text for verdict in verdicts for text in verdict.undecided]
     if undecided:
         return CaseVerdict("error", "; ".join(undecided), lacks=True)
     if failures:
-        is_error = all(one.is_error for one in failures)
+        is_error = all(failure.is_error for failure in failures)
         return CaseVerdict(
-            "error" if is_error else "fail", "; ".join(one.message for one in failures)
+            "error" if is_error else "fail", "; ".join(failure.message for failure in failures)
         )
-    return CaseVerdict("skip" if all(one.is_skipped for one in verdicts) else "pass")
+    return CaseVerdict("skip" if all(verdict.is_skipped for verdict in verdicts) else "pass")
 
 
 def judged(policy: TestedPolicy, question: PolicyQuestion) -> CaseVerdict:

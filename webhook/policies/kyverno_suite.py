@@ -179,7 +179,9 @@ class KyvernoSuite:
         if self.fault and selects.selects_case(self.name, ""):
             return SuiteResult(shown, tests=(SuiteTestResult(self.name, self.fault),))
         began = time.perf_counter()
-        results = [one for one in self.results if selects.selects_case(self.name, one.policy)]
+        results = [
+            result for result in self.results if selects.selects_case(self.name, result.policy)
+        ]
         if not results:
             return SuiteResult(shown, tests=(SuiteTestResult(self.name, skipped=True),))
         cases: tuple[CaseResult, ...] = ()
@@ -202,13 +204,13 @@ class KyvernoSuite:
     def manifests(self, name: str, *others: str) -> list[Manifest]:
         """Returns the objects, each with its file and line; raises :class:`InvalidSuite`."""
         items: list[Manifest] = []
-        for one in (name, *others):
-            named = self.document.get(one) or []
+        for place in (name, *others):
+            named = self.document.get(place) or []
             listed = [named] if type(named) is str else named
             if type(listed) is not list or any(type(file) is not str for file in listed):
-                raise InvalidSuite(f"{self.where(one)}: write a list of files, by their names")
+                raise InvalidSuite(f"{self.where(place)}: write a list of files, by their names")
             for at, file in enumerate(listed):
-                items += _manifests(self.path.parent / file, self.where(f"{one}[{at}]"))
+                items += _manifests(self.path.parent / file, self.where(f"{place}[{at}]"))
         return items
 
 
@@ -258,36 +260,41 @@ def _results(file: Path, line: int, document: Json) -> tuple[KyvernoResult, ...]
         if name not in _FIELDS:
             refuse(name, _no_field(name, _FIELDS))
     results = []
-    for at, one in enumerate(objects_of(document.get("results"))):
-        for name in one:
+    for at, expected in enumerate(objects_of(document.get("results"))):
+        for name in expected:
             if name not in _RESULT_FIELDS and name.lower() not in _MARKS:
                 refuse(f"results[{at}].{name}", _no_field(name, _RESULT_FIELDS))
-        result, operation = one.get("result", one.get("status")), str(one.get("operation") or "")
+        result, operation = (
+            expected.get("result", expected.get("status")),
+            str(expected.get("operation") or ""),
+        )
         if result not in _RESULTS:
             refuse(f"results[{at}].result", f"{result!r} is none of {_choices(_RESULTS)}")
         if operation not in _OPERATIONS:
             choices = _choices(_OPERATIONS - {""})
             refuse(f"results[{at}].operation", f"{operation!r} is none of {choices}")
-        named = one.get("resources") or ([one["resource"]] if one.get("resource") else [])
+        named = expected.get("resources") or (
+            [expected["resource"]] if expected.get("resource") else []
+        )
         if type(named) is not list:
             refuse(f"results[{at}].resources", "write a list of names, with or without a namespace")
-        patched = one.get("patchedResources") or one.get("patchedResource") or ""
+        patched = expected.get("patchedResources") or expected.get("patchedResource") or ""
         if type(patched) is not str:
             refuse(f"results[{at}].patchedResources", "write the name of one file")
         specs = [
-            f"{one.get('namespace') or ''}/{one.get('name') or ''}".lstrip("/")
-            for one in objects_of(one.get("resourceSpecs"))
+            f"{resource.get('namespace') or ''}/{resource.get('name') or ''}".lstrip("/")
+            for resource in objects_of(expected.get("resourceSpecs"))
         ]
         results.append(
             KyvernoResult(
-                str(one.get("policy") or ""),
-                str(one.get("kind") or ""),
+                str(expected.get("policy") or ""),
+                str(expected.get("kind") or ""),
                 (*(str(name) for name in named), *specs),
                 result,
                 operation,
-                _AUTOGEN.sub("", str(one.get("rule") or "")),
+                _AUTOGEN.sub("", str(expected.get("rule") or "")),
                 patched,
-                one.get("failOnMissingResources") is True,
+                expected.get("failOnMissingResources") is True,
                 at,
             )
         )
@@ -326,8 +333,8 @@ class _Run:
             for document in suite.given("exceptions")
             if gvk_of(document).group == GROUP and gvk_of(document).kind in EXCEPTION_KINDS
         ]
-        if any(gvk_of(one).group == OLD_GROUP for one in suite.given("exceptions")):
-            for name in [one for one in self._policies if "/" in one]:
+        if any(gvk_of(exception).group == OLD_GROUP for exception in suite.given("exceptions")):
+            for name in [policy for policy in self._policies if "/" in policy]:
                 del self._policies[name]
                 why = "PolicyExceptions of kyverno.io excuse rules, which are converted here"
                 self._not_run[name] = f"ClusterPolicy {name} is not run: {why}"
@@ -336,9 +343,9 @@ class _Run:
         for document in documents:
             self._add_own(document, self._parameters)
         self._payloads = {
-            str(name): one
+            str(name): payload
             for kind in ("jsonPayload", "jsonPayloads")
-            for name, one in _payloads(suite, kind)
+            for name, payload in _payloads(suite, kind)
         }
         self._elsewhere = next(
             (why for name, why in _ELSEWHERE.items() if suite.document.get(name)), ""
@@ -356,16 +363,22 @@ class _Run:
 
     def warnings(self) -> Iterator[str]:
         """Warns of policies that would have no effect, or probably another effect, in a cluster."""
-        used = [one for one in self._policies.values() if not isinstance(one, OwnPolicy)]
-        own = [one.policy for one in self._policies.values() if isinstance(one, OwnPolicy)]
+        used = [policy for policy in self._policies.values() if not isinstance(policy, OwnPolicy)]
+        native = [
+            policy.policy for policy in self._policies.values() if isinstance(policy, OwnPolicy)
+        ]
         stages = (
-            AdmissionPolicies([*own, *self._bindings]),
+            AdmissionPolicies([*native, *self._bindings]),
             # Excepted policies may be absent from the test, and documents are reviewed here.
-            KyvernoPolicies([one for one in used if one.mode != JSON]),
+            KyvernoPolicies([policy for policy in used if policy.mode != JSON]),
         )
-        kinds = {one.param_kind for one in own}
-        given = [one for one in self._parameters if gvk_of(one) in kinds and name_of(one)]
-        inventory = inventory_of(Manifest(one, "") for one in given)
+        kinds = {policy.param_kind for policy in native}
+        given = [
+            parameter
+            for parameter in self._parameters
+            if gvk_of(parameter) in kinds and name_of(parameter)
+        ]
+        inventory = inventory_of(Manifest(document, "") for document in given)
         snapshot = Snapshot(targets={}, inventory=inventory)
         yield from foreign_warnings(PolicySet(snapshot, stages=stages), self._manifests)
         yield from self._lacking
@@ -394,7 +407,9 @@ class _Run:
         if not is_admission_policy(gvk) or gvk.kind not in {POLICY, MUTATING_POLICY}:
             return
         bound = tuple(
-            one for one in self._bindings if (one.policy_kind, one.policy) == (gvk.kind, name)
+            binding
+            for binding in self._bindings
+            if (binding.policy_kind, binding.policy) == (gvk.kind, name)
         )
         try:
             self._policies[name] = OwnPolicy(self._read_own(document), bound, parameters)
@@ -405,7 +420,7 @@ class _Run:
         """Returns a policy of the API server's own, or a binding; warns of absent fields."""
         policy, fault = read_own(document)
         if fault:
-            place = next(one for one in self._manifests if one.document is document)
+            place = next(manifest for manifest in self._manifests if manifest.document is document)
             title = f"{place.file}:{place.line}: {gvk_of(document).kind}/{name_of(document)}"
             self._lacking.append(f"{title}: an API server would refuse it: {fault}")
         return policy
@@ -417,9 +432,9 @@ class _Run:
         """
         rules = objects_of(object_of(document.get("spec")).get("rules"))
         self._cel_rules |= {
-            f"{name_of(document)}/{one.get('name')}"
-            for one in rules
-            if object_of(one.get("validate")).get("cel")
+            f"{name_of(document)}/{policy_rule.get('name')}"
+            for policy_rule in rules
+            if object_of(policy_rule.get("validate")).get("cel")
         }
         for rule, policy in converted(for_requester(document, self._requester)):
             name = f"{name_of(document)}/{rule}"
@@ -467,7 +482,7 @@ class _Run:
         """Returns the policy's name, with the rule's name if it has several rules."""
         name = expected.policy.rpartition("/")[2]
         if not expected.rule and name not in self._policies:
-            rules = [one for one in self._policies if one.startswith(f"{name}/")]
+            rules = [policy for policy in self._policies if policy.startswith(f"{name}/")]
             return rules[0] if len(rules) == 1 else name
         with_rule = f"{name}/{expected.rule}"
         return with_rule if with_rule in {*self._policies, *self._not_run} else name
@@ -519,7 +534,7 @@ class _Run:
         """Describes a policy, or a rule, that no file has."""
         where = self._suite.where(f"results[{expected.at}].policy")
         known = sorted({*self._policies, *self._not_run})
-        rules = [one for one in known if one.startswith(f"{name}/")]
+        rules = [name_ for name_ in known if name_.startswith(f"{name}/")]
         if rules and expected.rule:
             has = ", ".join(rules)
             return f"{where}: policy {name} has no rule {expected.rule}; it has {has}"
@@ -536,9 +551,9 @@ class _Run:
             file = self._suite.path.parent / expected.patched
             self._patched[expected.patched] = _objects(file, where)
         named = _identity(patched)
-        for one in self._patched[expected.patched]:
-            if _identity(one) == named:
-                fault = expectation_fault(_tidy(placed(patched)), _tidy(placed(one)))
+        for document in self._patched[expected.patched]:
+            if _identity(document) == named:
+                fault = expectation_fault(_tidy(placed(patched)), _tidy(placed(document)))
                 return f"{where}: {fault}" if fault else ""
         if expected.needs_patched:
             return f"{where}: {expected.patched} has no {' '.join(filter(None, named))}"
@@ -572,9 +587,9 @@ class _Run:
         """Reads the operation that the values name for an object under a policy, or for all."""
         operation = self._operation
         for of in self._values:
-            for one in objects_of(of.get("resources")) if of.get("name") == policy else ():
-                if one.get("name") == name_of(item):
-                    values = object_of(one.get("values"))
+            for resource in objects_of(of.get("resources")) if of.get("name") == policy else ():
+                if resource.get("name") == name_of(item):
+                    values = object_of(resource.get("values"))
                     operation = str(values.get("request.operation", operation))
         return operation
 
@@ -647,8 +662,8 @@ def _payloads(suite: KyvernoSuite, kind: str) -> Iterator[tuple[str, Json]]:
 
 def _requester(files: Iterable[Json]) -> Json:
     """Reads the requester of a UserInfo: user and roles; empty without a UserInfo."""
-    for one in files:
-        given = one if "spec" not in one else object_of(one["spec"])
+    for file in files:
+        given = file if "spec" not in file else object_of(file["spec"])
         requester = {
             name: given[name] for name in ("userInfo", "roles", "clusterRoles") if given.get(name)
         }
@@ -657,18 +672,18 @@ def _requester(files: Iterable[Json]) -> Json:
     return {}
 
 
-def _world(suite: KyvernoSuite, own: Iterable[Json]) -> World:
+def _world(suite: KyvernoSuite, native: Iterable[Json]) -> World:
     """Reads the context of policies: the test's, or its objects if it simulates a cluster."""
     objects: list[Json] = []
     images: dict[str, Json] = {}
     for context in suite.given("context"):
         spec = object_of(context.get("spec"))
         objects += objects_of(spec.get("resources"))
-        images |= {str(one.get("image")): one for one in objects_of(spec.get("images"))}
+        images |= {str(image.get("image")): image for image in objects_of(spec.get("images"))}
     for cluster in suite.given("clusterResources"):
         objects += objects_of(object_of(cluster.get("spec")).get("resources"))
     if suite.document.get("clusterResources"):
-        objects += [*own, *suite.given("targetResources", "paramResources")]
+        objects += [*native, *suite.given("targetResources", "paramResources")]
     return World(
         objects_known(objects),
         time.time_ns(),
@@ -681,10 +696,10 @@ def _world(suite: KyvernoSuite, own: Iterable[Json]) -> World:
 
 def _answers(suite: KyvernoSuite) -> Iterator[tuple[str, Json]]:
     """Reads the answers of servers, by ``METHOD:URL`` or URL."""
-    for one in objects_of(suite.document.get("apiCallResponses")):
-        url = str(one.get("url") or one.get("urlPath") or "").strip()
-        method = str(one.get("method") or "").strip().upper()
-        response = object_of(one.get("response"))
+    for call in objects_of(suite.document.get("apiCallResponses")):
+        url = str(call.get("url") or call.get("urlPath") or "").strip()
+        method = str(call.get("method") or "").strip().upper()
+        response = object_of(call.get("response"))
         status = response.get("statusCode") or 200
         answer = {"body": response.get("body"), "statusCode": status}
         yield (f"{method}:{url}" if method else url), answer
@@ -692,18 +707,18 @@ def _answers(suite: KyvernoSuite) -> Iterator[tuple[str, Json]]:
 
 def _entries(suite: KyvernoSuite) -> Iterator[tuple[str, Any]]:
     """The entries of the global context, by name."""
-    for at, one in enumerate(objects_of(suite.document.get("globalContextEntries"))):
-        value: Any = one.get("data")
+    for at, entry in enumerate(objects_of(suite.document.get("globalContextEntries"))):
+        value: Any = entry.get("data")
         if value is None:
-            value = list(objects_of(one.get("resources")))
-            for file in one.get("resourceFiles") or []:
+            value = list(objects_of(entry.get("resources")))
+            for file in entry.get("resourceFiles") or []:
                 where = suite.where(f"globalContextEntries[{at}].resourceFiles")
                 value += _objects(suite.path.parent / str(file), where)
-        value = _reached(value, one.get("fieldPath"), at)
-        for projection in objects_of(one.get("projections")):
+        value = _reached(value, entry.get("fieldPath"), at)
+        for projection in objects_of(entry.get("projections")):
             part = _reached(value, projection.get("path"), at)
             value = {**value, str(projection.get("name")): part} if type(value) is dict else value
-        yield str(one.get("name") or ""), value
+        yield str(entry.get("name") or ""), value
 
 
 def _reached(value: Any, path: Any, at: int) -> Any:
@@ -725,18 +740,18 @@ def _objects(file: Path, where: str) -> list[Json]:
 def _manifests(file: Path, where: str) -> list[Manifest]:
     """Returns the objects, each with its file and line; raises :class:`InvalidSuite`."""
     items: list[Manifest] = []
-    for one in _files(file):
-        for read in _documents_of(one, where):
+    for path in _files(file):
+        for read in _documents_of(path, where):
             document: Json = read.value
             many = document.get("items") if gvk_of(document).kind.endswith("List") else None
             listed = objects_of(many) if many is not None else [document]
-            items += [Manifest(item, os.path.normpath(one), read.line) for item in listed]
+            items += [Manifest(item, os.path.normpath(path), read.line) for item in listed]
     return items
 
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        return [one for one in find_files(path) if one.name not in TEST_FILES]
+        return [file for file in find_files(path) if file.name not in TEST_FILES]
     is_pattern = any(mark in path.name for mark in "*?[") and not path.exists()
     return sorted(path.parent.glob(path.name)) or [path] if is_pattern else [path]
 

@@ -145,8 +145,8 @@ def find_files(path: Path, *, left_out: list[Path] | None = None) -> list[Path]:
 def is_of_samples(path: Path) -> bool:
     """Returns whether a path is a folder of a suite's samples, or below one."""
     return path.is_dir() and any(
-        one.name == _SAMPLES and (one.parent / "suite.yaml").exists()
-        for one in (path, *path.parents)
+        folder.name == _SAMPLES and (folder.parent / "suite.yaml").exists()
+        for folder in (path, *path.parents)
     )
 
 
@@ -176,8 +176,8 @@ def read_found(file: Path, path: Path) -> list[Manifest]:
         return read_file(file)
     text = _read(file)
     documents = [
-        FileDocument({}, one.line) if is_list_of_others(one.value) else one
-        for one in parse(text, str(file))
+        FileDocument({}, document.line) if is_list_of_others(document.value) else document
+        for document in parse(text, str(file))
     ]
     return _manifests(documents, str(file), text)
 
@@ -187,7 +187,7 @@ def is_list_of_others(value: object) -> bool:
 
     Kustomize's patches and Ansible's playbooks are such lists, beside manifests.
     """
-    return type(value) is list and not any(type(one) is dict and is_object(one) for one in value)
+    return type(value) is list and not any(type(item) is dict and is_object(item) for item in value)
 
 
 def read_values(path: Path) -> list[FileDocument]:
@@ -224,7 +224,7 @@ def _parsed(path: Path) -> list[FileDocument]:
         raise UnreadableFile(PolicyFault(file, error.line, "", error.message)) from None
     except RecursionError:
         raise _unreadable(file, "nested too deeply", "") from None
-    return [FileDocument(one, 1) for one in (value if type(value) is list else [value])]
+    return [FileDocument(item, 1) for item in (value if type(value) is list else [value])]
 
 
 def _bytes(path: Path, bytes_max: int) -> bytes:
@@ -298,7 +298,7 @@ def _unreadable(file: str, message: str, text: str = constraint.GROUP) -> Unread
     Unless ``text`` excludes it, the file may contain constraints.
     """
     return UnreadableFile(
-        PolicyFault(file, 0, "", message, any(one in text for one in _OF_CONSTRAINTS))
+        PolicyFault(file, 0, "", message, any(part in text for part in _OF_CONSTRAINTS))
     )
 
 

@@ -91,8 +91,8 @@ def _all_providers(call: ast.Call) -> set[str] | None:
         return None
     providers = list(_field(operand, "provider"))
     return (
-        {one.value for one in providers}
-        if all(isinstance(one, ast.String) for one in providers)
+        {provider.value for provider in providers}
+        if all(isinstance(provider, ast.String) for provider in providers)
         else None
     )
 
@@ -120,10 +120,16 @@ def advice_on_providers(
     known: Collection[str],
 ) -> Iterator[Problem]:
     """Warns of named providers that do not exist."""
-    named = [("ConstraintTemplate", one.name, provider_names(one)) for one in templates]
+    named = [
+        ("ConstraintTemplate", template.name, provider_names(template)) for template in templates
+    ]
     named += [
-        (gvk_of(one).kind, name_of(one), frozenset(filter(None, [provider_of_mutator(one)])))
-        for one in mutators
+        (
+            gvk_of(mutator).kind,
+            name_of(mutator),
+            frozenset(filter(None, [provider_of_mutator(mutator)])),
+        )
+        for mutator in mutators
     ]
     for kind, name, providers in named:
         for provider in sorted(providers.difference(known)):
@@ -151,12 +157,12 @@ def _terms(node: Any) -> Iterator[Any]:
     """Yields every part of a rule, itself included."""
     due = [node]
     while due:
-        one = due.pop()
-        if isinstance(one, tuple):
-            due.extend(one)
-        elif is_dataclass(one):
-            yield one
-            due.extend(getattr(one, field.name) for field in fields(one))
+        part = due.pop()
+        if isinstance(part, tuple):
+            due.extend(part)
+        elif is_dataclass(part):
+            yield part
+            due.extend(getattr(part, field.name) for field in fields(part))
 
 
 def _operands(rule: ast.Rule) -> Iterator[ast.Object]:
@@ -182,16 +188,16 @@ def _field(operand: ast.Object, name: str) -> Iterator[Any]:
 
 
 def _provider(operand: ast.Object) -> set[str]:
-    return {one.value for one in _field(operand, "provider") if isinstance(one, ast.String)}
+    return {term.value for term in _field(operand, "provider") if isinstance(term, ast.String)}
 
 
 def _set_lines(operand: ast.Object, sets: Collection[str]) -> list[int]:
     return [
         operand.location.row
-        for one in _field(operand, "keys")
-        if isinstance(one, _SETS)
-        or (isinstance(one, ast.Var) and one.name in sets)
-        or _is_empty_set(one)
+        for term in _field(operand, "keys")
+        if isinstance(term, _SETS)
+        or (isinstance(term, ast.Var) and term.name in sets)
+        or _is_empty_set(term)
     ]
 
 

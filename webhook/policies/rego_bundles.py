@@ -78,9 +78,9 @@ def load_bundles(
     for path in paths:
         place = path.removeprefix("file://")
         try:
-            one = RegoFiles()
-            roots[path] = _load(place, version, ignore, one)
-            loaded.append((place, one))
+            bundle = RegoFiles()
+            roots[path] = _load(place, version, ignore, bundle)
+            loaded.append((place, bundle))
         except OSError as error:
             message = f'error reading "{place}": stat {place}: {system_words(error)}'
             raise BundleError(message, place) from None
@@ -89,11 +89,11 @@ def load_bundles(
         except RegoErrors as errors:
             raise BundleError(f"bundle {place}: {errors}", place, errors.errors) from None
     _check_roots(roots)
-    for place, one in loaded:
-        if conflict(files.data, one.data) is not None:
+    for place, bundle in loaded:
+        if conflict(files.data, bundle.data) is not None:
             raise BundleError(f"bundle {place}: its data is in another file, too", place)
-        merge_into(files.data, one.data)
-        files.modules.extend(one.modules)
+        merge_into(files.data, bundle.data)
+        files.modules.extend(bundle.modules)
 
 
 class _Refused(Exception):
@@ -224,7 +224,9 @@ def _manifest(text: str) -> _Manifest:
         manifest.versions[pattern] = _known(version, f" for file '{pattern}'")
     listed = written.get("wasm")
     resolvers = listed if isinstance(listed, list) else []
-    manifest.wasm_modules = [str(one.get("module")) for one in resolvers if isinstance(one, dict)]
+    manifest.wasm_modules = [
+        str(resolver.get("module")) for resolver in resolvers if isinstance(resolver, dict)
+    ]
     return manifest
 
 

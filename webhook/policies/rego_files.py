@@ -211,7 +211,9 @@ class _Loading:
 
     def _conflict_text(self, path: Path, keys: tuple[str, ...]) -> str:
         place = path_text(("data", *keys))
-        other = next((name for name, one in self._documents if _has(one, keys)), "another file")
+        other = next(
+            (name for name, document in self._documents if _has(document, keys)), "another file"
+        )
         return f"{path}: merge error: conflicting values at {place}, also defined in {other}"
 
 

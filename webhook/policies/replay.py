@@ -12,7 +12,7 @@ from webhook.api.shapes import objects_of
 from webhook.constraint import enforcement
 from webhook.constraint.failure_policy import FAILURE_POLICIES
 from webhook.constraint.limits import Limits
-from webhook.constraint.placement import placed
+from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.exporter.admission import verdict_of
 from webhook.external_data.exchange import ProviderRequest, ProviderResponse, nobodys
@@ -81,16 +81,17 @@ class Replay:
         self, added: Collection[ReplayedViolation], removed: Collection[ReplayedViolation]
     ) -> None:
         """Counts the added and missing violations of one decision."""
-        for key in {one[:2] for one in (*added, *removed)}:
+        for key in {violation[:2] for violation in (*added, *removed)}:
             known = self.differences.get(key, ReplayDifference())
-            more, less = (sum(one[:2] == key for one in some) for some in (added, removed))
+            more = sum(violation[:2] == key for violation in added)
+            less = sum(violation[:2] == key for violation in removed)
             self.differences[key] = ReplayDifference(known.added + more, known.removed + less)
 
     def totals(self) -> list[str]:
         """A line for each policy and each exception, over all that was replayed."""
         lines = [
-            f"{kind}/{name}: +{one.added} -{one.removed}"
-            for (kind, name), one in sorted(self.differences.items())
+            f"{kind}/{name}: +{counts.added} -{counts.removed}"
+            for (kind, name), counts in sorted(self.differences.items())
         ]
         return lines + [
             f"{title} excuses {quantity(number, 'violation')}"
@@ -101,8 +102,8 @@ class Replay:
         """Return the replay as JSON."""
         return {
             "constraints": [
-                {"kind": kind, "name": name, "added": one.added, "removed": one.removed}
-                for (kind, name), one in sorted(self.differences.items())
+                {"kind": kind, "name": name, "added": counts.added, "removed": counts.removed}
+                for (kind, name), counts in sorted(self.differences.items())
             ],
             **({"excused": dict(sorted(self.excused.items()))} if self.excused else {}),
         }
@@ -168,7 +169,7 @@ def subject_of(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject |
     if record.get("enforcementPoint", "") not in _FROM_REQUEST:
         return AugmentedObject(obj) if type(obj) is dict else None
     try:
-        return AugmentedReview(placed(read_request(_request(record))))
+        return AugmentedReview(request_to_review(read_request(_request(record))))
     except InvalidReview:
         return None
 
@@ -193,7 +194,8 @@ def replayed_subject(
 
 def policies_of_record(record: Mapping[str, Any], policies: PolicySet) -> PolicySet:
     """Returns the policies of the record's webhook entry: all, or those of a failure policy."""
-    entry = next((one for one in FAILURE_POLICIES if one == record.get("failurePolicy")), None)
+    written = record.get("failurePolicy")
+    entry = next((policy for policy in FAILURE_POLICIES if policy == written), None)
     return policies if entry is None else policies.part(entry)
 
 
@@ -204,7 +206,8 @@ def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
     def answered(requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
         missing = tuple(request for request in requests if request not in recorded)
         more = nobodys(missing, _NOT_RECORDED) if ask is None else ask(missing)
-        return {**more, **{one: recorded[one] for one in requests if one in recorded}}
+        known = {key: recorded[key] for key in requests if key in recorded}
+        return {**more, **known}
 
     return answered
 
@@ -212,16 +215,16 @@ def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
 def answers_of(record: Mapping[str, Any]) -> dict[ProviderRequest, ProviderResponse]:
     """Returns the providers' answers in a decision, if the record has all of them."""
     answers = {}
-    for one in objects_of(record.get("externalData")):
-        provider, keys = one.get("provider"), one.get("keys")
-        if type(provider) is not str or type(keys) is not list or "idempotent" not in one:
+    for call in objects_of(record.get("externalData")):
+        provider, keys = call.get("provider"), call.get("keys")
+        if type(provider) is not str or type(keys) is not list or "idempotent" not in call:
             continue
         answers[ProviderRequest(provider, tuple(map(str, keys)))] = ProviderResponse(
-            _pairs(one.get("responses")),
-            _pairs(one.get("errors")),
-            int(one.get("statusCode") or 0),
-            str(one.get("systemError") or ""),
-            bool(one["idempotent"]),
+            _pairs(call.get("responses")),
+            _pairs(call.get("errors")),
+            int(call.get("statusCode") or 0),
+            str(call.get("systemError") or ""),
+            bool(call["idempotent"]),
         )
     return answers
 
@@ -284,9 +287,9 @@ def _compare(
         if (violation := _recorded(result)) and (keys is None or violation[:2] in keys)
     }
     after = {
-        (one.constraint.kind, one.constraint.name, one.msg): one.actions
-        for one in responses.results
-        if keys is None or one.constraint.key in keys
+        (result.constraint.kind, result.constraint.name, result.msg): result.actions
+        for result in responses.results
+        if keys is None or result.constraint.key in keys
     }
     added, removed = after.keys() - before.keys(), before.keys() - after.keys()
     replayed.count(added, removed)
@@ -332,11 +335,11 @@ def _excusals(
     record: Mapping[str, Any], responses: Responses, keys: Collection[tuple[str, str]] | None
 ) -> tuple[Excusal, ...]:
     """Return the violations that are excused now and were not then, by any exception."""
-    known = {_recorded(one) for one in objects_of(record.get("excused"))}
+    known = {_recorded(excusal) for excusal in objects_of(record.get("excused"))}
     return tuple(
-        (violation, one.excuse.title, one.excuse.effect)
-        for one in (*responses.excused, *responses.results)
-        if one.excuse is not None
-        and (keys is None or one.constraint.key in keys)
-        and (violation := (one.constraint.kind, one.constraint.name, one.msg)) not in known
+        (violation, result.excuse.title, result.excuse.effect)
+        for result in (*responses.excused, *responses.results)
+        if result.excuse is not None
+        and (keys is None or result.constraint.key in keys)
+        and (violation := (result.constraint.kind, result.constraint.name, result.msg)) not in known
     )

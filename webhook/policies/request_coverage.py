@@ -86,21 +86,23 @@ def read_coverage(
         )
         if calling or kind in read:
             entries[process] = calling
-    configs = [one for one in by_kind.get(CONFIG.group_kind, ()) if name_of(one) == CONFIG_NAME]
-    labels = {name_of(one): labels_of(one) for one in by_kind.get(("", "Namespace"), ())}
+    configs = [item for item in by_kind.get(CONFIG.group_kind, ()) if name_of(item) == CONFIG_NAME]
+    labels = {name_of(item): labels_of(item) for item in by_kind.get(("", "Namespace"), ())}
     return RequestCoverage(
         WebhookContext(
             entries,
             generators_of(by_kind.get(EXPANSION_TEMPLATES.gvk.group_kind, ())),
             {
                 process: tuple(
-                    pattern for one in configs for pattern in excluded_namespaces(one, process)
+                    pattern
+                    for config in configs
+                    for pattern in excluded_namespaces(config, process)
                 )
                 for process in (WEBHOOK_PROCESS, MUTATION_PROCESS)
             },
             labels.get,
         ),
-        {name_of(one): operations_of(one) for one in by_kind.get(TEMPLATE.group_kind, ())},
+        {name_of(item): operations_of(item) for item in by_kind.get(TEMPLATE.group_kind, ())},
     )
 
 
@@ -120,8 +122,8 @@ def coverage_problems(
     """
     documents = [item.document for item in manifests]
     standing, read = cluster or ([], frozenset())
-    named = {(gvk_of(one).group_kind, name_of(one)) for one in documents}
-    kept = [one for one in standing if (gvk_of(one).group_kind, name_of(one)) not in named]
+    named = {(gvk_of(item).group_kind, name_of(item)) for item in documents}
+    kept = [item for item in standing if (gvk_of(item).group_kind, name_of(item)) not in named]
     coverage, problems = read_coverage([*kept, *documents], namespace, read), []
     for document in documents:
         state = coverage(document) if is_judged(document) else None

@@ -112,7 +112,11 @@ def absent_libraries(template: Template) -> list[str]:
         path: None
         for module in modules
         for path in (
-            *(_texts_of(one.path) for one in module.imports if one.path.head == ast.Var("data")),
+            *(
+                _texts_of(import_.path)
+                for import_ in module.imports
+                if import_.path.head == ast.Var("data")
+            ),
             *(_texts_of(ref) for rule in module.rules for ref in data_refs(rule)),
         )
         if len(path) > 1 and path[0] == "lib"
@@ -189,9 +193,9 @@ class _Needs:
                 self._rules.setdefault(head.name, []).append(rule)
         self._libraries = libraries
         self._imports = {
-            one.alias or path[-1]: path
-            for one in module.imports
-            if one.path.head == ast.Var("data") and (path := _texts_of(one.path))
+            import_.alias or path[-1]: path
+            for import_ in module.imports
+            if import_.path.head == ast.Var("data") and (path := _texts_of(import_.path))
         }
         self._known: dict[str, frozenset[str]] = {}
         self._aliases: dict[str, str] = {}
@@ -313,8 +317,8 @@ class _Needs:
                 for argument in term.args:
                     yield from self._of_term(argument)
         elif is_dataclass(term) and not isinstance(term, _COMPREHENSIONS):
-            for one in fields(term):
-                yield from self._of_value(getattr(term, one.name))
+            for field in fields(term):
+                yield from self._of_value(getattr(term, field.name))
 
     def _is_tolerant(self, call: ast.Call) -> bool:
         """Returns whether a call holds, or may hold, for the values without a request."""
@@ -322,8 +326,8 @@ class _Needs:
         if isinstance(operator, ast.Ref):
             return operator.head == ast.Var("object")
         if operator.name == "neq":
-            return any(self._read(one) == _OPERATION for one in call.args)
-        return any(one == ast.String("") or isinstance(one, ast.Null) for one in call.args)
+            return any(self._read(arg) == _OPERATION for arg in call.args)
+        return any(arg == ast.String("") or isinstance(arg, ast.Null) for arg in call.args)
 
     def _of_ref(self, ref: ast.Ref) -> Iterator[str]:
         yield from self._of_term(ref.head)
@@ -332,8 +336,8 @@ class _Needs:
 
     def _of_value(self, value: Any) -> Iterator[str]:
         if isinstance(value, tuple):
-            for one in value:
-                yield from self._of_value(one)
+            for item in value:
+                yield from self._of_value(item)
         elif is_dataclass(value):
             yield from self._of_term(value)
 
@@ -349,10 +353,14 @@ _CEL_ALLOWS: Final = re.compile(
 def _of_cel(code: Code) -> frozenset[str]:
     """Find the parts of a request that each validation reads, or a condition of all of them."""
     source = code.source
-    conditions = [frozenset(_reads(one)) for one in _expressions(source, "matchCondition")]
+    conditions = [
+        frozenset(_reads(expression)) for expression in _expressions(source, "matchCondition")
+    ]
     if needed := frozenset().union(*conditions):
         return needed
-    validations = [frozenset(_reads(one)) for one in _expressions(source, "validations")]
+    validations = [
+        frozenset(_reads(expression)) for expression in _expressions(source, "validations")
+    ]
     if validations and all(validations):
         return frozenset().union(*validations)
     return frozenset()

@@ -173,7 +173,7 @@ def _placed(file: Path, line: int, document: Mapping[str, Any], path: _Path) -> 
     """Returns file, line and path of a suite's field; the suite's line for a pipe."""
     text = file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else ""
     line = FieldLines(text).line(line, document, "", path)
-    shown = "".join(f"[{one}]" if type(one) is int else f".{one}" for one in path).lstrip(".")
+    shown = "".join(f"[{step}]" if type(step) is int else f".{step}" for step in path).lstrip(".")
     return f"{file}:{line}: {shown}"
 
 

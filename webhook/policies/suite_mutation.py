@@ -61,14 +61,14 @@ def mutated_for_suite(
     given, document = document, as_decoded(document)
     place = namespace_of(document)
     is_namespace = gvk_of(document).group_kind == ("", "Namespace")
-    own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
-    known = namespaces.get(place, own) if place else None
+    unknown_namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
+    known = namespaces.get(place, unknown_namespace) if place else None
     namespace = document if is_namespace else known
     pace = Pace(time.monotonic() + EXTENSION_SECONDS)
     context = Context("CREATE", namespace, place, pace=pace)
     try:
-        made = mutations.mutate(document, context)
-        mutated = answered(lambda answers: settled(made, answers.known, pace), ask)
+        pending = mutations.mutate(document, context)
+        mutated = answered(lambda answers: settled(pending, answers.known, pace), ask)
     except MutationError as error:
         raise SuiteMutationError(f"mutating {name_of(document)}: {error}") from None
     return given if mutated is document else mutated

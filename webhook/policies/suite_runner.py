@@ -153,17 +153,17 @@ class SuiteRunner:
                 continue
             start = time.perf_counter()
             printed: list[str] = []
-            error, own = "", client.copy()
+            error, case_client = "", client.copy()
             is_read = True
             try:
                 beside = extensions._replace(ask=_answers(folder, {**providers, **case.providers}))
-                _check_case(own, beside, folder, case, printed)
+                _check_case(case_client, beside, folder, case, printed)
             except _Failure as failure:
                 error, is_read = _placed(failure, suite, at, number), failure.file is None
             except AssertionFailure as failure:
                 error = str(failure)
             if is_read and extensions.tried:
-                warned = foreign_warnings(_policies(own, extensions), extensions.tried)
+                warned = foreign_warnings(_policies(case_client, extensions), extensions.tried)
                 warnings.update(dict.fromkeys(warned))
             seconds = time.perf_counter() - start
             results.append(CaseResult(case.name, error, False, seconds, tuple(printed)))
@@ -207,11 +207,11 @@ def _add_template(client: Client, folder: Path, test: SuiteTest) -> None:
         raise _Failure("invalid Suite: missing template")
     document, path = _first(folder, test.template, "ConstraintTemplate")
     documents = _read(path, "ConstraintTemplate") if _is_of_group(folder, test) else [document]
-    for one in documents:
-        if gvk_of(one).group_kind != (template.GROUP, template.KIND):
+    for item in documents:
+        if gvk_of(item).group_kind != (template.GROUP, template.KIND):
             raise _Failure(f'path "{path}": not a ConstraintTemplate')
         try:
-            client.add_template(one)
+            client.add_template(item)
         except ConstraintFrameworkError as error:
             raise _Failure(f"{test.template}: adding template: {error}") from None
 
@@ -237,26 +237,26 @@ def _admission_policies(
     policies = [item.document for item in manifests]
     bound = _manifests(path, "ValidatingAdmissionPolicyBinding")
     bindings = [item.document for item in bound]
-    for one in (*policies, *bindings):
-        if not is_admission_policy(gvk_of(one)):
+    for policy in (*policies, *bindings):
+        if not is_admission_policy(gvk_of(policy)):
             raise _Failure(
-                f"{gvk_of(one)} is neither a ValidatingAdmissionPolicy or MutatingAdmissionPolicy "
+                f"{gvk_of(policy)} is neither a ValidatingAdmissionPolicy or MutatingAdmissionPolicy "
                 "nor a binding of one"
             )
     try:
-        read = [read_admission_policy(one) for one in policies]
+        read = [read_admission_policy(item) for item in policies]
     except InvalidAdmissionPolicy as error:
         raise _Failure(f'adding policy from "{_join(folder, test.template)}": {error}') from None
     part = admission_policy_part()
-    for one in policies:
-        part.put(one)
+    for policy in policies:
+        part.put(policy)
     try:
-        for one in bindings:
-            part.put(one)
+        for policy in bindings:
+            part.put(policy)
     except InvalidAdmissionPolicy as error:
         return (), (), error
-    named = {one.name for one in read if not isinstance(one, AuthorizerAnswer)}
-    if all(object_of(one.get("spec")).get("policyName") not in named for one in bindings):
+    named = {listed.name for listed in read if not isinstance(listed, AuthorizerAnswer)}
+    if all(object_of(binding.get("spec")).get("policyName") not in named for binding in bindings):
         raise _Failure(f'no binding of "{path}" names a policy of the test')
     return (part.value,), (*manifests, *bound), None
 
@@ -277,10 +277,10 @@ def _add_constraint(
     document, path = _first(folder, test.constraint, "Constraint")
     documents = _read(path, "Constraint") if group.is_group(document) else [document]
     try:
-        for one in sorted(documents, key=lambda item: constraint.rank(gvk_of(item))):
-            if not constraint.is_constraint(gvk_of(one)):
+        for item in sorted(documents, key=lambda item: constraint.rank(gvk_of(item))):
+            if not constraint.is_constraint(gvk_of(item)):
                 raise _Failure("not a Constraint")
-            client.add_constraint(one)
+            client.add_constraint(item)
     except ConstraintFrameworkError as error:
         return error
     return None
@@ -364,7 +364,9 @@ def _exceptions(folder: Path, name: str) -> tuple[ResultStage, ...]:
         return ()
     path = _join(folder, name)
     documents = _read(path, "exceptions")
-    if not documents or any(kind_of_document(one) not in EXCEPTION_KINDS for one in documents):
+    if not documents or any(
+        kind_of_document(document) not in EXCEPTION_KINDS for document in documents
+    ):
         raise _Failure(f'not an exception: "{path}"')
     try:
         return (Excusing([read_exception(document) for document in documents]),)
@@ -429,7 +431,12 @@ def _check_case(
         raise _Failure("invalid Case: assertions must be non-empty")
     path = _join(folder, case.object)
     entries = client.snapshot.entries
-    targets = [one for entry in entries for one in entry.targets if isinstance(one, DocumentTarget)]
+    targets = [
+        target
+        for entry in entries
+        for target in entry.targets
+        if isinstance(target, DocumentTarget)
+    ]
     documents = _read_any(path) if targets else _read(path, "object")
     if not documents:
         raise _Failure(f'missing objects: path "{path}" defines no YAML objects')
@@ -451,13 +458,13 @@ def _check_case(
     else:
         policies = PolicySet(client.snapshot)
         answers = [
-            _found(policies, _subject(one, printed), one.name, extensions.ask).responses
-            for one in _split(targets, documents[0], case.object)
+            _found(policies, _subject(document, printed), document.name, extensions.ask).responses
+            for document in _split(targets, documents[0], case.object)
         ]
     results = [result for responses in answers for result in responses.results]
     if any(entry.template is group.TEMPLATE for entry in entries):
         # The test is not about the constraints that a group refers to.
-        results = [one for one in results if one.constraint.kind == group.TEMPLATE.kind]
+        results = [result for result in results if result.constraint.kind == group.TEMPLATE.kind]
     messages = [result.msg for result in results]
     for assertion in case.assertions:
         assertion.check(messages)

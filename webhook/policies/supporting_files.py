@@ -71,7 +71,9 @@ def _inputs_of_test(file: str, test: dict[str, Any]) -> Iterator[str]:
     folder = os.path.dirname(file)  # noqa: PTH120  # a string is at hand
     results = _objects(test, "results")
     listed = [test.get(name) for name in _OF_TESTS]
-    listed += [one.get(name) for one in results for name in ("patchedResources", "patchedResource")]
+    listed += [
+        result.get(name) for result in results for name in ("patchedResources", "patchedResource")
+    ]
     for value in listed:
         for name in value if type(value) is list else [value]:
             if name and type(name) is str:

@@ -40,8 +40,8 @@ def widened(reads: ReadSet, depth: int, kept: Collection[str]) -> ReadSet:
     if depth <= 0:
         return WHOLE
     below = {
-        name: one if name in kept else widened(one, depth - 1, kept)
-        for name, one in reads.children.items()
+        name: child if name in kept else widened(child, depth - 1, kept)
+        for name, child in reads.children.items()
     }
     return ReadSet(scalar=reads.scalar, children=below)
 
@@ -106,9 +106,9 @@ class _Writer:
         if every is not None:
             of_every = self.function(every)
             of_names = [
-                f"{name!r}: {self.function(one)}"
+                f"{name!r}: {self.function(below)}"
                 for name in sorted(reads.children)
-                if name != EVERY_KEY and (one := reads.at(name)) is not None
+                if name != EVERY_KEY and (below := reads.at(name)) is not None
             ]
             if not of_names:
                 members = f"{{key: {of_every}(item) for key, item in value.items()}}"

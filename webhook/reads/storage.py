@@ -63,8 +63,8 @@ def _any_of(reads: ReadSet | None) -> ReadSet | None:
     if reads is None or reads.whole:
         return reads
     below = NOTHING
-    for one in reads.children.values():
-        below = below | one
+    for child in reads.children.values():
+        below = below | child
     return below
 
 

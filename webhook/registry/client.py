@@ -103,7 +103,9 @@ class RegistryClient:
             reference, lambda host: self._referrers(host, reference, artifact_type)
         )
         # A registry need not filter.
-        return [one for one in entries if not artifact_type or one.artifact_type == artifact_type]
+        return [
+            entry for entry in entries if not artifact_type or entry.artifact_type == artifact_type
+        ]
 
     async def _at_any_host(
         self, reference: Reference, ask: Callable[[str], Awaitable[_Answered]]
@@ -283,9 +285,9 @@ def _chosen(index: OciIndex, platform: str, reference: Reference) -> Descriptor:
     """Returns the manifest of a platform, or the only one; raises if it is ambiguous."""
     entries = index.manifests
     if platform and len(entries) > 1:
-        entries = tuple(one for one in entries if one.platform == platform)
+        entries = tuple(entry for entry in entries if entry.platform == platform)
     if len(entries) != 1:
-        several = ", ".join(one.digest for one in index.manifests[:8])
+        several = ", ".join(manifest.digest for manifest in index.manifests[:8])
         raise UntrustedContent(
             f"{reference} is an index of {len(index.manifests)} manifests: name one by its digest"
             + (f" ({several})" if several else "")

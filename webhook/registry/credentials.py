@@ -135,7 +135,11 @@ def docker_config(content: bytes, where: str) -> DockerConfig:
     for name in (store, *helpers.values()) if store else helpers.values():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InvalidCredentials(f"{where}: {name!r} is no name of a credential helper")
-    read = {key: one for key, value in auths.items() if (one := _auth(value, f"{where}: {key}"))}
+    read = {
+        key: credentials
+        for key, value in auths.items()
+        if (credentials := _auth(value, f"{where}: {key}"))
+    }
     return DockerConfig(read, helpers, store)
 
 

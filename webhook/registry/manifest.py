@@ -136,10 +136,10 @@ def read_manifest(content: bytes, media_type: str, *, digest: str = "") -> OciMa
             f"the registry gave a manifest with the digest {computed}, not {digest}"
         )
     document = _object(content)
-    own = _text(document, "mediaType")
-    kind = own or media_type
-    if own and media_type and own != media_type:
-        raise UntrustedContent(f"a manifest that says {own} was sent as {media_type}")
+    stated = _text(document, "mediaType")
+    kind = stated or media_type
+    if stated and media_type and stated != media_type:
+        raise UntrustedContent(f"a manifest that says {stated} was sent as {media_type}")
     if not kind:
         kind = OCI_INDEX if "manifests" in document else OCI_MANIFEST
     if kind not in MANIFEST_TYPES | INDEX_TYPES:

@@ -99,7 +99,7 @@ def _changing(rule: Rule, builtins: Mapping[str, Builtin]) -> set[str]:
     """Built-ins anywhere in a rule that may answer otherwise another time."""
     bodies = [rule.body]
     heads = [
-        one for one in (*rule.rest, *(rule.args or ()), rule.key, rule.value) if one is not None
+        term for term in (*rule.rest, *(rule.args or ()), rule.key, rule.value) if term is not None
     ]
     terms = [*(part for head in heads for part in walk(head)), *walk_body(rule.body)]
     bodies += [term.body for term in terms if isinstance(term, ir.Comprehension)]
@@ -107,8 +107,8 @@ def _changing(rule: Rule, builtins: Mapping[str, Builtin]) -> set[str]:
     for body in bodies:
         for lit in every_literal(body):
             called = [lit.name] if isinstance(lit, ir.Call) else []
-            called += [one.function for one in lit.withs if one.function is not None]
-            names |= {one for one in called if isinstance(one, str)}
+            called += [modifier.function for modifier in lit.withs if modifier.function is not None]
+            names |= {name for name in called if isinstance(name, str)}
             if isinstance(lit, ir.Print):
                 names.add(_PRINT)
     return {name for name in names if name == _PRINT or _is_changing(name, builtins)}
@@ -402,7 +402,7 @@ class _Interpretation:
         results: list[Abstract | None] = [default]
         at: Abstract | None = value
         for choices in names:
-            at = united(self._child(at, one) for one in choices) if at is not None else None
+            at = united(self._child(at, choice) for choice in choices) if at is not None else None
             if at is not None:
                 self.reader.present(at)
         results.append(at)
@@ -639,5 +639,5 @@ def _written_path(key: Abstract) -> list[list[Any]] | None:
     for at, (name, value) in enumerate(key.fields):
         if name != at or value.known is None:
             return None
-        steps.append([one for _, one in value.known])
+        steps.append([name for _, name in value.known])
     return steps

@@ -81,8 +81,8 @@ class ResultQuery:
                 bindings.get(self._captured.get(i, ""), True) for i in range(len(self._expressions))
             ]
             results = [
-                replace(one, value=value)
-                for one, value in zip(self._expressions, values, strict=True)
+                replace(expression, value=value)
+                for expression, value in zip(self._expressions, values, strict=True)
             ]
             named = {
                 name: value for name, value in bindings.items() if not name.startswith(_CAPTURED)

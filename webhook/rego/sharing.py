@@ -64,16 +64,18 @@ class Sharing(Purity):
                 self.document(node)
         self._bound = parameters
 
-    def named(self, node: Node, kind: str, own: Collection[int]) -> tuple[str, tuple[str, ...]]:
+    def named(
+        self, node: Node, kind: str, module_ids: Collection[int]
+    ) -> tuple[str, tuple[str, ...]]:
         """Returns the shared name of the document at a node, and the parameters that it reads.
 
         The name is empty where the document is not shared. There are two cases: its value depends on
-        more than the review, or its rules are in one of the program's ``own`` modules, or read one.
+        more than the review, or its rules are in one of the program's own modules (``module_ids``), or read one.
         """
-        if any(id(rule.module) in own for rule in node.rules) or not self.document(node):
+        if any(id(rule.module) in module_ids for rule in node.rules) or not self.document(node):
             return "", ()
         reach = self._reaches[id(node)]
-        if not reach.modules.keys().isdisjoint(own):
+        if not reach.modules.keys().isdisjoint(module_ids):
             return "", ()
         text = repr((kind, node.path, sorted(reach.modules.values())))
         name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -97,7 +99,7 @@ class Sharing(Purity):
         if reach is None:
             modules = {id(rule.module): rule.module for rule in node.rules}
             reach = self._reaches[id(node)] = _Reach()
-            reach.modules = {at: (one.version, one.source) for at, one in modules.items()}
+            reach.modules = {at: (module.version, module.source) for at, module in modules.items()}
             outer, self._reach = self._reach, reach
             super().document(node)
             self._reach = outer

@@ -344,10 +344,10 @@ def _declared_by(body: Body, names: set[str]) -> int:
 
 def _names_cases(rule: Rule) -> bool:
     return any(
-        isinstance(one, Expr)
-        and isinstance(one.term, Call)
-        and one.term.operator == Ref(Var("internal"), (String("test_case"),))
-        for one in rule.body
+        isinstance(literal, Expr)
+        and isinstance(literal.term, Call)
+        and literal.term.operator == Ref(Var("internal"), (String("test_case"),))
+        for literal in rule.body
     )
 
 

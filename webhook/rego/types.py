@@ -429,17 +429,17 @@ def bounded(type_: Type | None) -> Type | None:
     waiting: list[Type | None] = [type_]
     count = 0
     while waiting:
-        one = waiting.pop()
+        part = waiting.pop()
         count += 1
         if count > PARTS_MAX:
             return ANY
-        if isinstance(one, ArrayType):
-            waiting += [*one.static, one.dynamic]
-        elif isinstance(one, ObjectType):
-            waiting += [value for _, value in one.static]
-            waiting += one.dynamic or ()
-        elif isinstance(one, SetType):
-            waiting.append(one.of)
-        elif isinstance(one, AnyOf):
-            waiting += one.members
+        if isinstance(part, ArrayType):
+            waiting += [*part.static, part.dynamic]
+        elif isinstance(part, ObjectType):
+            waiting += [value for _, value in part.static]
+            waiting += part.dynamic or ()
+        elif isinstance(part, SetType):
+            waiting.append(part.of)
+        elif isinstance(part, AnyOf):
+            waiting += part.members
     return type_

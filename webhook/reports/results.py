@@ -43,8 +43,8 @@ class Descriptions:
 
 def _described(snapshot: Snapshot) -> dict[tuple[str, str], tuple[str, str]]:
     return {
-        key: (one.severity, bounded(one.category, CATEGORY_BYTES_MAX))
-        for key, one in described(snapshot).items()
+        key: (description.severity, bounded(description.category, CATEGORY_BYTES_MAX))
+        for key, description in described(snapshot).items()
     }
 
 

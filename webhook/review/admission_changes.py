@@ -87,7 +87,7 @@ class AdmissionChanges:
             return ChangedObject(obj)
         turn = _Turn(self, request, namespace, snapshot, look or looking(subject.limits))
         invoked = turn.take(obj)
-        again = {one.key for one in invoked if one.policy.reinvokes}
+        again = {invocation.key for invocation in invoked if invocation.policy.reinvokes}
         outcome = turn.outcome(obj)
         if not again:
             return outcome
@@ -113,7 +113,7 @@ class AdmissionChanges:
                 title = _Invocation(policy, binding, None).title
                 faults.append((policy, f"{title} failed to configure binding: {fault}"))
                 continue
-            invocations += [_Invocation(policy, binding, one) for one in given]
+            invocations += [_Invocation(policy, binding, mutation) for mutation in given]
         return invocations, faults
 
     def _parameters(
@@ -165,34 +165,34 @@ class _Turn:
         for policy, text in faults:
             self._fail(policy, text)
         invoked: list[_Invocation] = []
-        for one in invocations:
-            if keys is None or one.key in keys:
-                invoked += self._ask(one, request)
+        for invocation in invocations:
+            if keys is None or invocation.key in keys:
+                invoked += self._ask(invocation, request)
         return invoked
 
-    def _ask(self, one: _Invocation, request: Json) -> Sequence[_Invocation]:
+    def _ask(self, invocation: _Invocation, request: Json) -> Sequence[_Invocation]:
         try:
             done = change(
-                one.policy,
+                invocation.policy,
                 {**request, "object": self._object},
                 self._namespace,
-                one.parameter,
+                invocation.parameter,
                 self._look,
                 answers=self._changes.answers,
                 definitions=tuple(known_of(self._snapshot.inventory, DEFINITIONS)),
             )
         except TimeUp as error:
-            self._faults.append(f"{one.title} is not decided: {error}")
+            self._faults.append(f"{invocation.title} is not decided: {error}")
             return ()
         if done.is_skipped:
             return ()
         for text in done.faults:
-            self._fail(one.policy, f"{one.title} {text}")
-        self._faults += [f"{one.title} is not decided: {text}" for text in done.undecided]
+            self._fail(invocation.policy, f"{invocation.title} {text}")
+        self._faults += [f"{invocation.title} is not decided: {text}" for text in done.undecided]
         if not are_same(done.object, self._object):
-            self._by.append(f"{MUTATING_POLICY}/{one.policy.name}")
+            self._by.append(f"{MUTATING_POLICY}/{invocation.policy.name}")
         self._object = done.object
-        return (one,)
+        return (invocation,)
 
     def _fail(self, policy: MutatingPolicy, text: str) -> None:
         if policy.fails:

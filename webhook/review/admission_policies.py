@@ -81,13 +81,13 @@ class AdmissionPolicies:
         items: Iterable[AdmissionPolicy | MutatingPolicy | AdmissionBinding | AuthorizerAnswer],
     ) -> None:
         listed = list(items)
-        self.answers = Answers([one for one in listed if isinstance(one, AuthorizerAnswer)])
+        self.answers = Answers([stage for stage in listed if isinstance(stage, AuthorizerAnswer)])
         self._policies: dict[tuple[str, str], AdmissionPolicy | MutatingPolicy] = {
-            (MUTATING_POLICY if isinstance(one, MutatingPolicy) else POLICY, one.name): one
-            for one in listed
-            if isinstance(one, AdmissionPolicy | MutatingPolicy)
+            (MUTATING_POLICY if isinstance(item, MutatingPolicy) else POLICY, item.name): item
+            for item in listed
+            if isinstance(item, AdmissionPolicy | MutatingPolicy)
         }
-        self._bindings = [one for one in listed if isinstance(one, AdmissionBinding)]
+        self._bindings = [item for item in listed if isinstance(item, AdmissionBinding)]
         self._pairs: list[tuple[AdmissionPolicy, AdmissionBinding, Constraint]] = []
         changing: list[tuple[MutatingPolicy, AdmissionBinding]] = []
         for binding in self._bindings:
@@ -99,7 +99,7 @@ class AdmissionPolicies:
         self._changes = AdmissionChanges(changing, self.answers)
         self._alone = {
             policy.name: AdmissionChanges(
-                [one for one in changing if one[0] is policy], self.answers
+                [change for change in changing if change[0] is policy], self.answers
             )
             for policy, _ in changing
         }
@@ -110,8 +110,8 @@ class AdmissionPolicies:
     def with_parameters(self, store: ParameterStore) -> Self:
         """Returns these policies with parameters from ``store`` instead of the snapshot's data."""
         self._store = store
-        for one in (self._changes, *self._alone.values()):
-            one.store = store
+        for changes in (self._changes, *self._alone.values()):
+            changes.store = store
         return self
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
@@ -147,8 +147,8 @@ class AdmissionPolicies:
     @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
         """The kinds of resources that policies name as paramKind."""
-        kinds = (one.param_kind for one in self._policies.values())
-        return sorted({one for one in kinds if one is not None})
+        kinds = (policy.param_kind for policy in self._policies.values())
+        return sorted({kind for kind in kinds if kind is not None})
 
     def known_parameters(
         self, kind: GroupVersionKind, inventory: Mapping[str, Any]
@@ -194,18 +194,18 @@ class AdmissionPolicies:
         Unserved resources are guessed only for policies of files: in a cluster, discovery knows
         them.
         """
-        for (kind, name), one in sorted(self._policies.items()):
-            guesses = unserved_resources(one.document) if self._store is None else ()
-            for text in (*guesses, *type_warnings(one.document), *one.cost.warnings):
+        for (kind, name), policy in sorted(self._policies.items()):
+            guesses = unserved_resources(policy.document) if self._store is None else ()
+            for text in (*guesses, *type_warnings(policy.document), *policy.cost.warnings):
                 yield kind, name, text
 
     def listed(self) -> Iterator[ListedPolicy]:
         """Each policy with the bindings that name it, by kind and name."""
         for (kind, name), policy in sorted(self._policies.items()):
             bound = tuple(
-                (one.name, one.actions)
-                for one in self._bindings
-                if (one.policy_kind, one.policy) == (kind, name)
+                (binding.name, binding.actions)
+                for binding in self._bindings
+                if (binding.policy_kind, binding.policy) == (kind, name)
             )
             yield ListedPolicy(kind, name, policy, bound)
 
@@ -215,12 +215,12 @@ class AdmissionPolicies:
         An empty name if there is no such binding.
         """
         policy_kind = POLICY if kind == BINDING else MUTATING_POLICY
-        named = (one for one in self._bindings if one.policy_kind == policy_kind)
-        return policy_kind, next((one.policy for one in named if one.name == binding), "")
+        named = (candidate for candidate in self._bindings if candidate.policy_kind == policy_kind)
+        return policy_kind, next((policy.policy for policy in named if policy.name == binding), "")
 
     def unbound(self) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and advice for each policy without a binding."""
-        bound = {(one.policy_kind, one.policy) for one in self._bindings}
+        bound = {(binding.policy_kind, binding.policy) for binding in self._bindings}
         for kind, name in sorted(self._policies.keys() - bound):
             done = "reviewed" if kind == POLICY else "changed"
             yield (
@@ -232,15 +232,15 @@ class AdmissionPolicies:
     def loose(self) -> Iterator[tuple[str, str, str]]:
         """Yields policies without a binding, and bindings that name no existing policy."""
         yield from self.unbound()
-        for one in self._bindings:
-            kind = one.policy_kind
-            if (kind, one.policy) not in self._policies:
+        for binding in self._bindings:
+            kind = binding.policy_kind
+            if (kind, binding.policy) not in self._policies:
                 done = "reviewed" if kind == POLICY else "changed"
                 text = (
-                    f"there is no {kind} {one.policy}, so nothing is {done} by it: add the policy, or "
+                    f"there is no {kind} {binding.policy}, so nothing is {done} by it: add the policy, or "
                     "mend policyName"
                 )
-                yield BINDING if kind == POLICY else MUTATING_BINDING, one.name, text
+                yield BINDING if kind == POLICY else MUTATING_BINDING, binding.name, text
 
     @property
     def mutates(self) -> MutatedBy:
@@ -255,7 +255,7 @@ class AdmissionPolicies:
 
     def may_change(self, gvk: GroupVersionKind) -> bool:
         """Whether a bound mutating policy matches updates of objects of this kind."""
-        bound = (one for one in self._policies.values() if one.name in self._alone)
+        bound = (policy for policy in self._policies.values() if policy.name in self._alone)
         return any(
             concerns_kind(rule, gvk, UPDATED)
             for policy in bound
@@ -396,7 +396,7 @@ class _Case:
 
 def _constraint(policy: AdmissionPolicy, binding: AdmissionBinding) -> Constraint:
     """Returns a policy and binding as the constraint that results report."""
-    actions = tuple(sorted(ACTIONS[one] for one in binding.actions))
+    actions = tuple(sorted(ACTIONS[action] for action in binding.actions))
     document = dict(policy.document)
     if len(actions) == 1:
         return Constraint(POLICY, policy.name, document, actions[0])

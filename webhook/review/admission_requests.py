@@ -120,10 +120,10 @@ def as_requested(obj: Json, request: Json) -> Json:
 def as_given(obj: Json, before: Json) -> Json:
     """Returns the object without a namespace if the given object had none."""
     metadata = object_of(before.get("metadata"))
-    own = object_of(obj.get("metadata"))
-    if "namespace" in metadata or "namespace" not in own:
+    object_metadata = object_of(obj.get("metadata"))
+    if "namespace" in metadata or "namespace" not in object_metadata:
         return obj
     return {
         **obj,
-        "metadata": {name: value for name, value in own.items() if name != "namespace"},
+        "metadata": {name: value for name, value in object_metadata.items() if name != "namespace"},
     }

@@ -85,8 +85,8 @@ class Evaluation(NamedTuple):
             return DEFERRED
         requests = responses.requests
         of_implied = []
-        for resultant, one in implied:
-            findings = review(one, enforcement_point=point, limits=limits)
+        for resultant, subject in implied:
+            findings = review(subject, enforcement_point=point, limits=limits)
             if findings is DEFERRED:
                 return DEFERRED
             requests += findings.requests

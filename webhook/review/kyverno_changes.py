@@ -36,7 +36,7 @@ class KyvernoChanges:
     def __init__(
         self, policies: Sequence[KyvernoMutatingPolicy], exceptions: Sequence[KyvernoException]
     ) -> None:
-        self.policies = sorted(policies, key=lambda one: (one.title, one.kind))
+        self.policies = sorted(policies, key=lambda policy: (policy.title, policy.kind))
         self._exceptions = exceptions
         self._concerned: dict[tuple[str, ...], tuple[KyvernoMutatingPolicy, ...]] = {}
         """The policies by the resource of a request."""
@@ -56,7 +56,7 @@ class KyvernoChanges:
         if key not in self._concerned:
             if len(self._concerned) >= PLANS_MAX:
                 self._concerned.clear()
-            concerned = tuple(one for one in self.policies if one.names(request.document))
+            concerned = tuple(policy for policy in self.policies if policy.names(request.document))
             self._concerned[key] = concerned
             return concerned
         return self._concerned.get(key, ())
@@ -128,10 +128,10 @@ class _Turn:
                 if not are_same(done.object, obj):
                     by.append(policy)
                     obj = done.object
-        again = [one for one in invoked if one.reinvokes]
+        again = [change for change in invoked if change.reinvokes]
         return ChangedObject(
             as_given(obj, given) if by else given,
-            tuple(f"{one.kind}/{one.title}" for one in by),
+            tuple(f"{mutator.kind}/{mutator.title}" for mutator in by),
             tuple(ignored),
             tuple(faults),
             partial(self._again, policies=again) if again else None,

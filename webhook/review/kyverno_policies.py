@@ -75,25 +75,25 @@ class KyvernoPolicies:
         """``enforced`` is whether the webhook decides by them too, and not only audits."""
         listed = list(items)
         self._enforced = enforced
-        self._policies = [
-            (one, _constraint(one)) for one in listed if isinstance(one, ValidatingPolicy)
-        ]
-        self._exceptions = [one for one in listed if isinstance(one, KyvernoException)]
-        self._mutating = [one for one in listed if isinstance(one, KyvernoMutatingPolicy)]
+        validating = [policy for policy in listed if isinstance(policy, ValidatingPolicy)]
+        self._policies = [(policy, _constraint(policy)) for policy in validating]
+        self._exceptions = [policy for policy in listed if isinstance(policy, KyvernoException)]
+        self._mutating = [policy for policy in listed if isinstance(policy, KyvernoMutatingPolicy)]
+        self._all = (*validating, *self._mutating)
         self._changes = KyvernoChanges(self._mutating, self._exceptions)
         self._matched: set[tuple[str, str]] = set()
         self._by_resource: dict[tuple[Any, ...], tuple[_Concerned, ...]] = {}
-        self._reads_names = any(spec.reads_names for one, _ in self._policies for spec in one.specs)
+        self._reads_names = any(spec.reads_names for policy in validating for spec in policy.specs)
 
     @property
     def keys(self) -> Sequence[tuple[str, str]]:
         """The keys (kind and name) of the policies that review objects."""
-        return [constraint.key for one, constraint in self._policies if one.mode != JSON]
+        return [constraint.key for policy, constraint in self._policies if policy.mode != JSON]
 
     @property
     def document_keys(self) -> Sequence[tuple[str, str]]:
         """The keys (kind and name) of the policies of mode JSON, which review documents."""
-        return [constraint.key for one, constraint in self._policies if one.mode == JSON]
+        return [constraint.key for policy, constraint in self._policies if policy.mode == JSON]
 
     @property
     def matched_keys(self) -> frozenset[tuple[str, str]]:
@@ -105,7 +105,7 @@ class KyvernoPolicies:
         """Returns the documents of all policies if they are enforced, else nothing."""
         if not self._enforced:
             return ()
-        return [one.document for one in (*(one for one, _ in self._policies), *self._mutating)]
+        return [policy.document for policy in self._all]
 
     @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
@@ -115,8 +115,8 @@ class KyvernoPolicies:
     def concerns(self, gvk: GroupVersionKind) -> bool:
         """Whether a policy with background reviews matches objects of this kind."""
         return any(
-            one.in_background and one.mode != JSON and one.constrains(gvk)
-            for one, _ in self._policies
+            policy.in_background and policy.mode != JSON and policy.constrains(gvk)
+            for policy, _ in self._policies
         )
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -127,12 +127,11 @@ class KyvernoPolicies:
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and reason of each policy or exception without effect at admission."""
-        named = {(one.kind, one.name) for one, _ in self._policies}
-        named |= {(one.kind, one.name) for one in self._mutating}
-        for one, constraint in self._policies:
-            if one.mode == JSON:
+        named = {(policy.kind, policy.name) for policy in self._all}
+        for policy, constraint in self._policies:
+            if policy.mode == JSON:
                 yield *constraint.key, OF_DOCUMENTS
-            elif one.matches_nothing:
+            elif policy.matches_nothing:
                 yield *constraint.key, "it has no matchConstraints, so it is about nothing"
         for exception in self._exceptions:
             if not named & exception.policies:
@@ -140,9 +139,9 @@ class KyvernoPolicies:
 
     def notes(self) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and reason of each policy with a probably unintended effect."""
-        for one in (*(one for one, _ in self._policies), *self._mutating):
-            for text in (*unserved_resources(one.document), *one.notes):
-                yield one.kind, one.title, text
+        for policy in self._all:
+            for text in (*unserved_resources(policy.document), *policy.notes):
+                yield policy.kind, policy.title, text
 
     @property
     def mutates(self) -> MutatedBy:
@@ -166,15 +165,15 @@ class KyvernoPolicies:
 
     def may_change(self, gvk: GroupVersionKind) -> bool:
         """Whether a mutating policy matches objects of this kind."""
-        return any(one.constrains(gvk) for one in self._mutating)
+        return any(policy.constrains(gvk) for policy in self._mutating)
 
     def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
         """Yields the change that each mutating policy alone would make on an update of the object."""
         if (before := subject.object) is None:
             return
-        for one in self._changes.policies:
-            changed = KyvernoChanges([one], self._exceptions).change(subject, snapshot)
-            yield from changed.drift_of(one.id, before, is_preview=not self._enforced)
+        for policy in self._changes.policies:
+            changed = KyvernoChanges([policy], self._exceptions).change(subject, snapshot)
+            yield from changed.drift_of(policy.id, before, is_preview=not self._enforced)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """Adds the policies' verdicts to the responses."""
@@ -339,7 +338,7 @@ def _result(constraint: Constraint, verdict: KyvernoVerdict, target: str) -> Res
 
 def _constraint(policy: ValidatingPolicy) -> Constraint:
     """Returns a policy as the constraint that results report, with its actions."""
-    actions = tuple(sorted(_ACTIONS.get(one, "dryrun") for one in policy.actions))
+    actions = tuple(sorted(_ACTIONS.get(action, "dryrun") for action in policy.actions))
     document = dict(policy.document)
     if len(actions) == 1:
         return Constraint(policy.kind, policy.title, document, actions[0])

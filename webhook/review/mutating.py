@@ -102,7 +102,7 @@ def _around(
     after = object_of_value(between.value) or first.object
     last = first if first.again is None else first.again(after)
     faults = [between.fault] if between.fault else []
-    faults += [f"mutating {named(obj)}: {one}" for one in (*first.faults, *last.faults)]
+    faults += [f"mutating {named(obj)}: {fault}" for fault in (*first.faults, *last.faults)]
     return StoredSubject(
         between.value if last is first else _with_object(given, last.object),
         between.mutated,
@@ -256,13 +256,13 @@ def _joined(first: ChangedObject, obj: dict[str, Any], mutated: Mutated) -> Muta
         turns.append(first.again(obj))
         _refuse_faults(turns[1])
         obj = turns[1].object
-    parties = [(one.parties,) if one.parties else () for one in turns]
+    parties = [(turn.parties,) if turn.parties else () for turn in turns]
     passes = (*parties[0], *mutated.passes, *(parties[1] if len(parties) > 1 else ()))
     return Mutated(
         obj,
         passes,
         mutated.iterations or len(passes),
-        skipped={**mutated.skipped, **{name: why for one in turns for name, why in one.skipped}},
+        skipped={**mutated.skipped, **{name: why for turn in turns for name, why in turn.skipped}},
         asks_providers=mutated.asks_providers,
     )
 

@@ -257,18 +257,18 @@ class PolicySet:
     def __post_init__(self) -> None:
         """Finds the stages of foreign policies once, because a protocol check takes microseconds."""
         stages: tuple[object, ...] = self.stages
-        foreign = tuple(one for one in stages if isinstance(one, ForeignStage))
-        changing = (one for one in stages if isinstance(one, MutatingStage))
-        own = next((one for one in changing if one.mutates == "API server"), None)
+        foreign = tuple(stage for stage in stages if isinstance(stage, ForeignStage))
+        changing = (stage for stage in stages if isinstance(stage, MutatingStage))
+        native = next((stage for stage in changing if stage.mutates == "API server"), None)
         object.__setattr__(self, "foreign", ForeignPolicies(foreign))
-        object.__setattr__(self, "mutating", own)
+        object.__setattr__(self, "mutating", native)
 
     def part(self, failure_policy: FailurePolicy) -> PolicySet:
         """Returns the policies with this failure policy; foreign policies belong to Ignore."""
         part, stages = self.snapshot.part(failure_policy), self.stages
         if failure_policy == FAIL and any(self.foreign.stages):
             foreign: tuple[object, ...] = self.foreign.stages
-            stages = tuple(one for one in stages if one not in foreign)
+            stages = tuple(stage for stage in stages if stage not in foreign)
         if part is self.snapshot and stages is self.stages:
             return self
         return replace(self, snapshot=part, stages=stages)
@@ -276,10 +276,10 @@ class PolicySet:
     @property
     def in_webhook(self) -> WebhookMutations | None:
         """The stage of Kyverno's mutating policies, if there are any."""
-        for one in self.stages:
+        for stage in self.stages:
             # Asked at each admission: to look whether it has all of a protocol takes longer.
-            if getattr(one, "mutates", "") == "webhook":
-                return cast("WebhookMutations", one)
+            if getattr(stage, "mutates", "") == "webhook":
+                return cast("WebhookMutations", stage)
         return None
 
     @property

@@ -24,7 +24,7 @@ _Violation: TypeAlias = "tuple[tuple[str, str], str, bytes]"
 
 def ratchet(examined: Examination, responses: Responses) -> Responses:
     """Returns the responses; violations that the old object has too become warnings."""
-    if not any(_may_stay(one) for one in responses.results):
+    if not any(_may_stay(result) for result in responses.results):
         return responses
     value = _unchanged(examined.value)
     if value is None:
@@ -33,11 +33,11 @@ def ratchet(examined: Examination, responses: Responses) -> Responses:
     if before is DEFERRED:
         return DEFERRED
     known: Counter[_Violation] = Counter(
-        _violation(one) for one in before.results if _may_stay(one)
+        _violation(result) for result in before.results if _may_stay(result)
     )
     if not known:
         return responses
-    results = [_ratcheted(one, known) for one in responses.results]
+    results = [_ratcheted(result, known) for result in responses.results]
     return responses._replace(results=tuple(sorted_in_slices(results, answer_order)))
 
 

@@ -9,7 +9,7 @@ from webhook.api.admission import InvalidReview, read_request, read_review
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement
 from webhook.constraint.limits import UNLIMITED
-from webhook.constraint.placement import namespace_for, placed
+from webhook.constraint.placement import namespace_for, request_to_review
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.external_data.exchange import ReviewMoment, answering
 from webhook.values import dataclass
@@ -118,7 +118,7 @@ def value_of(
     """
     if not is_admission_review(document):
         return AugmentedObject(document, namespace_for(document, namespaces), operation)
-    request = placed(read_review(document))
+    request = request_to_review(read_review(document))
     if request.object is None and request.old_object is None:
         raise InvalidReview("the request holds neither an object nor an oldObject to review")
     if request.operation == "DELETE" and request.old_object is None:
@@ -153,7 +153,7 @@ def played(
         del request["name"]
     # An empty Namespace is one that nobody has named: a request tells it from none.
     known = None if namespace is None else dict(namespace) or {"metadata": {}}
-    return AugmentedReview(placed(read_request(request)), known)
+    return AugmentedReview(request_to_review(read_request(request)), known)
 
 
 def shown_object(document: dict[str, Any]) -> dict[str, Any]:

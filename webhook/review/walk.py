@@ -66,7 +66,7 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
         return Needs(time=True)
     if responses.requests:
         return Needs(requests=tuple(dict.fromkeys(responses.requests)))
-    objects = tuple(one.object for _, one in implied) if implied else ()
+    objects = tuple(implied_object.object for _, implied_object in implied) if implied else ()
     mutated, unmutated = (None, "") if stored is None else (stored.mutated, stored.fault)
     return Found(
         responses,

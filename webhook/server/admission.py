@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.api.admission import AdmissionResponse
 from webhook.constraint import enforcement
 from webhook.constraint.limits import ELSEWHERE, UNTIL_NOW, Limits
-from webhook.constraint.placement import placed
+from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedReview
 from webhook.external_data.exchange import ROUNDS_MAX
 from webhook.metrics.admission import SLOW_REVIEWS, VALIDATION_REQUESTS, VALIDATION_SECONDS
@@ -122,7 +122,7 @@ class _Case:
         self, request: AdmissionRequest, received_at: float, providers: ProviderAsker | None
     ) -> None:
         self.request = request
-        self.value = AugmentedReview(placed(request))
+        self.value = AugmentedReview(request_to_review(request))
         """The request as it is reviewed, with its Namespace if that was read for it."""
         self.questions = Questions(providers, requester(request))
         self.slow: SlowReview[Found | Needs] | Delay | None = None

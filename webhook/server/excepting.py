@@ -82,7 +82,7 @@ def unknown_constraints(request: AdmissionRequest, snapshot: Snapshot) -> str:
         item = read_exception(document)
     except InvalidException:
         return ""  # one that stays as it was
-    known = {one.key: one for one in snapshot.constraints}
+    known = {constraint.key: constraint for constraint in snapshot.constraints}
     known |= {constraint.key: constraint for constraint, _ in snapshot.broken}
     missing = missing_constraints(item, known)
     return f"there is no constraint {', '.join(missing)} yet" if missing else ""

@@ -320,9 +320,9 @@ class Mutation:
         concerned: list[MutatingParty] = [] if plan is None else list(plan.mutators)
         concerned += () if in_webhook is None else in_webhook.concerned(request)
         is_refused = request.namespace not in policy.spared_namespaces and any(
-            on_undecidable_for(one.document, {}, policy.on_undecidable) == "refuse"
-            for one in concerned
-            if object_of(one.document.get("spec")).get("failurePolicy") != "Ignore"
+            on_undecidable_for(mutator.document, {}, policy.on_undecidable) == "refuse"
+            for mutator in concerned
+            if object_of(mutator.document.get("spec")).get("failurePolicy") != "Ignore"
         )
         why = _REASONS[responsible]
         if is_refused:

@@ -106,7 +106,7 @@ class MutationTelling:
         """Return the mutators that changed an object; the same group for passes that are one value."""
         known = self._groups.get(id(passes))
         if known is None or known[0] is not passes:
-            group = ObjectGroup({mutator.id for one in passes for mutator in one})
+            group = ObjectGroup({mutator.id for pass_ in passes for mutator in pass_})
             if len(self._groups) >= GROUPS_MAX:
                 self._groups.clear()
             known = self._groups[id(passes)] = passes, group
@@ -118,7 +118,7 @@ class MutationTelling:
         shown = f"{request.kind.kind} {f'{place}/' if place else ''}{name}"
         digest = hashlib.sha256(reviewed.patch.base64).digest()
         change = request.kind.group_kind, place, name, digest
-        parties = {mutator.id: mutator for one in mutated.passes for mutator in one}
+        parties = {mutator.id: mutator for pass_ in mutated.passes for mutator in pass_}
         if not self._fights.note(change, shown, parties.values(), now):
             return
         self._log.warning(

@@ -212,7 +212,7 @@ def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]
     """Done, on this thread's loop, when all the futures are or the time has passed."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
-    last, own = len(futures), threading.get_ident()
+    last, thread_id = len(futures), threading.get_ident()
     done = count(
         1
     )  # Whoever takes the last number wakes: each wake takes as long as a small answer.
@@ -223,7 +223,7 @@ def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]
 
     def wake(_: Future[Any]) -> None:
         if next(done) == last:
-            if threading.get_ident() == own:
+            if threading.get_ident() == thread_id:
                 end()
                 return
             # A loop that has ended has nobody waiting on it.

@@ -163,7 +163,7 @@ def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     if document is None:
         return ""
     if constraint.is_constraint(request.kind):
-        return "; ".join(one.message for one in advice_on_document(document))
+        return "; ".join(problem.message for problem in advice_on_document(document))
     return checks.missing_engine(document) if request.kind.kind == template.KIND else ""
 
 

@@ -42,7 +42,7 @@ def check_use(
 
     Whoever cannot be asked about is refused: what decides here is no policy that may be passed over.
     """
-    guarded = frozenset(name for name, one in providers.items() if one.is_guarded)
+    guarded = frozenset(name for name, provider in providers.items() if provider.is_guarded)
     if not guarded or rights is None or not brings_spec(request):
         return None
     names = sorted(guarded & _called_providers(request, guarded))

@@ -35,7 +35,9 @@ class ExceptionUses:
 
     def note(self, responses: Responses) -> None:
         """Notes the time of use of the exceptions that excused something in these responses."""
-        excuses = [one.excuse for one in (*responses.excused, *responses.results) if one.excuse]
+        excuses = [
+            result.excuse for result in (*responses.excused, *responses.results) if result.excuse
+        ]
         if not excuses:
             return
         now = time.time()

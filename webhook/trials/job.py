@@ -80,5 +80,7 @@ def digest_of(text: str) -> bytes:
 
 def digest_of_all(documents: Iterable[Mapping[str, Any]]) -> bytes:
     """Returns a digest of several policies, from their specs alone."""
-    identities = [[gvk_of(one).kind, name_of(one), one.get("spec")] for one in documents]
+    identities = [
+        [gvk_of(document).kind, name_of(document), document.get("spec")] for document in documents
+    ]
     return hashlib.sha256(encode(identities)).digest()

@@ -164,7 +164,7 @@ def _tried(job: Job, rego: _Recorded, clients: Clients) -> JobOutcome:
     if any(problem.code == PassingFault.CODE for problem in problems):
         return NO_MEMORY
     errors = [problem for problem in problems if problem.severity == "error"]
-    return {"problems": [(one.kind, one.name, one.code, one.message) for one in errors]}
+    return {"problems": [(error.kind, error.name, error.code, error.message) for error in errors]}
 
 
 def written(outcome: JobOutcome) -> bytes:

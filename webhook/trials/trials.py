@@ -276,8 +276,8 @@ class Trials:
         """
         large: list[int] = []
         small: list[int] = []
-        for number, one in enumerate(requests):
-            (large if is_large_together(one.documents) else small).append(number)
+        for number, request in enumerate(requests):
+            (large if is_large_together(request.documents) else small).append(number)
 
         def tell_outcome(number: int, outcome: JobOutcome | None) -> None:
             tell(number, _tried(requests[number].document, outcome))
@@ -303,24 +303,24 @@ class Trials:
         jobs: list[Job] = []
         written: dict[int, bytes] = {}
         for number in numbers:
-            one = requests[number]
-            at = digest_of_all(one.documents)
+            request = requests[number]
+            at = digest_of_all(request.documents)
             if (outcome := self._outcomes.get(at)) is not None:
                 tell(number, outcome)
                 continue
             job: Job = {"seconds": seconds, "cel": self._tries_cel}
-            of = one.template
+            of = request.template
             if of is None:
                 job |= {
-                    "documents": encode(list(one.documents)),
-                    "known": self._known(one.documents),
+                    "documents": encode(list(request.documents)),
+                    "known": self._known(request.documents),
                 }
             else:
                 if id(of) not in known:
                     known[id(of)] = self._known([of])
                 if id(of) not in written:
                     written[id(of)] = encode(of)
-                job |= {"documents": encode([one.document]), "of": written[id(of)]}
+                job |= {"documents": encode([request.document]), "of": written[id(of)]}
                 job["known"] = known[id(of)]
             remaining.append((number, at))
             jobs.append(job)

@@ -58,7 +58,7 @@ def validate_submitted(
     newer = make_in_force()
     newer.remove_template(name)  # Its other constraints do not matter here.
     problems = validate_tried(newer, [now, document], seconds, trials)
-    of_template = [one for one in problems if one.kind == template.KIND]
+    of_template = [problem for problem in problems if problem.kind == template.KIND]
     if in_force is not None and _are_errors(of_template):
         return submitted  # It will not be enforced: the last good one is.
     return Submitted(problems, newer)
@@ -80,8 +80,8 @@ def validate_tried(
             trials.documents(with_belongings(group, snapshot), seconds)
         except InvalidTemplate as error:
             problems += [
-                Problem(gvk_of(one).kind, name_of(one), "error", error.code, str(error))
-                for one in group
+                Problem(gvk_of(document).kind, name_of(document), "error", error.code, str(error))
+                for document in group
             ]
         else:
             rest += group
@@ -95,13 +95,13 @@ def _are_errors(problems: Iterable[Problem]) -> bool:
 def _entry(snapshot: Snapshot, template_name: str) -> Entry | None:
     """A template in force, with its constraints."""
     entries = (*snapshot.entries, *snapshot.spare)
-    return next((one for one in entries if one.template.name == template_name), None)
+    return next((entry for entry in entries if entry.template.name == template_name), None)
 
 
 def _by_template(documents: Iterable[PolicyDocument]) -> dict[str, list[PolicyDocument]]:
     by_template: dict[str, list[PolicyDocument]] = {}
-    for one in documents:
-        by_template.setdefault(_template_of(one), []).append(one)
+    for document in documents:
+        by_template.setdefault(_template_of(document), []).append(document)
     return by_template
 
 
@@ -116,8 +116,10 @@ def with_belongings(group: list[PolicyDocument], snapshot: Snapshot) -> list[Pol
     entry = _entry(snapshot, _template_of(group[0]))
     if entry is None:
         return group
-    if all(gvk_of(one).group == constraint.GROUP for one in group):
+    if all(gvk_of(document).group == constraint.GROUP for document in group):
         return [entry.template.document, *group]
-    identities = {(gvk_of(one).kind, name_of(one)) for one in group}
-    others = [one.document for one in entry.constraints if one.key not in identities]
+    identities = {(gvk_of(document).kind, name_of(document)) for document in group}
+    others = [
+        constraint.document for constraint in entry.constraints if constraint.key not in identities
+    ]
     return [*group, *others[:CONSTRAINTS_MAX]]

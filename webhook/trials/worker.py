@@ -121,8 +121,8 @@ class _Server:
                 for job in jobs:
                     self._prepare(job)
                 answers = self._answers(jobs)
-                for one in [*answers] if jobs[0].get("together") else answers:
-                    frames.send(self._asking, marshal.dumps(one))
+                for answer in [*answers] if jobs[0].get("together") else answers:
+                    frames.send(self._asking, marshal.dumps(answer))
                 frames.send(self._asking, b"")
         except OSError:
             return  # The requesting process is gone.
@@ -184,10 +184,10 @@ class _Server:
     def _let_in(self) -> None:
         """Forks the process for a socket from the door."""
         assert self._door is not None
-        for one in [*self._begun]:
+        for pid in [*self._begun]:
             # Not as soon as it ends: until then its process id cannot be reused.
-            if os.waitpid(one, os.WNOHANG) != (0, 0):
-                self._begun.remove(one)
+            if os.waitpid(pid, os.WNOHANG) != (0, 0):
+                self._begun.remove(pid)
         message, ends, _, _ = socket.recv_fds(self._door, 1, 1)
         if not message:
             self._door.close()

@@ -50,13 +50,13 @@ def holds(source: str, facts: Facts) -> bool | None:
 def _decided(node: Expr, checked: Checked, facts: Facts) -> bool | None:
     match node:
         case Call(function="_&&_"):
-            return _all([_decided(one, checked, facts) for one in node.args])
+            return _all([_decided(arg, checked, facts) for arg in node.args])
         case Call(function="_||_"):
-            return _negated(_all([_negated(_decided(one, checked, facts)) for one in node.args]))
+            return _negated(_all([_negated(_decided(arg, checked, facts)) for arg in node.args]))
         case Call(function="!_"):
             return _negated(_decided(node.args[0], checked, facts))
         case Call(function="_?_:_"):
-            test, then, other = (_decided(one, checked, facts) for one in node.args)
+            test, then, other = (_decided(arg, checked, facts) for arg in node.args)
             if test is None:
                 return then if then is other else None
             return then if test else other
@@ -80,7 +80,7 @@ def _is_known(node: Expr, facts: Facts) -> bool:
         return path in facts
     if isinstance(node, Name):
         return node.name not in _ENVIRONMENT.variables
-    return all(_is_known(one, facts) for one in children(node))
+    return all(_is_known(child, facts) for child in children(node))
 
 
 def _path(node: Expr) -> tuple[str, ...] | None:

@@ -120,10 +120,10 @@ def coverage_of(need: Need, around: WebhookContext) -> CoverageState:
     """Returns the extent of a need's requests that are sent."""
     every = around.entries.get(need.process, ())
     entries = tuple(
-        one
-        for one in every
-        if None in (one.failure_policy, need.failure_policy)
-        or one.failure_policy == need.failure_policy
+        target
+        for target in every
+        if None in (target.failure_policy, need.failure_policy)
+        or target.failure_policy == need.failure_policy
     )
     if not entries:
         return CoverageState("not at all", (_no_entry(need, every),))
@@ -144,7 +144,9 @@ def coverage_of(need: Need, around: WebhookContext) -> CoverageState:
         gaps.others |= of_kind.others
         gaps.cautions |= of_kind.cautions
     if need.failure_policy == FAIL:
-        gaps.cautions |= dict.fromkeys(one for entry in entries for one in entry.lock_outs())
+        gaps.cautions |= dict.fromkeys(
+            lock_out for entry in entries for lock_out in entry.lock_outs()
+        )
     return gaps.asking()
 
 
@@ -275,7 +277,7 @@ def _note(
                 return
             open_ones.append(entry)
         else:
-            why = max(why, withheld, key=lambda one: one.rank)
+            why = max(why, withheld, key=lambda reason: reason.rank)
     if open_ones:
         gaps.cautions[_open_text(open_ones[0])] = None
         return
@@ -317,9 +319,9 @@ def generators_of(
         key = str(generated.get("group") or ""), str(generated.get("kind") or "")
         sources = frozenset(
             (group, kind)
-            for one in objects_of(spec.get("applyTo"))
-            for group in texts_of(one.get("groups"))
-            for kind in texts_of(one.get("kinds"))
+            for target in objects_of(spec.get("applyTo"))
+            for group in texts_of(target.get("groups"))
+            for kind in texts_of(target.get("kinds"))
         )
         generators[key] = generators.get(key, frozenset()) | sources
     return generators
@@ -328,5 +330,5 @@ def generators_of(
 def operations_of(template: Mapping[str, Any] | None) -> frozenset[str]:
     """Returns the operations in a ConstraintTemplate; empty if it matches all of them."""
     targets = objects_of(object_of((template or {}).get("spec")).get("targets"))
-    sets = [frozenset(texts_of(one.get("operations"))) for one in targets]
+    sets = [frozenset(texts_of(target.get("operations"))) for target in targets]
     return frozenset().union(*sets) if sets and all(sets) else frozenset()

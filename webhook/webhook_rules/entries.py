@@ -86,7 +86,11 @@ class WebhookEntry:
         service = object_of(self.document.get("clientConfig")).get("service")
         service_namespace = object_of(service).get("namespace")
         for request in _of_repairs(
-            *(one for one in (service_namespace, "kube-system") if type(one) is str)
+            *(
+                namespace
+                for namespace in (service_namespace, "kube-system")
+                if type(namespace) is str
+            )
         ):
             if self.fails_closed and self.withholds(request) is None:
                 where = f" of namespace {request.place}" if request.place else ""
@@ -163,7 +167,7 @@ class WebhookEntry:
 def _of_repairs(*namespaces: str) -> Iterator[SentRequest]:
     """Yields the requests that the repair of a cluster needs."""
     for group, kind, operation, place in (
-        *(("", "Pod", "CREATE", one) for one in dict.fromkeys(namespaces)),
+        *(("", "Pod", "CREATE", namespace) for namespace in dict.fromkeys(namespaces)),
         ("coordination.k8s.io", "Lease", "UPDATE", "kube-node-lease"),
         ("", "Node", "UPDATE", ""),
     ):
@@ -180,12 +184,12 @@ def entries_of(
     An empty namespace means any. Below the path, each of :data:`FAILURE_POLICIES` is an entry for
     those constraints alone.
     """
-    parts: dict[str, FailurePolicy] = {f"{path}/{one}": one for one in FAILURE_POLICIES}
+    parts: dict[str, FailurePolicy] = {f"{path}/{policy}": policy for policy in FAILURE_POLICIES}
     return tuple(
-        WebhookEntry(name_of(configuration), one, parts.get(called))
+        WebhookEntry(name_of(configuration), webhook, parts.get(called))
         for configuration in configurations
-        for one in objects_of(configuration.get("webhooks"))
-        if (called := _called(object_of(one.get("clientConfig")), namespace)) == path
+        for webhook in objects_of(configuration.get("webhooks"))
+        if (called := _called(object_of(webhook.get("clientConfig")), namespace)) == path
         or called in parts
     )
 
@@ -250,7 +254,7 @@ def _facts(request: SentRequest, *, is_exact: bool) -> Facts:
         fields = {"group": group, field: name}
         for prefix in ("", "request") if is_exact else ("",):
             at = f"{prefix}{field[0].upper()}{field[1:]}" if prefix else field
-            facts |= {(at, one): value for one, value in fields.items() if value != WILDCARD}
+            facts |= {(at, named): value for named, value in fields.items() if value != WILDCARD}
     if target.is_guessed:
         facts.pop(("resource", "resource"))
         facts.pop(("requestResource", "resource"), None)
@@ -275,8 +279,12 @@ def are_contrary(*selectors: Mapping[str, Any]) -> bool:
 def _requirements(selector: Mapping[str, Any]) -> Iterator[tuple[str, str, frozenset[str]]]:
     for key, value in object_of(selector.get("matchLabels")).items():
         yield key, "In", frozenset({str(value)})
-    for one in objects_of(selector.get("matchExpressions")):
-        yield str(one.get("key")), str(one.get("operator")), frozenset(texts_of(one.get("values")))
+    for expression in objects_of(selector.get("matchExpressions")):
+        yield (
+            str(expression.get("key")),
+            str(expression.get("operator")),
+            frozenset(texts_of(expression.get("values"))),
+        )
 
 
 def _is_impossible(requirements: list[tuple[str, frozenset[str]]]) -> bool:

@@ -70,9 +70,9 @@ _OF_SUBRESOURCES: Final[dict[GroupAndKind, tuple[RuleTarget, ...]]] = {
     ("autoscaling", "Scale"): (
         *(
             RuleTarget(
-                "apps", f"{one}/scale", ("autoscaling", "Scale"), ("UPDATE",), namespaced=True
+                "apps", f"{kind}/scale", ("autoscaling", "Scale"), ("UPDATE",), namespaced=True
             )
-            for one in _APPS
+            for kind in _APPS
         ),
         RuleTarget(
             "",
@@ -107,8 +107,10 @@ _RETIRED: Final = frozenset({"extensions"})
 def builtin_targets(group: str, kind: str) -> tuple[RuleTarget, ...]:
     """Returns the targets of a built-in kind, of one group or any; empty for another kind."""
     if group == WILDCARD:
-        groups = sorted({one for one, named in BUILTIN_KINDS if named == kind} - _RETIRED)
-        return tuple(target for one in groups for target in builtin_targets(one, kind))
+        groups = sorted(
+            {candidate for candidate, named in BUILTIN_KINDS if named == kind} - _RETIRED
+        )
+        return tuple(target for candidate in groups for target in builtin_targets(candidate, kind))
     known = (group, kind)
     if known not in BUILTIN_KINDS:
         return ()
@@ -150,7 +152,9 @@ def _kinds_by_resource() -> dict[tuple[str, str], GroupAndKind]:
     """Returns the built-in kinds by group and name of their resources."""
     kinds = {(group, plural_of(kind)): (group, kind) for group, kind in sorted(BUILTIN_KINDS)}
     of_subresources = {
-        (one.group, one.resource): one.kind for some in _OF_SUBRESOURCES.values() for one in some
+        (target.group, target.resource): target.kind
+        for some in _OF_SUBRESOURCES.values()
+        for target in some
     }
     return {**kinds, **of_subresources}
 
@@ -177,9 +181,9 @@ def _offered(group: str, resource: str, operations: Sequence[str]) -> tuple[str,
     if WILDCARD not in operations:
         return tuple(operations)
     kind = _kinds_by_resource().get((group, resource))
-    for one in _OF_SUBRESOURCES.get(kind, ()) if kind else ():
-        if one.resource == resource:
-            return one.operations
+    for target in _OF_SUBRESOURCES.get(kind, ()) if kind else ():
+        if target.resource == resource:
+            return target.operations
     return (*WRITES, "CONNECT") if "/" in resource else WRITES
 
 

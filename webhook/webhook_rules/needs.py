@@ -59,7 +59,7 @@ class Need:
         if self.targets:
             return tuple(offered)
         operations = self.operations or _BY_DEFAULT
-        return tuple(one for one in offered if one in operations) or (
+        return tuple(operation for operation in offered if operation in operations) or (
             () if self.operations else tuple(offered)
         )
 
@@ -95,8 +95,8 @@ def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
     matched = object_of(spec.get("matchConstraints"))
     rules = [
         rule
-        for one in (spec, *generated_specs(spec))
-        for rule in objects_of(object_of(one.get("matchConstraints")).get("resourceRules"))
+        for part in (spec, *generated_specs(spec))
+        for rule in objects_of(object_of(part.get("matchConstraints")).get("resourceRules"))
     ]
     if not rules:
         return None
@@ -105,8 +105,12 @@ def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
     is_mutating = kind in kyverno_kinds.MUTATING_KINDS
     targets = targets_of_rules(rules)
     if is_mutating:
-        offered = ((one, [name for name in one.operations if name in WRITTEN]) for one in targets)
-        targets = tuple(replace(one, operations=tuple(names)) for one, names in offered if names)
+        offered = (
+            (target, [name for name in target.operations if name in WRITTEN]) for target in targets
+        )
+        targets = tuple(
+            replace(target, operations=tuple(names)) for target, names in offered if names
+        )
         if not targets:
             return None
     return Need(
@@ -152,9 +156,9 @@ def _of_mutator(document: Mapping[str, Any]) -> Need | None:
     kinds = _kinds(applied) if applied else _kinds(matched)
     if applied and matched:
         within = _kinds(matched)
-        kinds = tuple(one for one in kinds if any(_meets(one, other) for other in within))
-    operations = {name for one in applied for name in texts_of(one.get("operations"))}
-    whole = not applied or any(not one.get("operations") for one in applied)
+        kinds = tuple(kind for kind in kinds if any(_meets(kind, other) for other in within))
+    operations = {name for rule in applied for name in texts_of(rule.get("operations"))}
+    whole = not applied or any(not rule.get("operations") for rule in applied)
     return _need(
         match,
         kinds,
@@ -174,7 +178,7 @@ def _need(
     return Need(
         kinds,
         frozenset() if WILDCARD in operations else operations,
-        () if any(WILDCARD in one for one in places) else tuple(places),
+        () if any(WILDCARD in place for place in places) else tuple(places),
         str(match.get("scope") or WILDCARD),
         match.get("labelSelector"),
         match.get("namespaceSelector"),
@@ -190,9 +194,9 @@ def _kinds(listed: Sequence[Mapping[str, Any]]) -> tuple[GroupAndKind, ...]:
         return ((WILDCARD, WILDCARD),)
     pairs = (
         (group, kind)
-        for one in listed
-        for group in texts_of(one.get("apiGroups") or one.get("groups")) or (WILDCARD,)
-        for kind in texts_of(one.get("kinds")) or (WILDCARD,)
+        for part in listed
+        for group in texts_of(part.get("apiGroups") or part.get("groups")) or (WILDCARD,)
+        for kind in texts_of(part.get("kinds")) or (WILDCARD,)
     )
     return tuple(dict.fromkeys(pairs))
 

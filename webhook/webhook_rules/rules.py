@@ -133,12 +133,12 @@ def _parts(need: Need, target: RuleTarget) -> Iterator[RulePart]:
 def simplified(parts: Iterable[RulePart]) -> frozenset[RulePart]:
     """Drops parts that another part covers."""
     every = set(parts)
-    wide = [one for one in every if WILDCARD in f"{one.group}{one.resource}{one.operation}"]
+    wide = [rule for rule in every if WILDCARD in f"{rule.group}{rule.resource}{rule.operation}"]
     return frozenset(
-        one
-        for one in every
-        if not (one.scope != WILDCARD and one._replace(scope=WILDCARD) in every)
-        and not any(other != one and other.covers(one) for other in wide)
+        rule
+        for rule in every
+        if not (rule.scope != WILDCARD and rule._replace(scope=WILDCARD) in every)
+        and not any(other != rule and other.covers(rule) for other in wide)
     )
 
 
@@ -172,5 +172,5 @@ def written(parts: Iterable[RulePart]) -> list[dict[str, Any]]:
             "resources": list(of_groups),
             "scope": scope,
         }
-        for (scope, named, of_groups), listed in sorted(groups.items(), key=lambda one: one[1])
+        for (scope, named, of_groups), listed in sorted(groups.items(), key=lambda item: item[1])
     ]

@@ -64,11 +64,11 @@ class EntryUpkeep:
     ) -> RuleChange:
         """Decides what to write, from the entry's rules and the needed rules."""
         missing, excess = _beyond(needed, live), _beyond(live, needed)
-        self.unneeded = {one: self.unneeded.get(one, now) for one in excess}
-        self.taken = {one: count for one, count in self.taken.items() if one not in needed}
-        waits = {one: self.unneeded[one] + self._wait(one, delay) - now for one in excess}
-        due = {one for one in excess if waits[one] <= 0}
-        again = min((waits[one] for one in excess - due), default=None)
+        self.unneeded = {rule: self.unneeded.get(rule, now) for rule in excess}
+        self.taken = {rule: count for rule, count in self.taken.items() if rule not in needed}
+        waits = {rule: self.unneeded[rule] + self._wait(rule, delay) - now for rule in excess}
+        due = {rule for rule in excess if waits[rule] <= 0}
+        again = min((waits[rule] for rule in excess - due), default=None)
         if missing or due:
             return RuleChange(simplified((live - due) | needed), again, bool(missing))
         return RuleChange(None, again)
@@ -84,14 +84,14 @@ class EntryUpkeep:
         """Records removed parts: a restored part gets a new and longer delay."""
         if len(self.taken) > TAKEN_MAX:
             self.taken.clear()
-        for one in before - after:
-            self.unneeded.pop(one, None)
-            self.taken[one] = self.taken.get(one, 0) + 1
+        for rule in before - after:
+            self.unneeded.pop(rule, None)
+            self.taken[rule] = self.taken.get(rule, 0) + 1
 
 
 def _beyond(parts: frozenset[RulePart], known: frozenset[RulePart]) -> set[RulePart]:
     """Returns the parts that no known part covers."""
-    return {one for one in parts - known if not any(other.covers(one) for other in known)}
+    return {rule for rule in parts - known if not any(other.covers(rule) for other in known)}
 
 
 def delay_of(configuration: Mapping[str, Any]) -> float:
@@ -127,10 +127,10 @@ def needed_parts(
         for operation in ("CREATE", "UPDATE")
     }
     parts = (
-        one
-        for one in needs
-        if None in (entry.failure_policy, one.failure_policy)
-        or one.failure_policy == entry.failure_policy
+        need
+        for need in needs
+        if None in (entry.failure_policy, need.failure_policy)
+        or need.failure_policy == entry.failure_policy
     )
     return simplified(own_parts | parts_of(parts, generators, served))
 
@@ -150,8 +150,10 @@ def replaced(
 ) -> dict[str, Any]:
     """Returns a configuration with the rules of some entries replaced, by their names."""
     webhooks = [
-        {**one, "rules": written(rules[name])} if (name := str(one.get("name"))) in rules else one
-        for one in objects_of(configuration.get("webhooks"))
+        {**webhook, "rules": written(rules[name])}
+        if (name := str(webhook.get("name"))) in rules
+        else webhook
+        for webhook in objects_of(configuration.get("webhooks"))
     ]
     return {**object_of(configuration), "webhooks": webhooks}
 

@@ -349,7 +349,7 @@ def test_what_cannot_be_written_is_reported_and_is_74(folder, arguments):
         )
 
     assert run.stderr == b"standard output: No space left on device\n"
-    assert run.returncode == exit_codes.UNWRITTEN
+    assert run.returncode == exit_codes.IO_ERROR
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_a_pipe_that_nobody_reads_is_reported_and_is_74(folder, arguments):
         os.close(theirs)
 
     assert run.stderr == b"standard output: Broken pipe\n"
-    assert run.returncode == exit_codes.UNWRITTEN
+    assert run.returncode == exit_codes.IO_ERROR
 
 
 @pytest.mark.parametrize("arguments", [["bad.yaml"], ["pod.yaml"], ["passes.yaml", "-r", "typo"]])

@@ -266,4 +266,4 @@ def test_what_overruns_for_several_requesters_is_suspended_for_everybody(bench):
 def test_requesters_that_overran_are_remembered_up_to_a_bound(bench):
     for number in range(REQUESTERS_MAX + 10):
         bench.guard.overran(*bench.policy, "too long", 0, f"user-{number}")
-    assert len(bench.guard.breakers[KEY].own) == REQUESTERS_MAX
+    assert len(bench.guard.breakers[KEY].by_requester) == REQUESTERS_MAX

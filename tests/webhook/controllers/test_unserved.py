@@ -6,7 +6,7 @@ import json
 from tests.patience import PATIENCE_SECONDS, turns_until
 from tests.webhook.cluster.fault_server import scripted, status
 from webhook.cluster.client import ClusterClient
-from webhook.controllers.follow.unserved import UNSERVED, look, tell_unserved
+from webhook.controllers.follow.unserved import UNSERVED, count_all, log_unserved
 from webhook.log import Log
 from webhook.metrics.policies import UNSERVED_OBJECTS
 from webhook.metrics.registry import Registry
@@ -29,8 +29,8 @@ def test_objects_without_effect_are_reported_with_their_number_and_counted(tmp_p
             scripted(tmp_path, *script, compares=False) as (_, credentials),
             ClusterClient(credentials) as client,
         ):
-            unserved = await look(client, registry, log, {}, external_data=False)
-            await look(client, registry, log, unserved, external_data=False)
+            unserved = await count_all(client, registry, log, {}, external_data=False)
+            await count_all(client, registry, log, unserved, external_data=False)
 
     asyncio.run(run())
     assert registry.gauges[UNSERVED_OBJECTS] == {
@@ -56,7 +56,7 @@ def test_it_is_looked_again_after_an_outage_and_reported_once_it_is_known(tmp_pa
             asyncio.timeout(PATIENCE_SECONDS),
             asyncio.TaskGroup() as tasks,
         ):
-            telling = tasks.create_task(tell_unserved(client, registry, log, external_data=True))
+            telling = tasks.create_task(log_unserved(client, registry, log, external_data=True))
             await turns_until(lambda: lines)
             telling.cancel()
             assert len(server.requests) == 2

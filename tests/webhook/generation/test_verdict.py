@@ -12,7 +12,7 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.enforcement import WEBHOOK
 from webhook.constraint.limits import UNLIMITED
-from webhook.constraint.placement import placed
+from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.generation.plan import Options
@@ -159,7 +159,7 @@ def both_say(source, of_constraint, reviewed, known=None, *, alone=False):
     made = plan_of(of_template, of_constraint, options=Options(alone=alone), scope=EVERYTHING)
     bound = made.bindings["gatekeeper-named-one"]
     policy = GeneratedPolicy(made.policies[bound["spec"]["policyName"]])
-    read = placed(read_request(reviewed))
+    read = request_to_review(read_request(reviewed))
     review = AugmentedReview(read, namespace=known if read.namespace else None)
     results = client.snapshot.review(review, enforcement_point=WEBHOOK, limits=UNLIMITED).results
     verdict = policy.say(bound, of_constraint, reviewed, known)

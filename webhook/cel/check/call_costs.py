@@ -172,7 +172,7 @@ def _through_first(call: CallToCost) -> CallCost:
 
 def _replace(call: CallToCost) -> CallCost:
     size, (old_least, old_most), new = (
-        one.size for one in (call.subject, call.args[0], call.args[1])
+        operand.size for operand in (call.subject, call.args[0], call.args[1])
     )
     if old_least == 0:
         most, kept_most = plus(size[1], 1), size[1]
@@ -261,7 +261,7 @@ def _equals(call: CallToCost) -> CallCost:
 
 def _compared(call: CallToCost) -> CallCost:
     """Cost a comparison to the end of the shorter operand."""
-    return by_factor(min(one.size[1] for one in call.args), CHARACTER), None
+    return by_factor(min(arg.size[1] for arg in call.args), CHARACTER), None
 
 
 def _ordered(call: CallToCost) -> CallCost | None:

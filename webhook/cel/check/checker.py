@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check import types
 from webhook.cel.check.environment import VALUES
-from webhook.cel.check.message_literals import field_of, made_of
+from webhook.cel.check.message_literals import field_of, message_type_of
 from webhook.cel.check.types import BOOL, DYN, ERROR, INT, Mapping, Type
 from webhook.cel.errors import Problem
 from webhook.cel.library.all import narrowed
@@ -312,19 +312,19 @@ class _Checker:
         meaning = self.lookup(node, node.type_name)
         if meaning is None:
             return self.undeclared(node.at, node.type_name)
-        message_type = made_of(meaning, node.type_name.removeprefix("."))
+        message_type = message_type_of(meaning, node.type_name.removeprefix("."))
         if message_type.fault is not None:
             self.report(node.at, message_type.fault)
-        for one in node.fields:
-            item = self.check(one.value)
-            field_type, fault = field_of(message_type.name, one.name, self.environment)
-            at = one.at if self.copied_at is None else self.copied_at
+        for assigned in node.fields:
+            item = self.check(assigned.value)
+            field_type, fault = field_of(message_type.name, assigned.name, self.environment)
+            at = assigned.at if self.copied_at is None else self.copied_at
             if fault is not None:
                 self.report(at, fault)
-            of = self.opened(one.value, item) if one.optional else item
+            of = self.opened(assigned.value, item) if assigned.optional else item
             if not self.mapping.fits(field_type, of):
                 types_told = f"is '{field_type}' but provided type is '{of}'"
-                self.report(at, f"expected type of field '{one.name}' {types_told}")
+                self.report(at, f"expected type of field '{assigned.name}' {types_told}")
         return message_type.type
 
     # --- macros -------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def read_overloads(table: str) -> dict[str, tuple[Overload, ...]]:
         assert match, row
         args = tuple([read_type(part) for part in _split(match[3])])
         result = read_type(match[4])
-        free = tuple(sorted({f for one in (*args, result) for f in _free_in(one)}, key=str))
+        free = tuple(sorted({f for arg in (*args, result) for f in _free_in(arg)}, key=str))
         by_name.setdefault(match[1], []).append(Overload(bool(match[2]), args, result, free))
     return {name: tuple(overloads) for name, overloads in by_name.items()}
 

@@ -117,8 +117,8 @@ def problems_of_literals(checked: Checked) -> list[Problem]:
             faulty = _items(node, checked)
         elif isinstance(node, MapOf) and not exempt:
             faulty = _entries(node, checked)
-        problems += [one for one in faulty for _ in range(times)]
-    problems.sort(key=lambda one: one[0])
+        problems += [problem for problem in faulty for _ in range(times)]
+    problems.sort(key=lambda problem: problem[0])
     return [Problem(*place_of(source, at), text) for at, text in problems]
 
 
@@ -212,8 +212,8 @@ def _constant(node: Expr, checked: Checked) -> Value:
         case ListOf():
             return NOTHING if node.optional else _of_parts([], node.items, checked)
         case MapOf():
-            parts = [part for one in node.entries for part in (one.key, one.value)]
-            if any(one.optional for one in node.entries):
+            parts = [part for entry in node.entries for part in (entry.key, entry.value)]
+            if any(entry.optional for entry in node.entries):
                 return NOTHING
             return _of_parts({}, parts, checked)
         case Call(target=None, args=[of]):
@@ -239,7 +239,7 @@ def known_value(node: Expr, checked: Checked) -> Value:
 
 
 def _of_parts(empty: Value, parts: Sequence[Expr], checked: Checked) -> Value:
-    known = all(_constant(one, checked) is not NOTHING for one in parts)
+    known = all(_constant(part, checked) is not NOTHING for part in parts)
     return empty if known else NOTHING
 
 

@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 
 Fields: TypeAlias = Mapping[str, Type]
 
-_OF_ANYTHING: Final = types.map_of(STRING, DYN)
-_OF_TIME: Final[Fields] = {"nanos": INT, "seconds": INT}
+_ANY_MAP: Final = types.map_of(STRING, DYN)
+_TIME_FIELDS: Final[Fields] = {"nanos": INT, "seconds": INT}
 _VALUE: Final = "google.protobuf.Value"
 _STRUCT: Final = "google.protobuf.Struct"
 _LIST: Final = "google.protobuf.ListValue"
 
-_FIELDLESS: Final = (
+_WITHOUT_FIELDS: Final = (
     *("bool", "bytes", "double", "int", "list", "string", "uint"),
     *("duration", "timestamp", "null_type"),
 )
-_PROVIDED: Final[Mapping[str, Fields]] = {
-    **{name: {} for name in _FIELDLESS},
-    types.DURATION.name: _OF_TIME,
-    types.TIMESTAMP.name: _OF_TIME,
+_MESSAGES: Final[Mapping[str, Fields]] = {
+    **{name: {} for name in _WITHOUT_FIELDS},
+    types.DURATION.name: _TIME_FIELDS,
+    types.TIMESTAMP.name: _TIME_FIELDS,
     _VALUE: {
         "null_value": INT,
         "number_value": types.DOUBLE,
         "string_value": STRING,
         "bool_value": types.BOOL,
-        "struct_value": _OF_ANYTHING,
+        "struct_value": _ANY_MAP,
         "list_value": types.list_of(DYN),
     },
-    _STRUCT: {"fields": _OF_ANYTHING},
+    _STRUCT: {"fields": _ANY_MAP},
     _LIST: {"values": types.list_of(DYN)},
 }
 """The messages that Kubernetes' type provider knows by name, with the types of their fields."""
@@ -50,7 +50,7 @@ _ANY_FIELD: Final = "map"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MessageType:
     """The type of a message literal, and the name by which its fields are looked up."""
 
     type: Type
@@ -58,33 +58,33 @@ class Made:
     fault: str | None = None
 
 
-def made_of(meaning: Type, name: str) -> Made:
+def message_type_of(meaning: Type, name: str) -> MessageType:
     """Returns the type that a literal of this name makes."""
     if meaning == ERROR:
-        return Made(ERROR, name)
+        return MessageType(ERROR, name)
     if meaning.name != "type":
-        return Made(ERROR, name, f"'{meaning.name}' is not a type")
-    of = meaning.parts[0]
-    called = _message_name(of)
-    if called is None:
-        type_name = "error" if of == ERROR else of.name
-        return Made(ERROR, name, f"'{type_name}' is not a message type")
-    return Made(of, called)
+        return MessageType(ERROR, name, f"'{meaning.name}' is not a type")
+    type_ = meaning.parts[0]
+    message_name = _message_name(type_)
+    if message_name is None:
+        type_name = "error" if type_ == ERROR else type_.name
+        return MessageType(ERROR, name, f"'{type_name}' is not a message type")
+    return MessageType(type_, message_name)
 
 
-def _message_name(of: Type) -> str | None:
+def _message_name(type_: Type) -> str | None:
     """Returns a type's name as a message; None for a type that no literal makes."""
-    if of.is_dyn:
+    if type_.is_dyn:
         return _VALUE
-    if of in {types.DURATION, types.TIMESTAMP}:
-        return of.name
-    if of == types.NULL:
+    if type_ in {types.DURATION, types.TIMESTAMP}:
+        return type_.name
+    if type_ == types.NULL:
         return "google.protobuf.NullValue"
-    if of == types.list_of(DYN):
+    if type_ == types.list_of(DYN):
         return _LIST
-    if of == _OF_ANYTHING:
+    if type_ == _ANY_MAP:
         return _STRUCT
-    return of.name if of.message or of.name.startswith("kubernetes.") else None
+    return type_.name if type_.message or type_.name.startswith("kubernetes.") else None
 
 
 def field_of(name: str, field: str, environment: Environment) -> tuple[Type, str | None]:
@@ -94,7 +94,7 @@ def field_of(name: str, field: str, environment: Environment) -> tuple[Type, str
     declared = environment.field_type(name, field)
     if declared is not None:
         return declared, None
-    fields = environment.messages.get(name, _PROVIDED.get(name))
+    fields = environment.messages.get(name, _MESSAGES.get(name))
     if fields is None:
         return ERROR, f"unexpected failed resolution of '{name}'"
     if field not in fields:

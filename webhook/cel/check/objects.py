@@ -199,7 +199,7 @@ class _Reader:
         texts = [fields.get("kind"), fields.get("apiVersion"), metadata_properties.get("name")]
         texts.append(metadata_properties.get("generateName"))
         if metadata.get("type") == "object" and all(
-            one is not None and one.get("type") == "string" for one in texts
+            text is not None and text.get("type") == "string" for text in texts
         ):
             return schema
         string = {"type": "string"}
@@ -211,8 +211,8 @@ def _reference(schema: Schema) -> str | None:
     reference = schema.get("$ref")
     if type(reference) is str:
         return reference.removeprefix(REF_PREFIX)
-    for one in schema.get("allOf") or ():
-        inner = _reference(one)
+    for part in schema.get("allOf") or ():
+        inner = _reference(part)
         if inner is not None:
             return inner
     return None
@@ -230,7 +230,9 @@ def _text(schema: Schema) -> Declared:
         return Declared(of, REQUEST_BYTES - 2 if limit is None else max(0, limit), 2)
     enum = schema.get("enum")
     if enum and schema.get("maxLength") is None:
-        return Declared(of, max(len(one.encode()) if type(one) is str else 0 for one in enum), 2)
+        return Declared(
+            of, max(len(value.encode()) if type(value) is str else 0 for value in enum), 2
+        )
     return Declared(of, _longest_text(schema), 2)
 
 
@@ -260,7 +262,10 @@ def _says(schema: Schema, name: str) -> bool:
 
 def _is_quantity(schema: Schema) -> bool:
     """A text or a number: as built-in types define it a text."""
-    return {one.get("type") for one in schema.get("oneOf") or ()} == {"string", "number"}
+    return {alternative.get("type") for alternative in schema.get("oneOf") or ()} == {
+        "string",
+        "number",
+    }
 
 
 def escaped_field(field: str) -> str | None:

@@ -182,22 +182,22 @@ class Mapping:
             return False
         return all(self._fits(a, b) for a, b in zip(one.parts, other.parts, strict=True))
 
-    def _stands_for(self, one: Type, free: Type) -> tuple[bool, bool]:
+    def _stands_for(self, type_: Type, free: Type) -> tuple[bool, bool]:
         """Returns whether a type may stand for a free type, and whether that was known before."""
-        if one == free:
+        if type_ == free:
             return True, True
         known = self._found.get(free)
         if known is not None:
-            if one == known:
+            if type_ == known:
                 return True, True
-            if not self._fits(one, known):
+            if not self._fits(type_, known):
                 return False, True
-            general = one if _is_as_general(one, known) else known
+            general = type_ if _is_as_general(type_, known) else known
             if self._is_apart(free, general):
                 self._set(free, general)
             return True, True
-        if self._is_apart(free, one):
-            self._set(free, one)
+        if self._is_apart(free, type_):
+            self._set(free, type_)
             return True, False
         return False, False
 

@@ -150,7 +150,7 @@ def search(name: str, args: list[Run]) -> Run:
     def searched(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
         values = [access.go_value(arg(env, meter)) for arg in args]
-        if type(values[0]) is not str or any(type(one) is not int for one in values[2:]):
+        if type(values[0]) is not str or any(type(value) is not int for value in values[2:]):
             raise EvaluationError(NO_OVERLOAD)
         return invoke(meter, name, *values)
 

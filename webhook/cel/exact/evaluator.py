@@ -140,7 +140,7 @@ class _Builder:
                 return self.path(of, (key, *keys), is_key=is_key)
             case Call(function="_?_:_"):
                 test, *branches = node.args
-                taken = [self.path(one, keys, is_key=is_key) for one in branches]
+                taken = [self.path(branch, keys, is_key=is_key) for branch in branches]
                 return nodes.conditional(self.build(test), *taken)
         is_composed = self.is_composed(node)
         run = paths.resolved(self.root(node), keys, opens=not is_composed, is_key=is_key)
@@ -301,7 +301,7 @@ class _Builder:
     def message(self, node: Message) -> Run:
         """Returns the function that makes a message; the last value of a repeated field counts."""
         name = self.checked.names.get(node, node.type_name).removeprefix(":")
-        fields = [(one.name, self.build(one.value), one.optional) for one in node.fields]
+        fields = [(field.name, self.build(field.value), field.optional) for field in node.fields]
 
         def message_value(env: dict[Any, Value], meter: Meter) -> Value:
             if not messages.has_values(name):

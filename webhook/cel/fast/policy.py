@@ -122,27 +122,27 @@ class _PolicyWriter(Writer):
     ) -> None:
         self.parts = variables
         self.validations = validations
-        self.all = [*variables.values(), *(one for pair in validations for one in pair if one)]
-        super().__init__(_together([one.checked for one in self.all]))
+        self.all = [*variables.values(), *(part for pair in validations for part in pair if part)]
+        super().__init__(_together([part.checked for part in self.all]))
         self.locals: dict[str, Expression] = {}
         self.written: set[str] = set()
         self.guarded: set[str] = set()
         self.plain_variables: set[str] = set()
         of_parameters = _of_parameters(variables)
-        needed = self.read_by([one for one, _ in validations])
+        needed = self.read_by([validation for validation, _ in validations])
         self.needed = tuple(name for name in of_parameters if name in needed)
         self.prepared = (*self.needed, *(name for name in of_parameters if name not in needed))
 
     def policy(self) -> WholeSource:
         """The whole function."""
-        for name in (one for one in self.parts if one in self.prepared):
+        for name in (part for part in self.parts if part in self.prepared):
             self.tried(name)
             self.computed |= {name}
         self.computed = frozenset(self.needed)
         for number, (validation, message) in enumerate(self.validations):
             self.validation(number, validation, message)
         self.line("return R")
-        cost = sum(cost_of(one.checked.parsed.root) for one in self.all)
+        cost = sum(cost_of(part.checked.parsed.root) for part in self.all)
         head = ["def f(A, P, O, E, M, C):", f"    M.left -= {cost}"]
         head += ["    if M.left < M.next_look:", "        M.check()", "    R = []"]
         head += [f"    {local.source} = E[{name!r}]" for name, local in self.roots.items()]
@@ -286,11 +286,11 @@ _VARIABLES_NAME: Final = "variables"
 def _together(parts: Sequence[Checked]) -> Checked:
     """Returns the checks' findings about the nodes of all expressions, in one."""
     together = Checked(parts[0].parsed, {}, {}, {}, {})
-    for one in parts:
-        together.types.update(one.types)
-        together.names.update(one.names)
-        together.functions.update(one.functions)
-        together.overloads.update(one.overloads)
+    for part in parts:
+        together.types.update(part.types)
+        together.names.update(part.names)
+        together.functions.update(part.functions)
+        together.overloads.update(part.overloads)
     return together
 
 
@@ -310,8 +310,8 @@ def _read_by(checked: Checked) -> set[str]:
 def _of_parameters(variables: Mapping[str, Part]) -> tuple[str, ...]:
     """Returns the variables that read only parameters."""
     names: dict[str, None] = {}
-    for name, one in variables.items():
-        checked = one.checked
+    for name, variable in variables.items():
+        checked = variable.checked
         reads = {
             meaning
             for node, meaning in checked.names.items()

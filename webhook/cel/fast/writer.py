@@ -69,7 +69,9 @@ def is_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
         case ListOf():
             return not node.optional and all(is_plain(item, known) for item in node.items)
         case MapOf():
-            return all(is_plain(one.value, known) and not one.optional for one in node.entries)
+            return all(
+                is_plain(entry.value, known) and not entry.optional for entry in node.entries
+            )
         case Call():
             return _is_plain_call(node, known)
         case Name() | Fold():
@@ -86,7 +88,7 @@ def _is_plain_call(node: Call, known: Callable[[Expr], bool | None]) -> bool:
     if function == "_?_:_":
         return is_plain(args[1], known) and is_plain(args[2], known)
     if function in {"_+_", "dyn"}:
-        return all(is_plain(one, known) for one in args)
+        return all(is_plain(arg, known) for arg in args)
     if function == "orValue" and node.target is not None:
         return _holds_plain(node.target, known) and is_plain(args[0], known)
     return False
@@ -175,7 +177,7 @@ class Writer(LoopLines):
                 # What was found before is computed before these lines.
                 late = self.lines[before:]
                 del self.lines[before:]
-                values = [self.kept(one) for one in values]
+                values = [self.kept(operand) for operand in values]
                 self.lines += late
             values.append(value)
         return values
@@ -382,7 +384,7 @@ class Writer(LoopLines):
             return source.call("is_not", args[0], kind=Kind.BOOL)
         if function == "-_":
             return source.call("negate", args[0])
-        if function in ORDERS and {one.kind for one in args} == {Kind.INT}:
+        if function in ORDERS and {arg.kind for arg in args} == {Kind.INT}:
             return source.compare(args[0], function.strip("_"), args[1])
         if function in {"_[_]", "_[?_]"}:
             return source.call(within_path(OPERATORS[function], nodes[0], self.checked), *args)
@@ -532,7 +534,7 @@ class Writer(LoopLines):
 
     def is_comparable(self, node: Call) -> bool:
         """Whether the operand that is compared with a boolean is never a value of a library's."""
-        of: Expr = next((one for one in node.args if not isinstance(one, Constant)), node)
+        of: Expr = next((arg for arg in node.args if not isinstance(arg, Constant)), node)
         if self.checked.types[of].name == "bool":
             return True
         return self.is_decoded(of)
@@ -552,7 +554,7 @@ class Writer(LoopLines):
             is_hashed = item.kind is Kind.STRING or self.is_decoded(node.args[0])
             if is_hashed and isinstance(within, ListOf) and all(map(_is_text, within.items)):
                 # A text is equal to nothing but itself, here as there.
-                texts = source.tuple_of([self.value(one) for one in within.items])
+                texts = source.tuple_of([self.value(member) for member in within.items])
                 return source.compare(item, "in", texts)
             return source.call("is_among", item, self.constant_named(known), kind=Kind.BOOL)
         return source.call("member", "M", *self.operands(node.args), kind=Kind.BOOL)

@@ -56,13 +56,13 @@ def _refused(clause: str, value: Value) -> _FormatError:
     return _FormatError(REFUSALS[clause].format(type_name(value)))
 
 
-def _string(value: Value) -> str:
+def _as_string(value: Value) -> str:
     if value is None:
         return "null"
     if type(value) is list:
-        return _list(value)
+        return _as_list(value)
     if type(value) is dict:
-        return _map(value)
+        return _as_map(value)
     if type(value) is TypeValue:
         return value.name
     if isinstance(value, (str, bool, int, float, bytes, Timestamp, Duration)):
@@ -86,21 +86,21 @@ def _nested(value: Value) -> str:
     if type(value) is str:
         return quote(value)
     if type(value) is bytes:
-        return f"b{quote(_string(value))}"
+        return f"b{quote(_as_string(value))}"
     if type(value) in {Lost, Opaque, Optional}:
         raise _FormatError(f"no formatting function for {type_name(value)}")
-    return _string(value)
+    return _as_string(value)
 
 
 def _infinite(value: float) -> str:
     return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
 
 
-def _list(items: list[Value]) -> str:
+def _as_list(items: list[Value]) -> str:
     return f"[{', '.join(map(_nested, items))}]"
 
 
-def _map(entries: dict[Value, Value]) -> str:
+def _as_map(entries: dict[Value, Value]) -> str:
     pairs = []
     for raw, value in entries.items():
         key = from_key(raw)
@@ -125,7 +125,7 @@ def _number(value: Value, clause: str) -> float:
     raise _refused(clause, value)
 
 
-def _local(value: float, width: int = 0) -> str:
+def _locale_infinite(value: float, width: int = 0) -> str:
     text = "NaN" if math.isnan(value) else ("∞" if value > 0 else "-∞")
     return text.rjust(width)
 
@@ -134,7 +134,7 @@ def _fixed(precision: int) -> Callable[[Value], str]:
     def fixed(value: Value) -> str:
         number = _number(value, "f")
         if not math.isfinite(number):
-            return _local(number)
+            return _locale_infinite(number)
         return f"{number:,.{precision}f}"
 
     return fixed
@@ -144,7 +144,7 @@ def _scientific(precision: int) -> Callable[[Value], str]:
     def scientific(value: Value) -> str:
         number = _number(value, "e")
         if not math.isfinite(number):
-            return _local(number, precision)
+            return _locale_infinite(number, precision)
         mantissa, _, exponent = f"{number:.6e}".partition("e")
         size = int(exponent)
         shown = f"{'-' if size < 0 else ''}{abs(size):02d}"
@@ -183,7 +183,7 @@ def _hex(upper: bool) -> Callable[[Value], str]:
 
 
 _CLAUSES: Final[dict[str, Callable[[int], Callable[[Value], str]]]] = {
-    "s": lambda _: _string,
+    "s": lambda _: _as_string,
     "d": lambda _: _decimal,
     "f": _fixed,
     "e": _scientific,
@@ -197,12 +197,12 @@ _PRECISION: Final = "could not parse formatting clause: error while parsing prec
 
 
 def clauses_of(
-    template: str, given: int, *, early: bool = False
+    template: str, argument_count: int, *, early: bool = False
 ) -> Iterator[tuple[str, tuple[int, int, int]]]:
     """Yield the letter of each clause, with its begin, its end and its precision; ``%%`` is left out.
 
     Raises :class:`~webhook.cel.errors.EvaluationError` for a malformed clause, and for more clauses
-    than the ``given`` arguments. The latter comes first, but for a ``%`` at the end of a constant
+    than the ``argument_count`` arguments. The latter comes first, but for a ``%`` at the end of a constant
     (``early``).
     """
     used = 0
@@ -210,27 +210,29 @@ def clauses_of(
         if match[1]:
             continue
         letter, precision = match[3], match[2]
-        if used >= given and not (early and match[0] == "%"):
+        if used >= argument_count and not (early and match[0] == "%"):
             raise EvaluationError(f"index {used} out of range")
         used += 1
-        if precision == "":
-            text = "could not find end of precision specifier"
-            if letter:
-                text = (
-                    "error while converting precision to integer: strconv.Atoi: parsing "
-                    '"": invalid syntax'
-                )
-            raise EvaluationError(_PRECISION + text)
-        if not letter:
-            text = "unexpected end of string"
-            if precision is not None:
-                text = f"{_PRECISION}could not find end of precision specifier"
-            raise EvaluationError(text)
-        if letter not in _CLAUSES:
-            text = f'unrecognized formatting clause "{letter}"'
-            raise EvaluationError(f"could not parse formatting clause: {text}")
+        if letter not in _CLAUSES or precision == "":
+            raise EvaluationError(_clause_fault(letter, precision))
         digits = 6 if precision is None else min(int(precision[:5]), _MAX_PRECISION)
         yield letter, (match.start(), match.end(), digits)
+
+
+def _clause_fault(letter: str, precision: str | None) -> str:
+    """Returns cel-go's message for a malformed clause.
+
+    There are four cases: the template ends within a precision, or elsewhere in a clause; the
+    precision has no digits; no clause has the letter.
+    """
+    if not letter and precision is not None:
+        return f"{_PRECISION}could not find end of precision specifier"
+    if not letter:
+        return "unexpected end of string"
+    if precision == "":
+        reason = 'strconv.Atoi: parsing "": invalid syntax'
+        return f"{_PRECISION}error while converting precision to integer: {reason}"
+    return f'could not parse formatting clause: unrecognized formatting clause "{letter}"'
 
 
 @form("format", str, list, charges=True)
@@ -244,8 +246,8 @@ def format_(meter: Meter, template: str, args: list[Value]) -> str:
         parts.append(template[at:start].replace("%%", "%"))
         at = end
         try:
-            parts.append(meter.made(_CLAUSES[letter](precision)(args[used])))
+            parts.append(meter.charge_size(_CLAUSES[letter](precision)(args[used])))
         except _FormatError as error:
             raise EvaluationError(f"error during formatting: {error}") from None
     parts.append(template[at:].replace("%%", "%"))
-    return str(meter.made("".join(parts)))
+    return str(meter.charge_size("".join(parts)))

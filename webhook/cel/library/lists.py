@@ -95,7 +95,7 @@ def _extreme(meter: Meter, items: list[Value], name: str, order: int) -> Value:
 def index_of(meter: Meter, items: list[Value], item: Value) -> int:
     """Returns the index of the first equal item; -1 if missing."""
     meter.charge(len(items))
-    return next((at for at, one in enumerate(items) if is_equal(one, item)), -1)
+    return next((at for at, member in enumerate(items) if is_equal(member, item)), -1)
 
 
 @form("lastIndexOf", list, None, charges=True)
@@ -111,7 +111,7 @@ def includes(meter: Meter, target: Value, item: Value) -> bool:
     if type(target) is not list:
         return is_equal(target, item)
     meter.charge(len(target))
-    return any(is_equal(one, item) for one in target)
+    return any(is_equal(member, item) for member in target)
 
 
 @form("first", list)
@@ -167,7 +167,7 @@ def distinct(meter: Meter, items: list[Value]) -> list[Value]:
     distinct_items: list[Value] = []
     for item in items:
         meter.charge(len(distinct_items) + 1)
-        if not any(is_equal(item, one) for one in distinct_items):
+        if not any(is_equal(item, earlier) for earlier in distinct_items):
             distinct_items.append(item)
     return distinct_items
 
@@ -206,7 +206,7 @@ def sort_by(meter: Meter, items: list[Value], keys: Sequence[Value]) -> list[Val
 
 
 def _has_all(items: list[Value], members: list[Value]) -> bool:
-    return all(any(is_equal(one, item) for item in items) for one in members)
+    return all(any(is_equal(member, item) for item in items) for member in members)
 
 
 @form("sets.contains", list, list, charges=True)

@@ -68,49 +68,49 @@ def is_canonical(text: str) -> bool:
 
 
 @form("family", IP)
-def family(one: Opaque) -> int:
+def family(address: Opaque) -> int:
     """Returns 4 or 6."""
-    return int(one.value.version)
+    return int(address.value.version)
 
 
 @form("isUnspecified", IP)
-def is_unspecified(one: Opaque) -> bool:
+def is_unspecified(address: Opaque) -> bool:
     """Returns whether an address is ``0.0.0.0`` or ``::``."""
-    return bool(one.value.is_unspecified)
+    return bool(address.value.is_unspecified)
 
 
 @form("isLoopback", IP)
-def is_loopback(one: Opaque) -> bool:
+def is_loopback(address: Opaque) -> bool:
     """Returns whether an address is a loopback address."""
-    return bool(one.value.is_loopback)
+    return bool(address.value.is_loopback)
 
 
 @form("isLinkLocalMulticast", IP)
-def is_link_local_multicast(one: Opaque) -> bool:
+def is_link_local_multicast(address: Opaque) -> bool:
     """Returns whether an address is in ``224.0.0.0/24``, or in ``ff02::/16`` with any flags."""
-    packed = one.value.packed
-    if one.value.version == 4:
+    packed = address.value.packed
+    if address.value.version == 4:
         return bool(packed[:3] == b"\xe0\x00\x00")
     return bool(packed[0] == 0xFF and packed[1] & 0x0F == 0x02)
 
 
 @form("isLinkLocalUnicast", IP)
-def is_link_local_unicast(one: Opaque) -> bool:
+def is_link_local_unicast(address: Opaque) -> bool:
     """Returns whether an address is in ``169.254.0.0/16`` or ``fe80::/10``."""
-    packed = one.value.packed
-    if one.value.version == 4:
+    packed = address.value.packed
+    if address.value.version == 4:
         return bool(packed[:2] == b"\xa9\xfe")
     return bool(packed[0] == 0xFE and packed[1] & 0xC0 == 0x80)
 
 
 @form("isGlobalUnicast", IP)
-def is_global_unicast(one: Opaque) -> bool:
+def is_global_unicast(ip: Opaque) -> bool:
     """Returns whether an address is in none of these groups, and no broadcast or multicast address."""
-    address = one.value
+    address = ip.value
     if address.version == 4 and address.packed in {b"\xff\xff\xff\xff", b"\0\0\0\0"}:
         return False
     special = address.is_unspecified or address.is_loopback or address.is_multicast
-    return not special and not is_link_local_unicast(one)
+    return not special and not is_link_local_unicast(ip)
 
 
 # --- ranges ---------------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ def _has(range_: Opaque, address: Address) -> bool:
 
 
 @form("containsIP", CIDR, IP)
-def contains_ip(range_: Opaque, one: Opaque) -> bool:
+def contains_ip(range_: Opaque, address: Opaque) -> bool:
     """Returns whether a range has an address."""
-    return _has(range_, one.value)
+    return _has(range_, address.value)
 
 
 @form("containsIP", CIDR, str)

@@ -22,7 +22,7 @@ _LONG: Final = 50
 _PAID: Final = 50
 """The number of items of a divided range that cost one unit."""
 
-_MENDED: Final = 5
+_MOST_MOVED: Final = 5
 _MOST_SWAPS: Final = 12
 _BITS: Final = (1 << 64) - 1
 
@@ -56,23 +56,23 @@ class _Sorting(Generic[_Item]):
         items = self.items
         items[one], items[other] = items[other], items[one]
 
-    def sort(self, begin: int, end: int, bad_left: int) -> None:
-        """Sorts a range; after ``bad_left`` bad pivots by heapsort."""
+    def sort(self, begin: int, end: int, bad_pivots_left: int) -> None:
+        """Sorts a range; after ``bad_pivots_left`` bad pivots by heapsort."""
         was_balanced = was_divided = True
         while end - begin > SHORT:
             self.charge((end - begin) // _PAID)
-            if not bad_left:
+            if not bad_pivots_left:
                 self.by_heap(begin, end)
                 return
             if not was_balanced:
                 self.shuffle(begin, end)
-                bad_left -= 1
+                bad_pivots_left -= 1
             pivot, swaps = self.pivot(begin, end)
             if swaps == _MOST_SWAPS:  # the range is in descending order
                 self.items[begin:end] = self.items[begin:end][::-1]
                 pivot = begin + end - 1 - pivot
             is_sorted = swaps in {0, _MOST_SWAPS}
-            if was_balanced and was_divided and is_sorted and self.mend(begin, end):
+            if was_balanced and was_divided and is_sorted and self.insert_misplaced(begin, end):
                 return
             if begin and not self.less(begin - 1, pivot):
                 begin = self.divide_equal(begin, end, pivot)
@@ -81,10 +81,10 @@ class _Sorting(Generic[_Item]):
             before, behind = middle - begin, end - middle
             was_balanced = min(before, behind) >= (end - begin) // 8
             if before < behind:
-                self.sort(begin, middle, bad_left)
+                self.sort(begin, middle, bad_pivots_left)
                 begin = middle + 1
             else:
-                self.sort(middle + 1, end, bad_left)
+                self.sort(middle + 1, end, bad_pivots_left)
                 end = middle
         for at in range(begin + 1, end):
             self.sink(at, begin)
@@ -95,10 +95,10 @@ class _Sorting(Generic[_Item]):
             self.swap(at, at - 1)
             at -= 1
 
-    def mend(self, begin: int, end: int) -> bool:
+    def insert_misplaced(self, begin: int, end: int) -> bool:
         """Moves a few misplaced items; returns whether the range is sorted now."""
         at = begin + 1
-        for _ in range(_MENDED):
+        for _ in range(_MOST_MOVED):
             while at < end and not self.less(at, at - 1):
                 at += 1
             if at == end:

@@ -103,7 +103,7 @@ def shown(amount: Amount) -> str:
         for suffix, power in reversed(_BINARY.items()):
             if size % 2**power == 0:
                 return f"{size >> power}{suffix}"
-    for suffix, power in sorted(_SCALES.items(), key=lambda one: -one[1]):
+    for suffix, power in sorted(_SCALES.items(), key=lambda scale: -scale[1]):
         scaled = value / Fraction(10) ** power
         if amount.form == "exponent" and power == 18:
             while scaled and scaled % 1000 == 0:  # exponents have no largest size
@@ -154,31 +154,31 @@ def is_quantity(text: str) -> bool:
     return True
 
 
-def _is_whole(one: Opaque) -> bool:
-    amount: Amount = one.value
+def _is_whole(quantity: Opaque) -> bool:
+    amount: Amount = quantity.value
     if amount.is_large or amount.scale < 0:  # nothing in tenths, too
         return False
     return amount.value.denominator == 1 and INT_MIN <= amount.value <= INT_MAX
 
 
 @form("isInteger", NAME)
-def is_integer(one: Opaque) -> bool:
+def is_integer(quantity: Opaque) -> bool:
     """Returns whether a quantity is an integer of 64 bits."""
-    return _is_whole(one)
+    return _is_whole(quantity)
 
 
 @form("asInteger", NAME)
-def as_integer(one: Opaque) -> int:
+def as_integer(quantity: Opaque) -> int:
     """Returns a quantity as an integer."""
-    if not _is_whole(one):
+    if not _is_whole(quantity):
         raise EvaluationError("cannot convert value to integer")
-    return int(one.value.value)
+    return int(quantity.value.value)
 
 
 @form("asApproximateFloat", NAME)
-def as_float(one: Opaque) -> float:
+def as_float(quantity: Opaque) -> float:
     """Returns about the nearest double: Kubernetes multiplies the integer that it stores."""
-    kept: Amount = one.value
+    kept: Amount = quantity.value
     try:
         if kept.is_large and kept.value and kept.value != _LARGEST:  # rounded to whole nanos
             return float(int(kept.value / _NANO)) * 1e-9
@@ -187,13 +187,13 @@ def as_float(one: Opaque) -> float:
             return float(unscaled.numerator) * float(10.0**kept.scale)
         return float(kept.value)
     except OverflowError:
-        return math.copysign(math.inf, one.value.value)
+        return math.copysign(math.inf, quantity.value.value)
 
 
 @form("sign", NAME)
-def sign(one: Opaque) -> int:
+def sign(quantity: Opaque) -> int:
     """Returns -1, 0 or 1."""
-    value = one.value.value
+    value = quantity.value.value
     return int(value > 0) - int(value < 0)
 
 

@@ -32,7 +32,7 @@ def compiled(text: str, prefix: str = "") -> Pattern:
         raise EvaluationError(f"{prefix}{error}") from None
 
 
-def paid(
+def charged_pattern(
     meter: Meter, text: str, expression: str, prefix: str = "", *, spans: bool = True
 ) -> Pattern:
     """Returns a compiled pattern, and charges a search of the text.
@@ -55,15 +55,15 @@ def paid(
 @form("matches", str, str, charges=True)
 def matches(meter: Meter, text: str, expression: str) -> bool:
     """Returns whether a part of a text matches."""
-    return paid(meter, text, expression, spans=False).found_in(text)
+    return charged_pattern(meter, text, expression, spans=False).found_in(text)
 
 
 @form("find", str, str, charges=True)
 def find(meter: Meter, text: str, expression: str) -> str:
     """Returns the first match; an empty text if there is none."""
-    searched = paid(meter, text, expression, "Illegal regex: ")
+    regex = charged_pattern(meter, text, expression, "Illegal regex: ")
     raw = utf8(text)
-    spans = next(searched.all_in(raw, 1), None)
+    spans = next(regex.all_in(raw, 1), None)
     return "" if spans is None else from_utf8(raw[slice(*spans[0])])
 
 
@@ -71,10 +71,10 @@ def find(meter: Meter, text: str, expression: str) -> str:
 @form("findAll", str, str, int, charges=True)
 def find_all(meter: Meter, text: str, expression: str, limit: int = -1) -> list[str]:
     """Returns the matches, at most ``limit``."""
-    searched = paid(meter, text, expression, "Illegal regex: ")
+    regex = charged_pattern(meter, text, expression, "Illegal regex: ")
     raw = utf8(text)
     texts = []
-    spans = searched.all_in(raw, limit if limit >= 0 else -1)
+    spans = regex.all_in(raw, limit if limit >= 0 else -1)
     for span in spans:
         meter.charge(1)
         texts.append(from_utf8(raw[slice(*span[0])]))

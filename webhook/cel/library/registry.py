@@ -72,16 +72,16 @@ def _no_overload(name: str, args: tuple[Value, ...]) -> EvaluationError:
     if name in _BARE or name in _SORTS:
         return EvaluationError(f"no such overload: {name}")
     if name == "flatten":
-        names = ["map(dyn, dyn)" if one == "map" else one for one in names]
+        names = ["map(dyn, dyn)" if form_name == "map" else form_name for form_name in names]
         return EvaluationError(f"no such overload: {names[0]}.flatten({', '.join(names[1:])})")
     return EvaluationError(f"no such overload: {name.lstrip('.')}({', '.join(names)})")
 
 
 def invoke(meter: Meter, name: str, *args: Value) -> Value:
     """Returns the value of a call; raises :class:`~webhook.cel.errors.EvaluationError`."""
-    for one in _FORMS.get((name, len(args)), ()):
-        if one.takes(args):
-            return one.run(meter, *args) if one.charges else one.run(*args)
+    for candidate in _FORMS.get((name, len(args)), ()):
+        if candidate.takes(args):
+            return candidate.run(meter, *args) if candidate.charges else candidate.run(*args)
     raise _no_overload(name.partition(_NARROWED)[0], args)
 
 
@@ -98,11 +98,11 @@ def narrowed(name: str, operands: tuple[Operand, ...]) -> str:
     if name in _WHOLE or (key, len(operands)) in _FORMS:
         return name if name in _WHOLE else key
     forms = []
-    for one in _FORMS.get((name, len(operands)), ()):
-        pairs = list(zip(one.operands, operands, strict=True))
+    for candidate in _FORMS.get((name, len(operands)), ()):
+        pairs = list(zip(candidate.operands, operands, strict=True))
         if all(_compatible(has, wants) for has, wants in pairs):
             types = tuple([has if wants is None else wants for has, wants in pairs])
-            forms.append(Form(types, one.run, one.charges))
+            forms.append(Form(types, candidate.run, candidate.charges))
     _FORMS[key, len(operands)] = forms
     return key
 
@@ -122,9 +122,9 @@ def direct(name: str, operands: int) -> Callable[..., Value]:
     forms = tuple(_FORMS.get((name, operands), ()))
 
     def general(meter: Meter, *args: Value) -> Value:
-        for one in forms:
-            if one.takes(args):
-                return one.run(meter, *args) if one.charges else one.run(*args)
+        for candidate in forms:
+            if candidate.takes(args):
+                return candidate.run(meter, *args) if candidate.charges else candidate.run(*args)
         raise _no_overload(name.partition(_NARROWED)[0], args)
 
     if len(forms) != 1 or operands not in {1, 2}:

@@ -62,7 +62,7 @@ def read(text: str) -> Opaque:
     rest, _, build = fields[2].partition("+")
     patch, dash, release = rest.partition("-")
     written = (fields[0], fields[1], patch)
-    numbers = tuple([_number(one, name) for one, name in zip(written, _NAMES, strict=True)])
+    numbers = tuple([_number(digits, name) for digits, name in zip(written, _NAMES, strict=True)])
     releases = _parts(release, "Prerelease") if dash else ()
     builds = _parts(build, "Build meta data") if "+" in fields[2] else ()
     return Opaque(NAME, Version(numbers, releases, builds), text)
@@ -136,21 +136,21 @@ def is_semver(text: str, normalise: bool = False) -> bool:
 
 
 @form("major", NAME)
-def major(one: Opaque) -> int:
+def major(version: Opaque) -> int:
     """Returns the major version."""
-    return int(one.value[0][0])
+    return int(version.value[0][0])
 
 
 @form("minor", NAME)
-def minor(one: Opaque) -> int:
+def minor(version: Opaque) -> int:
     """Returns the minor version."""
-    return int(one.value[0][1])
+    return int(version.value[0][1])
 
 
 @form("patch", NAME)
-def patch(one: Opaque) -> int:
+def patch(version: Opaque) -> int:
     """Returns the patch version."""
-    return int(one.value[0][2])
+    return int(version.value[0][2])
 
 
 @form("compareTo", NAME, NAME)

@@ -110,7 +110,7 @@ def replace(meter: Meter, text: str, old: str, new: str, limit: int = -1) -> str
     count = len(text) + 1 if not old else text.count(old)
     count = count if limit < 0 else min(count, limit)
     meter.charge((len(text) + count * max(len(new), 1)) // 10)
-    return str(meter.made(text.replace(old, new, -1 if limit < 0 else limit)))
+    return str(meter.charge_size(text.replace(old, new, -1 if limit < 0 else limit)))
 
 
 @form("split", str, str, charges=True)
@@ -159,7 +159,7 @@ def join(meter: Meter, items: list[Value], separator: str = "") -> str:
             raise showing("join: invalid input: ", item)
         total += len(item)
     meter.charge(total // 10)
-    return str(meter.made(separator.join(items)))
+    return str(meter.charge_size(separator.join(items)))
 
 
 _QUOTED: Final = str.maketrans(ESCAPES)

@@ -36,40 +36,40 @@ def is_url(text: str) -> bool:
 
 
 @form("getScheme", NAME)
-def scheme(one: Opaque) -> str:
+def scheme(url: Opaque) -> str:
     """Returns the scheme."""
-    return str(one.value.scheme)
+    return str(url.value.scheme)
 
 
 @form("getHost", NAME)
-def host(one: Opaque) -> str:
+def host(url: Opaque) -> str:
     """Returns the host with its port."""
-    return str(one.value.host)
+    return str(url.value.host)
 
 
 @form("getHostname", NAME)
-def hostname(one: Opaque) -> str:
+def hostname(url: Opaque) -> str:
     """Returns the host without its port."""
-    return str(one.value.hostname)
+    return str(url.value.hostname)
 
 
 @form("getPort", NAME)
-def port(one: Opaque) -> str:
+def port(url: Opaque) -> str:
     """Returns the digits of the port."""
-    return str(one.value.port)
+    return str(url.value.port)
 
 
 @form("getEscapedPath", NAME)
-def escaped_path(one: Opaque) -> str:
+def escaped_path(url: Opaque) -> str:
     """Returns the path, escaped."""
-    return str(one.value.escaped_path)
+    return str(url.value.escaped_path)
 
 
 @form("getQuery", NAME)
-def query(one: Opaque) -> dict[str, list[str]]:
+def query(url: Opaque) -> dict[str, list[str]]:
     """Returns the query's values by name; malformed parameters are left out."""
     values: dict[str, list[str]] = {}
-    for pair in str(one.value.raw_query).split("&"):
+    for pair in str(url.value.raw_query).split("&"):
         if not pair or ";" in pair:
             continue
         name, _, value = pair.partition("=")

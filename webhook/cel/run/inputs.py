@@ -30,11 +30,11 @@ class Given:
         self.copies: dict[int, Value] = {}
         waiting = [value for name, value in variables.items() if type(name) is str]
         while waiting:
-            one = waiting.pop()
-            if type(one) in _CONTAINERS and id(one) not in self.ids:
+            part = waiting.pop()
+            if type(part) in _CONTAINERS and id(part) not in self.ids:
                 meter.charge(1)
-                self.ids.add(id(one))
-                waiting.extend(one.values() if type(one) is dict else one)
+                self.ids.add(id(part))
+                waiting.extend(part.values() if type(part) is dict else part)
 
     def __contains__(self, identity: object) -> bool:
         return identity in self.ids or identity in self.copies
@@ -57,10 +57,10 @@ class Given:
         at = f"#{name}"  # which no variable is named
         if at not in variables:
             variables[at] = self.read(value, meter)
-        one = variables[at]
-        if one is not value:
-            self.copies[id(one)] = one
-        return one
+        shared = variables[at]
+        if shared is not value:
+            self.copies[id(shared)] = shared
+        return shared
 
 
 def given_of(variables: dict[Any, Value], meter: Meter) -> Given:

@@ -34,7 +34,7 @@ def checked_hash(value: Value) -> None:
 def is_in(item: Value, of: Value) -> bool:
     """Evaluates ``item in of``; raises Unsure for an unhashable item and a non-empty map."""
     if type(of) is list:
-        return any(is_equal(item, one) for one in of)
+        return any(is_equal(item, member) for member in of)
     if type(of) is dict:
         if is_unhashable(item):
             if of:

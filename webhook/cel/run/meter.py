@@ -65,11 +65,11 @@ class Meter:
         if self.look is not None:
             self.look()
 
-    def made(self, of: Any) -> Any:
-        """Charge a new text or list by its size."""
-        size = len(of)
+    def charge_size(self, value: Any) -> Any:
+        """Charges a new text or list by its size, and returns it."""
+        size = len(value)
         if size > 100:
             if size > MAX_TEXT:
                 raise LimitExceeded(_EXCEEDED)
             self.charge(size // 10)
-        return of
+        return value

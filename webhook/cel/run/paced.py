@@ -74,9 +74,9 @@ def _paid(meter: Meter, of: list[Any], cost: int) -> Iterable[Any]:
 
 
 def _one_by_one(meter: Meter, of: list[Any], cost: int) -> Iterator[Any]:
-    for one in of:
+    for item in of:
         meter.charge(cost)
-        yield one
+        yield item
 
 
 def equals(meter: Meter, a: Value, b: Value) -> bool:
@@ -110,7 +110,7 @@ def added(meter: Meter, a: Value, b: Value) -> Value:
     if type(a) is str and type(b) is str and len(a) + len(b) < CHEAP:
         return a + b
     total = add(a, b)
-    return meter.made(total) if type(total) in _SIZED else total
+    return meter.charge_size(total) if type(total) in _SIZED else total
 
 
 def at_path(of: Value, keys: tuple[str, ...], other: Value) -> Value:
@@ -154,14 +154,14 @@ def summed(meter: Meter, *parts: Value) -> Value:
     """``a + b + c``; raises an exception if they cannot be added."""
     of = type(parts[0])
     if of is str:
-        return meter.made("".join(parts))
+        return meter.charge_size("".join(parts))
     if of is list:
         items: list[Value] = []
         for part in parts:
             if type(part) is not list:
                 raise Unsure
             items += part
-        return meter.made(items)
+        return meter.charge_size(items)
     total = parts[0]
     for part in parts[1:]:
         total = added(meter, total, part)

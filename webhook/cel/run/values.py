@@ -112,13 +112,13 @@ def lost_within(value: Value) -> Lost | None:
     """Returns a lost value within a value, at any depth; None where there is none."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if type(one) is Optional and type(one.value) is not Lost:
-            waiting.append(one.value)
-        elif type(one) is Lost:
-            return one
-        elif type(one) in {dict, list}:
-            waiting.extend(one.values() if type(one) is dict else one)
+        part = waiting.pop()
+        if type(part) is Optional and type(part.value) is not Lost:
+            waiting.append(part.value)
+        elif type(part) is Lost:
+            return part
+        elif type(part) in {dict, list}:
+            waiting.extend(part.values() if type(part) is dict else part)
     return None
 
 

@@ -144,7 +144,7 @@ class _TooDeep(Exception):
 
 def _listed(expected: AbstractSet[str]) -> str:
     """Returns the expected tokens as cel-go's messages name them."""
-    shown = [one if one.isupper() else f"'{one}'" for one in _ORDER if one in expected]
+    shown = [token if token.isupper() else f"'{token}'" for token in _ORDER if token in expected]
     if "<EOF>" in expected:
         shown.append("<EOF>")
     return shown[0] if len(shown) == 1 else f"{{{', '.join(shown)}}}"
@@ -274,7 +274,11 @@ class _Parser:
 
     def forget(self, known: int) -> None:
         """Drops problems after the first ``known`` that are no syntax errors."""
-        later = [one for one in self.problems[known:] if one.message.startswith("Syntax error")]
+        later = [
+            problem
+            for problem in self.problems[known:]
+            if problem.message.startswith("Syntax error")
+        ]
         self.problems[known:] = later
 
     # --- operators ----------------------------------------------------------------------------

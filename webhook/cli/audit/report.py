@@ -125,7 +125,10 @@ def report(outcome: AuditOutcome) -> Report:
         [f"{kind}/{name}" for kind, name in sorted({*rules, *outcome.totals})],
         [_finding(item) for item in outcome.findings],
         missing(outcome),
-        {"/".join(key): one for key, one in described(outcome.ended.snapshot).items()},
+        {
+            "/".join(key): description
+            for key, description in described(outcome.ended.snapshot).items()
+        },
     )
 
 

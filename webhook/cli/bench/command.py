@@ -139,7 +139,7 @@ def command(  # noqa: PLR0913  # each is an option
         write(f"\n{shown}")
     else:
         complain(shown)
-    return exit_codes.OK if all(one.passed for one in compared) else exit_codes.NO
+    return exit_codes.OK if all(comparison.passed for comparison in compared) else exit_codes.NO
 
 
 _YAML = (".yaml", ".yml")
@@ -186,7 +186,7 @@ def _saved(file: Path) -> list[dict[str, Any]]:
     needed = {"engine", "latencies", "reviewsPerSecond"}
     results: Any = values[0] if len(values) == 1 else None
     if not isinstance(results, list) or not all(
-        isinstance(one, dict) and needed <= one.keys() for one in results
+        isinstance(result, dict) and needed <= result.keys() for result in results
     ):
         raise CannotBench(f"{file}: these are not results that --save wrote")
     return results

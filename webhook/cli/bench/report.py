@@ -22,10 +22,10 @@ def as_table(results: Sequence[EngineTimes]) -> str:
     blocks = [_block(result) for result in results]
     if len(results) > 1:
         rows = [
-            ("", *(one["engine"] for one in results)),
-            ("reviews a second", *(f"{one['reviewsPerSecond']:.0f}" for one in results)),
+            ("", *(result["engine"] for result in results)),
+            ("reviews a second", *(f"{result['reviewsPerSecond']:.0f}" for result in results)),
             *(
-                (name, *(_shown(one["latencies"][name]) for one in results))
+                (name, *(_shown(result["latencies"][name]) for result in results))
                 for name in ("mean", "p95", "p99")
             ),
         ]
@@ -107,11 +107,11 @@ def compare(
 
     A regression exceeds the threshold and, for times, so many nanoseconds.
     """
-    known = {one["engine"]: one for one in before}
+    by_engine = {result["engine"]: result for result in before}
     compared = []
     for result in results:
         engine = result["engine"]
-        if (earlier := known.get(engine)) is None:
+        if (earlier := by_engine.get(engine)) is None:
             continue
         for name in _PERCENTILES:
             old, new = earlier["latencies"][name], result["latencies"][name]
@@ -136,11 +136,13 @@ def _change(before: float, now: float) -> float:
 def comparison_table(compared: Sequence[ComparedNumber], threshold: float) -> str:
     """Returns all numbers, and at the end the regressions."""
     rows: list[tuple[str, ...]] = [("engine", "metric", "before", "now", "change", "")]
-    for one in compared:
-        is_time = one.metric.startswith("latency")
-        shown = [_shown(value) if is_time else f"{value:.0f}" for value in (one.before, one.now)]
-        verdict = "" if one.passed else "REGRESSION"
-        rows.append((one.engine, one.metric, *shown, f"{one.change:+.1f}%", verdict))
-    worse = sum(not one.passed for one in compared)
+    for number in compared:
+        is_time = number.metric.startswith("latency")
+        before, now = (
+            _shown(value) if is_time else f"{value:.0f}" for value in (number.before, number.now)
+        )
+        verdict = "" if number.passed else "REGRESSION"
+        rows.append((number.engine, number.metric, before, now, f"{number.change:+.1f}%", verdict))
+    worse = sum(not number.passed for number in compared)
     summary = quantity(worse, "regression") if worse else "no regression"
     return "\n".join([*table(rows, right={2, 3, 4}), "", f"{summary} (threshold {threshold:g}%)"])

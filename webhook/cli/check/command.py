@@ -127,7 +127,7 @@ def command(  # noqa: PLR0913  # one for each option
         partial(checked_in_cluster, (kubeconfig, context, namespace)) if on_cluster else _on_its_own
     )
     seconds = budget_milliseconds / 1000
-    other = [one.document for one in sources.documents]
+    other = [document.document for document in sources.documents]
     try:
         checked = run(base, manifests, seconds, other, decisions=decisions, vap=vap, ask=ask)
     except CannotTest as error:

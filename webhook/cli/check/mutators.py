@@ -33,7 +33,7 @@ from webhook.review.admission_requests import title_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.constraint.constraint import Constraint
     from webhook.mutation.drift import Drift
@@ -73,7 +73,9 @@ class MutatorEffect:
         """As JSON."""
         return {
             "objects": self.objects,
-            "examples": [{"object": one.object, "message": one.message} for one in self.examples],
+            "examples": [
+                {"object": example.object, "message": example.message} for example in self.examples
+            ],
         }
 
 
@@ -143,27 +145,31 @@ def prepare(
     problems += [
         Problem(*item.key, "warning", "exception", warning)
         for item in by_identity.values()
-        if kind_of(item.gvk) in EXCEPTION_KINDS and item.title not in {one.title for one in faults}
+        if kind_of(item.gvk) in EXCEPTION_KINDS
+        and item.title not in {broken.title for broken in faults}
         for warning in warnings_in_files(item.document, time.time())
     ]
-    mutations = checked.extensions.mutations
     checked.cluster |= _effects_of_policies(by_identity.values())
     for item in by_identity.values():
-        if not is_mutator(item.document):
-            continue
-        key = mutator.MutatorId(item.gvk.kind, name_of(item.document))
-        checked.cluster[key] = MutatorEffect()
-        if parties := mutations.would_conflict.get(key):
-            names = ", ".join(f"{party.kind}/{party.name}" for party in parties if party != key)
-            message = f"previewed; enforced it would conflict with {names}"
-            problems.append(Problem(*key, "warning", "conflict", message))
-        problems += [
-            Problem(*key, "warning", "update", warning)
-            for warning in checked.extensions.warnings_of(key)
-        ]
-        if _is_named_after_nobody(item.document):
-            problems.append(Problem(*key, "warning", "empty-name", _NO_NAME))
+        if is_mutator(item.document):
+            key = mutator.MutatorId(item.gvk.kind, name_of(item.document))
+            checked.cluster[key] = MutatorEffect()
+            problems += _mutator_warnings(checked.extensions, key, item.document)
     return checked, problems
+
+
+def _mutator_warnings(
+    extensions: Extensions, key: mutator.MutatorId, document: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """Yields the warnings about a mutator: a conflict, probable mistakes, an empty name."""
+    if parties := extensions.mutations.would_conflict.get(key):
+        names = ", ".join(f"{party.kind}/{party.name}" for party in parties if party != key)
+        message = f"previewed; enforced it would conflict with {names}"
+        yield Problem(*key, "warning", "conflict", message)
+    for warning in extensions.warnings_of(key):
+        yield Problem(*key, "warning", "update", warning)
+    if _is_named_after_nobody(document):
+        yield Problem(*key, "warning", "empty-name", _NO_NAME)
 
 
 def _effects_of_policies(items: Iterable[Manifest]) -> dict[MutatorId, MutatorEffect]:
@@ -179,7 +185,7 @@ def problems_of_exceptions(
     extensions: Extensions, manifests: Sequence[Manifest], constraints: Iterable[Constraint]
 ) -> list[Problem]:
     """Return the constraints' faults with exceptions among the manifests, in admission's words."""
-    known = {one.key: one for one in constraints}
+    known = {constraint.key: constraint for constraint in constraints}
     in_files = {
         (item.gvk.kind, namespace_of(item.document), name_of(item.document)) for item in manifests
     }

@@ -26,7 +26,7 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 
 def as_json(checked: PolicyCheck) -> str:
     """Returns all results."""
-    effects: dict[str, Any] = {
+    document: dict[str, Any] = {
         "valid": checked.ok,
         "policies": checked.policies,
         "mutators": checked.mutation.count,
@@ -37,37 +37,37 @@ def as_json(checked: PolicyCheck) -> str:
         "missing": checked.missing,
     }
     if checked.mutation.changes:
-        effects["mutated"] = [change.document() for change in checked.mutation.changes]
+        document["mutated"] = [change.document() for change in checked.mutation.changes]
     if checked.cluster is not None and checked.mutation.cluster:
-        effects["drift"] = [
+        document["drift"] = [
             {"kind": key.kind, "name": key.name, **effect.document()}
             for key, effect in checked.mutation.cluster.items()
         ]
     for name, effect in (("manifests", checked.manifests), ("cluster", checked.cluster)):
         if effect is not None:
-            effects[name] = effect.document()
+            document[name] = effect.document()
     if checked.decisions is not None:
-        effects["decisions"] = _decisions(checked.decisions)
+        document["decisions"] = _decisions(checked.decisions)
     if checked.generated is not None:
-        effects["generated"] = _generated(checked.generated)
+        document["generated"] = _generated(checked.generated)
     if checked.reads is not None:
-        effects["reads"] = {name: one.document() for name, one in checked.reads.items()}
-    return document_json(effects)
+        document["reads"] = {name: reads.document() for name, reads in checked.reads.items()}
+    return document_json(document)
 
 
 def _generated(agreement: Agreement) -> dict[str, Any]:
     return {
         "compared": agreement.compared,
-        "leftToTheWebhook": agreement.left,
-        "without": agreement.without,
+        "leftToTheWebhook": agreement.left_to_webhook,
+        "without": agreement.not_generated,
         "differences": [
             {
-                "constraint": "/".join(one.constraint),
-                "request": one.request,
-                "webhook": list(one.webhook),
-                "policy": list(one.policy),
+                "constraint": "/".join(difference.constraint),
+                "request": difference.request,
+                "webhook": list(difference.webhook),
+                "policy": list(difference.policy),
             }
-            for one in agreement.differences
+            for difference in agreement.differences
         ],
     }
 
@@ -102,15 +102,15 @@ def as_table(checked: PolicyCheck) -> str:
     verdict = f"can be used, {len(unusable)} cannot" if unusable else "can be used"
     extensions_unusable = len(unusable & checked.mutation.extension_keys)
     policies_unusable = len(unusable) - extensions_unusable
-    both = quantity(checked.policies - policies_unusable, "policy", "policies")
+    counted = quantity(checked.policies - policies_unusable, "policy", "policies")
     if number := checked.mutation.count:
         extensions = quantity(
             number - extensions_unusable,
             "mutator, ExpansionTemplate or exception",
             "mutators, ExpansionTemplates and exceptions",
         )
-        both = f"{both} and {extensions}" if checked.policies else extensions
-    lines.append(f"{both} {verdict}")
+        counted = f"{counted} and {extensions}" if checked.policies else extensions
+    lines.append(f"{counted} {verdict}")
     if checked.mutation.changes:
         lines += ["", *_changes(checked.mutation)]
     for title, effect in (
@@ -133,9 +133,9 @@ def as_table(checked: PolicyCheck) -> str:
 def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
     """Returns the paths that each policy reads, one a line."""
     lines = ["What policies read:"]
-    for name, one in reads.items():
+    for name, policy in reads.items():
         lines.append(f"  {printable_name(name)}")
-        lines += [f"    {printable_name(line)}" for line in one.lines]
+        lines += [f"    {printable_name(line)}" for line in policy.lines]
     return lines
 
 
@@ -177,20 +177,22 @@ def _drift(checked: MutationChecked) -> list[str]:
 
 
 def _generated_lines(agreement: Agreement) -> list[str]:
-    head = (
+    heading = (
         f"{agreement.compared} verdicts of generated policies, {len(agreement.differences)} differ"
     )
-    if agreement.left:
-        head += f", {agreement.left} leave errors to the webhook"
-    lines = [f"{head}:" if agreement.differences or agreement.without else head]
-    for one in agreement.differences:
-        lines.append(f"  {printable_name('/'.join(one.constraint))}: {printable_name(one.request)}")
-        for source, messages in (("webhook", one.webhook), ("policy", one.policy)):
+    if agreement.left_to_webhook:
+        heading += f", {agreement.left_to_webhook} leave errors to the webhook"
+    lines = [f"{heading}:" if agreement.differences or agreement.not_generated else heading]
+    for difference in agreement.differences:
+        lines.append(
+            f"  {printable_name('/'.join(difference.constraint))}: {printable_name(difference.request)}"
+        )
+        for source, messages in (("webhook", difference.webhook), ("policy", difference.policy)):
             outcome = printable_name("; ".join(messages)) if messages else "admits"
             lines.append(f"    {source}: {outcome}")
     lines += [
         f"  {printable_name(name)} has none: {printable_name(why)}"
-        for name, why in agreement.without.items()
+        for name, why in agreement.not_generated.items()
     ]
     return lines
 
@@ -200,16 +202,16 @@ def _effect(title: str, effect: Effect) -> list[str]:
     if not effect.constraints:
         return [f"{objects}: the given files hold no constraint to review them by"]
     lines = [f"{objects}:"]
-    for (kind, name), one in effect.constraints.items():
-        now = quantity(one.before, "violation")
-        counts = f"{now} now, {one.after} then (+{one.added} -{one.removed})"
-        unmatched = "; it matched none of them" if one.matched is False else ""
+    for (kind, name), constraint in effect.constraints.items():
+        now = quantity(constraint.before, "violation")
+        counts = f"{now} now, {constraint.after} then (+{constraint.added} -{constraint.removed})"
+        unmatched = "; it matched none of them" if constraint.matched is False else ""
         lines.append(f"  {printable_name(f'{kind}/{name}')}: {counts}{unmatched}")
         lines += [
             f"    {printable_name(item.object)}: {printable_name(item.message)}"
-            for item in one.examples
+            for item in constraint.examples
         ]
-        if more := one.added - len(one.examples):
+        if more := constraint.added - len(constraint.examples):
             lines.append(f"    … and {more} more")
     lines += [
         f"  {printable_name(title)} excuses {quantity(number, 'violation')}"

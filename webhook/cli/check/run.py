@@ -263,8 +263,8 @@ def effect_on_manifests(
         if outcome.excluded is not None:
             checked.missing.append(f"{shown}: a Config excludes its namespace")
         effect.take(shown, old.responses.results, new.results, new.excused)
-    for one in documents:
-        _take_document(before, after, one, effect, checked, ask)
+    for document in documents:
+        _take_document(before, after, document, effect, checked, ask)
     _tell_of_defaults(after, objects, checked)
     for key, change in effect.constraints.items():
         change.matched = key in matched or key in after.foreign.matched_keys
@@ -302,8 +302,8 @@ def _take_document(
 ) -> None:
     """Reviews a document that is no object by both sets of policies."""
     subject = Subject(document, point=enforcement.AUDIT, limits=Limits(_deadline()))
-    old, new = (review(one, subject, ask=ask).responses for one in (before, after))
-    checked.missing += [f"{document.name}: not decided: {one}" for one in new.undecided]
+    old, new = (review(policy_set, subject, ask=ask).responses for policy_set in (before, after))
+    checked.missing += [f"{document.name}: not decided: {fault}" for fault in new.undecided]
     effect.take(document.name, old.results, new.results, new.excused)
 
 

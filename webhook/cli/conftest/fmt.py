@@ -56,7 +56,7 @@ def _lay_out(files: tuple[str, ...], version: RegoVersion, *, check: bool) -> No
 
     faults: list[RegoLoadError] = []
     try:
-        policies = {one: read(one) for path in files for one in files_below(path)}
+        policies = {name: read(name) for path in files for name in files_below(path)}
     except Stopped as stopped:
         reason = str(stopped).removeprefix("l")
         raise ConftestExit(f"get rego files: 1 error occurred during loading: {reason}") from None

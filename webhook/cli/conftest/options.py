@@ -74,7 +74,7 @@ def _config_file(args: Sequence[str]) -> str:
 
 def lists(values: Sequence[str]) -> list[str]:
     """Return all values of a repeated flag; each may be a list separated by commas."""
-    return [one for value in values for one in settings.separated(value)]
+    return [part for value in values for part in settings.separated(value)]
 
 
 TLS = boolean_option(

@@ -53,6 +53,6 @@ def command(files: tuple[str, ...], *, combine: bool, parser: str, config_file: 
         elif len(read_files) == 1 and len(files) == 1:
             text = as_json(read_files[0].value, "  ")
         else:
-            text = as_json({one.path: one.value for one in read_files}, "  ")
+            text = as_json({file.path: file.value for file in read_files}, "  ")
         sys.stdout.write(text + "\n")
     return exit_codes.NO if faults else 0

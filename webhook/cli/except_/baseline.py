@@ -82,8 +82,8 @@ class _Violations:
             ):
                 continue
             seen.add(constraint.key)
-            one = StandingViolation(constraint, gvk.group, gvk.kind, place, name)
-            self.listed.append((one, _controller_of(audited.object)))
+            violation = StandingViolation(constraint, gvk.group, gvk.kind, place, name)
+            self.listed.append((violation, _controller_of(audited.object)))
 
     async def gone(self, identity: Identity) -> None:
         """Do nothing: only a continuous audit calls it."""
@@ -129,8 +129,10 @@ async def _audited(part: Baseline) -> tuple[AuditOutcome, list[StandingViolation
         outcome = await audit(client, Request(part.waddle), sink)
         owners = _Owners(client)
         violations = [
-            one if controller is None else one._replace(owner=await owners.top(controller, one))
-            for one, controller in sink.listed
+            violation
+            if controller is None
+            else violation._replace(owner=await owners.top(controller, violation))
+            for violation, controller in sink.listed
         ]
     return outcome, violations
 
@@ -142,12 +144,12 @@ class _Owners:
         self._client = client
         self._kinds: dict[GroupVersionKind, dict[tuple[str, str], _Known]] = {}
 
-    async def top(self, controller: _Controller, one: StandingViolation) -> TopOwner:
+    async def top(self, controller: _Controller, violation: StandingViolation) -> TopOwner:
         """Return the topmost controller, which no controller made."""
         known: _Known | None = None
         for _ in range(OWNERS_MAX):
             of_kind = await self._of_kind(controller.gvk)
-            places = ((one.namespace, controller.name), ("", controller.name))
+            places = ((violation.namespace, controller.name), ("", controller.name))
             above = next((of_kind[place] for place in places if place in of_kind), None)
             if above is None:
                 break  # deleted, or may not be listed: the chain ends here

@@ -76,7 +76,7 @@ def write_exceptions(
     except ValueError as error:
         complain(str(error) if isinstance(error, UnreadableFile) else f"{source}: {error}")
         return exit_codes.UNKNOWN
-    chosen = [one for one in denials if not only or one.constraint[1] in only]
+    chosen = [denial for denial in denials if not only or denial.constraint[1] in only]
     documents = narrow_exceptions(chosen, terms)
     if not documents:
         complain(f"{source} tells of no violation{_of(only)}")
@@ -125,24 +125,25 @@ def _documents(text: str) -> list[dict[str, Any]] | None:
         items = objects_of(object_of(value).get("items")) if type(value) is dict else []
         documents += items or [value]
     known = [
-        one
-        for one in documents
-        if type(one) is dict and (gvk_of(one).group in _REPORT_GROUPS or "eventType" in one)
+        document
+        for document in documents
+        if type(document) is dict
+        and (gvk_of(document).group in _REPORT_GROUPS or "eventType" in document)
     ]
     return known or None
 
 
 def _of_report(document: Mapping[str, Any]) -> Iterator[KnownViolation]:
     for subject, findings in results_by_subject(document):
-        for one in findings:
-            if one.verdict in _BAD and one.rule and not one.exception:
+        for finding in findings:
+            if finding.verdict in _BAD and finding.rule and not finding.exception:
                 yield KnownViolation(
-                    (one.policy, one.rule),
+                    (finding.policy, finding.rule),
                     subject.gvk.group,
                     subject.gvk.kind,
                     subject.namespace,
                     subject.name,
-                    one.message,
+                    finding.message,
                 )
 
 

@@ -91,4 +91,4 @@ def command(  # each is an option
     from webhook.generation.static import Guarded  # noqa: PLC0415
 
     guarded = Guarded(name, namespace, users, groups)
-    return run([Path(one) for one in filenames], folder, place, guarded)
+    return run([Path(filename) for filename in filenames], folder, place, guarded)

@@ -88,13 +88,16 @@ def _exported(sources: Sources, guarded: Guarded) -> StaticExport:
         _TRIAL_SECONDS,
         checked,
     )
-    if faults := [one for one in checked.problems if one.severity == "error"]:
-        raise CannotTest(*(f"{one.kind}/{one.name}: {one.message}" for one in faults))
+    if faults := [problem for problem in checked.problems if problem.severity == "error"]:
+        raise CannotTest(*(f"{fault.kind}/{fault.name}: {fault.message}" for fault in faults))
     snapshot = policies.after.snapshot
     return static_export(
         {entry.template.name: entry.template.document for entry in snapshot.entries},
-        {one.key: Enforced(one.document, one.enforcement_action) for one in snapshot.constraints},
-        _scope([one.document for one in sources.manifests], guarded),
+        {
+            constraint.key: Enforced(constraint.document, constraint.enforcement_action)
+            for constraint in snapshot.constraints
+        },
+        _scope([manifest.document for manifest in sources.manifests], guarded),
         partial(withdrawn_for, policies.mutation.extensions.exceptions, now=time.time()),
     )
 
@@ -103,11 +106,11 @@ def _scope(documents: Iterable[Mapping[str, Any]], guarded: Guarded) -> PolicySc
     """Return the scope of policies: the rules of the webhook configuration among the files, if there is one."""
     excluded: list[str] = []
     configuration = None
-    for one in documents:
-        if one.get("kind") == "ValidatingWebhookConfiguration":
-            configuration = one
-        elif one.get("kind") == CONFIG.kind:
-            excluded += excluded_namespaces(one, WEBHOOK_PROCESS)
+    for document in documents:
+        if document.get("kind") == "ValidatingWebhookConfiguration":
+            configuration = document
+        elif document.get("kind") == CONFIG.kind:
+            excluded += excluded_namespaces(document, WEBHOOK_PROCESS)
     if configuration is None:
         return default_scope(guarded.namespace, excluded)
     return scope_of(configuration, excluded=excluded)
@@ -118,9 +121,9 @@ def _write(folder: Path, place: str, objects: Sequence[Json]) -> None:
     policies_folder = folder / POLICIES
     policies_folder.mkdir(parents=True, exist_ok=True)
     texts: dict[str, str] = {}
-    for one in objects:
-        name = f"{one['metadata']['name'].removesuffix(SUFFIX)}.yaml"
-        text = yaml.safe_dump(one, sort_keys=False, width=100)
+    for obj in objects:
+        name = f"{obj['metadata']['name'].removesuffix(SUFFIX)}.yaml"
+        text = yaml.safe_dump(obj, sort_keys=False, width=100)
         texts[name] = f"{texts[name]}---\n{text}" if name in texts else text
     for path in policies_folder.glob("*.yaml"):
         if path.name not in texts and path.read_text("utf-8").startswith(MADE):

@@ -51,21 +51,25 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> in
         objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
         extending = extension_run.Extending(policies, ask=ask)
         results = [extending.mutate(obj) for obj in objects]
-        for line in (line for one in results for line in one.warnings):
+        for line in (line for result in results for line in result.warnings):
             complain(line)
-        if objects and not any(one.mutators for one in results):
+        if objects and not any(result.mutators for result in results):
             complain(extension_run.untouched(sources.manifests, "mutator", MUTATORS[0]))
     except CannotTest as error:
         for line in error.lines:
             complain(line)
         return exit_codes.UNKNOWN
     if output != "patch":
-        write(extension_run.as_manifests([one.after for one in results], output))
+        write(extension_run.as_manifests([result.after for result in results], output))
         return exit_codes.OK
     patches = [
-        {"resource": extension_run.shown(one.before), "mutators": one.mutators, "patch": patch}
-        for one in results
-        if (patch := make_patch(one.before, one.after))
+        {
+            "resource": extension_run.shown(result.before),
+            "mutators": result.mutators,
+            "patch": patch,
+        }
+        for result in results
+        if (patch := make_patch(result.before, result.after))
     ]
     write(as_json(patches))
     return exit_codes.OK

@@ -123,7 +123,7 @@ class MutatedObject(NamedTuple):
     def warnings(self) -> list[str]:
         """Return warnings of fields for which no provider gave a value."""
         texts = [*map(str, self.unresolved), *self.ignored]
-        return [f"WARNING - {named(self.before)}: {one}" for one in texts]
+        return [f"WARNING - {named(self.before)}: {text}" for text in texts]
 
 
 class Extending:
@@ -165,7 +165,7 @@ class Extending:
         )
         if fault:
             raise CannotTest(f"expanding {shown(shown_object(document))}: {fault}")
-        return [one.object for _, one in resultants]
+        return [resultant.object for _, resultant in resultants]
 
     def _mutated(self, document: dict[str, Any]) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
         try:

@@ -55,7 +55,7 @@ def emit(output: Output, text: str) -> None:
 class CannotWrite(click.ClickException):
     """A report could not be written: its reader would find none, or an older one."""
 
-    exit_code = exit_codes.UNWRITTEN
+    exit_code = exit_codes.IO_ERROR
 
 
 class OutputType(click.Choice[str]):
@@ -79,7 +79,7 @@ def outputs_option(*words: str) -> Callable[[Callable[..., Any]], Callable[..., 
     def checked(
         ctx: click.Context, param: click.Parameter, value: tuple[Output, ...]
     ) -> tuple[Output, ...]:
-        if sum(one.file is None for one in value) > 1:
+        if sum(output.file is None for output in value) > 1:
             raise click.BadParameter(
                 "one form goes to standard output; the others are FORM=FILE", ctx, param
             )

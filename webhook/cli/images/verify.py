@@ -59,9 +59,9 @@ def command(
         complain(str(error))
         return exit_codes.UNKNOWN
     outcomes = asyncio.run(_ask(references, place, loaded))
-    answers = [one for _, one in outcomes if not isinstance(one, str)]
+    answers = [outcome for _, outcome in outcomes if not isinstance(outcome, str)]
     if output == "json":
-        write(as_json([_document(text, one) for text, one in outcomes]))
+        write(as_json([_document(text, outcome) for text, outcome in outcomes]))
     else:
         for answer in answers:
             for line in _lines(answer):
@@ -71,7 +71,7 @@ def command(
             complain(f"{text}: {fault}")
     if len(answers) < len(outcomes):
         return exit_codes.UNKNOWN
-    return exit_codes.OK if all(one.is_verified for one in answers) else exit_codes.NO
+    return exit_codes.OK if all(verdict.is_verified for verdict in answers) else exit_codes.NO
 
 
 def _document(text: str, outcome: ImageAnswer | str) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def _add_parameters(client: Client, read: Sources) -> None:
 def _read(raw: bytes) -> tuple[str, dict[str, Any]]:
     try:
         text = text_of(raw, _STDIN)
-        documents = [one.value for one in parse(text, _STDIN)]
+        documents = [document.value for document in parse(text, _STDIN)]
     except UnreadableFile as error:
         raise CannotTest(f"reading: {error}") from None
     if len(documents) != 1 or type(documents[0]) is not dict or not _is_list(documents[0]):

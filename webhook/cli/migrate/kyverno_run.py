@@ -72,7 +72,11 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
         return exit_codes.UNKNOWN
     _say_what_overlaps(converted)
     tests = _tests(filenames, judged)
-    how = f"{_HOW}\n{_HOW_IMAGES}" if any(one["kind"] == CONSTRAINT for one in converted) else _HOW
+    how = (
+        f"{_HOW}\n{_HOW_IMAGES}"
+        if any(document["kind"] == CONSTRAINT for document in converted)
+        else _HOW
+    )
     if output == "json":
         write(as_json([*judged, *tests.rows]))
     else:
@@ -80,14 +84,15 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
     if target is not None:
         try:
             target.write_text(
-                "---\n".join(f"{as_yaml(one).strip()}\n" for one in converted), encoding="utf-8"
+                "---\n".join(f"{as_yaml(document).strip()}\n" for document in converted),
+                encoding="utf-8",
             )
         except OSError as error:
             complain(f"{target}: {error.strerror}")
             return exit_codes.UNKNOWN
     if not (all_read and tests.all_read):
         return exit_codes.UNKNOWN
-    is_missing = any(one.grade == "missing" for one in judged)
+    is_missing = any(row.grade == "missing" for row in judged)
     return exit_codes.NO if is_missing or tests.different else exit_codes.OK
 
 
@@ -107,7 +112,7 @@ class _Tests(NamedTuple):
             return []
         cases = self.equal + self.different
         counted = f"{self.equal} of {quantity(cases, 'case')} equal"
-        named = [f"  {one.place}: {one_line(note.text)}" for one in self.rows for note in one.notes]
+        named = [f"  {row.place}: {one_line(note.text)}" for row in self.rows for note in row.notes]
         return ["", f"Their tests (kyverno-test.yaml): {counted}", *named]
 
 
@@ -133,14 +138,14 @@ def _tests(filenames: Sequence[str], judged: Sequence[Judged]) -> _Tests:
 
 
 def _test_files(filenames: Sequence[str], judged: Sequence[Judged]) -> list[Path]:
-    folders = {Path(one.place).parent for one in judged}
+    folders = {Path(row.place).parent for row in judged}
     named = [
         folder / below / name for folder in folders for below in _BESIDE for name in TEST_FILES
     ]
     for given in map(Path, filenames):
         if given.is_dir():
-            named += [one for one in find_files(given) if one.name in TEST_FILES]
-    by_place = {one.resolve(): one for one in sorted(named) if one.is_file()}
+            named += [file for file in find_files(given) if file.name in TEST_FILES]
+    by_place = {file.resolve(): file for file in sorted(named) if file.is_file()}
     return sorted(by_place.values())
 
 
@@ -150,7 +155,7 @@ def _judged(item: Manifest, converted: list[Json]) -> Judged:
     return Judged(item.gvk.kind, name_of(item.document), f"{item.file}:{item.line}", notes)
 
 
-def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
+def _notes(document: Json, converted_documents: list[Json]) -> Iterator[Note]:
     """Returns the differences of a policy, and its unsupported parts."""
     kind = document.get("kind")
     if is_evaluated(document):
@@ -158,7 +163,7 @@ def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
             yield Note("missing", fault)
     elif kind in {IMAGE_POLICY, NAMESPACED_IMAGE_POLICY}:
         try:
-            yield from _images_notes(converted_policy(document), made)
+            yield from _images_notes(converted_policy(document), converted_documents)
         except Unwritable as why:
             yield Note("missing", str(why))
     elif kind in {CLUSTER_POLICY, OLD_POLICY} and (rules := _rules(document)):
@@ -170,12 +175,12 @@ def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
                     name,
                     rule,
                     others.get(name, Unwritable("a Policy of one namespace is not converted")),
-                    made,
+                    converted_documents,
                 )
             elif isinstance(of_images := images[name], Unwritable):
                 yield Note("missing", f"rule {name}: {of_images}")
             else:
-                yield from _images_notes(of_images, made, f"rule {name}: ")
+                yield from _images_notes(of_images, converted_documents, f"rule {name}: ")
     else:
         yield Note("missing", why_not_run(document))
 
@@ -188,13 +193,15 @@ def _rules(document: Json) -> dict[str, Json]:
 def _images_notes(
     images: ConvertedImages, converted: list[Json], prefix: str = ""
 ) -> Iterator[Note]:
-    there = {(one["kind"], name_of(one)) for one in converted}
-    if twice := [one for one in images.documents if (one["kind"], name_of(one)) in there]:
+    there = {(document["kind"], name_of(document)) for document in converted}
+    if twice := [
+        document for document in images.documents if (document["kind"], name_of(document)) in there
+    ]:
         is_there = f"{twice[0]['kind']} {name_of(twice[0])} is of another policy"
         yield Note("missing", f"{prefix}{is_there}: rename one of the two")
         return
     converted += images.documents
-    names = ", ".join(f"{one['kind']} {name_of(one)}" for one in images.documents)
+    names = ", ".join(f"{document['kind']} {name_of(document)}" for document in images.documents)
     yield Note("differs", f"{prefix}becomes {names}")
     for text in images.notes:
         yield Note("differs", f"{prefix}{text}")
@@ -202,8 +209,10 @@ def _images_notes(
 
 def _say_what_overlaps(converted: Sequence[Json]) -> None:
     """An image has to satisfy every policy about it, whichever constraint asks."""
-    specs = [object_of(one["spec"]) for one in converted if one["kind"] == CONSTRAINT]
-    names = [name_of(one) for one in converted if one["kind"] == CONSTRAINT]
+    specs = [
+        object_of(document["spec"]) for document in converted if document["kind"] == CONSTRAINT
+    ]
+    names = [name_of(document) for document in converted if document["kind"] == CONSTRAINT]
     for (one, spec), (other, its) in combinations(zip(names, specs, strict=True), 2):
         if (spec["match"], spec["enforcementAction"]) == (its["match"], its["enforcementAction"]):
             continue
@@ -216,7 +225,7 @@ def _say_what_overlaps(converted: Sequence[Json]) -> None:
 
 
 def _note(name: str, rule: Json, policy: Any, converted: list[Json]) -> Note:
-    field = next((one for one in _RULES if rule.get(one)), "")
+    field = next((form for form in _RULES if rule.get(form)), "")
     if isinstance(policy, Unwritable):
         why = "" if field != "validate" else f" ({policy})"
         instead = _RULES.get(field, "no equivalent")
@@ -226,7 +235,9 @@ def _note(name: str, rule: Json, policy: Any, converted: list[Json]) -> Note:
     converted.append(policy)
     becomes = f"rule {name}: becomes ValidatingPolicy {name_of(policy)}"
     rules = objects_of(policy["spec"]["matchConstraints"]["resourceRules"])
-    guessed = [one for rule in rules if "*" in rule["apiGroups"] for one in rule["resources"]]
-    if names := ", ".join(one for one in dict.fromkeys(guessed) if one != "*"):
+    guessed = [
+        resource for rule in rules if "*" in rule["apiGroups"] for resource in rule["resources"]
+    ]
+    if names := ", ".join(resource for resource in dict.fromkeys(guessed) if resource != "*"):
         becomes += f", about {names} of any API group: check that the cluster names them so"
     return Note("differs", becomes)

@@ -77,9 +77,9 @@ def _signature(function: Any) -> str:
     """The signature without ``self``."""
     signature = inspect.signature(function)
     given = [
-        one.replace(annotation=_Written(one.annotation))
-        for one in signature.parameters.values()
-        if one.name != "self"
+        parameter.replace(annotation=_Written(parameter.annotation))
+        for parameter in signature.parameters.values()
+        if parameter.name != "self"
     ]
     returned = _Written(signature.return_annotation)
     return str(signature.replace(parameters=given, return_annotation=returned))

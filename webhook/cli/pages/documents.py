@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webhook.cli.exit_codes import CODES, OF_ALL
+from webhook.cli.exit_codes import CODES, COMMON
 from webhook.cli.formats.words import MEANINGS
 from webhook.cli.pages.api import api_page
 from webhook.cli.pages.reference import command_line_page, resources_page
@@ -96,7 +96,7 @@ def commands_page() -> str:
         for command, codes in CODES.items()
         for code, meaning in codes.items()
     ]
-    lines += [_row(("all", str(code), meaning)) for code, meaning in OF_ALL.items()]
+    lines += [_row(("all", str(code), meaning)) for code, meaning in COMMON.items()]
     lines += [
         "",
         "## Formats",

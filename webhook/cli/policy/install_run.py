@@ -162,11 +162,13 @@ class _Installation:
 
     async def run(self) -> int:
         """Compares all policies before any change."""
-        templates = [await self._staged(TEMPLATES, one) for one in self._policies.templates]
+        templates = [
+            await self._staged(TEMPLATES, template) for template in self._policies.templates
+        ]
         constraints = [
-            (kind, await self._staged(kind, one))
-            for one in self._policies.constraints
-            for kind in [constraints_of(one["kind"])]
+            (kind, await self._staged(kind, constraint))
+            for constraint in self._policies.constraints
+            for kind in [constraints_of(constraint["kind"])]
         ]
         gone = await self._gone()
         if self._options.upgrades and not await self._is_installed():
@@ -175,14 +177,14 @@ class _Installation:
             both = quantity(len(templates) + len(constraints), "policy", "policies")
             write(f"{both} not applied: this was a dry run")
             return exit_codes.OK
-        for one in templates:
-            await self._client.apply(TEMPLATES, one)
-            write(f"{KIND}/{one['metadata']['name']}: applied")
-        for kind, one in constraints:
+        for template in templates:
+            await self._client.apply(TEMPLATES, template)
+            write(f"{KIND}/{template['metadata']['name']}: applied")
+        for kind, template in constraints:
             await await_served(self._client, kind, within_seconds=SERVED_SECONDS_MAX)
-            await self._client.apply(kind, one)
-            action = one["spec"].get("enforcementAction") or "deny"
-            write(f"{one['kind']}/{one['metadata']['name']}: applied, {action}")
+            await self._client.apply(kind, template)
+            action = template["spec"].get("enforcementAction") or "deny"
+            write(f"{template['kind']}/{template['metadata']['name']}: applied, {action}")
         for kind, name in gone:
             shown = f"{kind.gvk.kind}/{name}"
             if self._options.prunes:
@@ -208,8 +210,8 @@ class _Installation:
     async def _is_installed(self) -> bool:
         return bool(await self._of_package(TEMPLATES)) or any(
             [
-                await self._of_package(constraints_of(one["kind"]))
-                for one in self._policies.constraints
+                await self._of_package(constraints_of(constraint["kind"]))
+                for constraint in self._policies.constraints
             ]
         )
 
@@ -220,18 +222,18 @@ class _Installation:
     async def _gone(self) -> list[tuple[Resource, str]]:
         """Returns installed policies absent from the package: constraints before templates."""
         templates = await self._of_package(TEMPLATES)
-        kinds = {one["kind"] for one in self._policies.constraints}
-        for one in templates:
-            kinds.add(one["spec"]["crd"]["spec"]["names"]["kind"])
+        kinds = {constraint["kind"] for constraint in self._policies.constraints}
+        for template in templates:
+            kinds.add(template["spec"]["crd"]["spec"]["names"]["kind"])
         objects = [
-            (resource, one)
+            (resource, obj)
             for kind in sorted(kinds)
             for resource in [constraints_of(kind)]
-            for one in await self._of_package(resource)
+            for obj in await self._of_package(resource)
         ]
-        objects += [(TEMPLATES, one) for one in templates]
+        objects += [(TEMPLATES, document) for document in templates]
         return [
-            (resource, one["metadata"]["name"])
-            for resource, one in objects
-            if (resource.gvk.kind, one["metadata"]["name"]) not in self._policies.keys
+            (resource, obj["metadata"]["name"])
+            for resource, obj in objects
+            if (resource.gvk.kind, obj["metadata"]["name"]) not in self._policies.keys
         ]

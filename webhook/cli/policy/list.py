@@ -40,19 +40,19 @@ def command(catalogue: Path, output: str) -> int:
             as_json(
                 [
                     {
-                        "name": one.name,
-                        "image": one.image,
-                        "description": one.description,
-                        "verification": list(map(str, one.verification)),
+                        "name": source.name,
+                        "image": source.image,
+                        "description": source.description,
+                        "verification": list(map(str, source.verification)),
                     }
-                    for one in sources
+                    for source in sources
                 ]
             )
         )
         return exit_codes.OK
     rows = [
-        (one.name, one.image, "yes" if one.verification else "no", one.description)
-        for one in sources
+        (source.name, source.image, "yes" if source.verification else "no", source.description)
+        for source in sources
     ]
     for line in table([("NAME", "IMAGE", "SIGNED", "DESCRIPTION"), *rows]):
         write(line)

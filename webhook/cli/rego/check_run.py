@@ -13,7 +13,7 @@ from webhook.cli.rego.context import (
     sources,
     version_of,
 )
-from webhook.cli.rego.report import document, load_fault
+from webhook.cli.rego.report import error_document, load_error_document
 from webhook.cli.terminal import complain
 from webhook.rego.engine import compile_modules
 from webhook.rego.errors import RegoErrors
@@ -51,12 +51,12 @@ def run(  # noqa: PLR0913  # one for each option of the command
         program.check_data(files.data)
     except (BundleError, LoadErrors) as errors:
         faults = errors.faults or (str(errors),)
-        listed = [*map(load_fault, faults)]
+        listed = [*map(load_error_document, faults)]
         complain(as_json(listed) if output == "json" else str(errors))
         return exit_codes.NO
     except RegoErrors as errors:
         shown = errors.limited(max_errors)
-        complain(as_json([*map(document, shown.errors)]) if output == "json" else str(shown))
+        complain(as_json([*map(error_document, shown.errors)]) if output == "json" else str(shown))
         return exit_codes.NO
     return 0
 

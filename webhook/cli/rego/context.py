@@ -122,7 +122,11 @@ def read_schemas(place: str) -> dict[tuple[str, ...], Any]:
     path = Path(place.removeprefix("file://"))
     try:
         path.stat()
-        files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+        files = (
+            sorted(child for child in path.rglob("*") if child.is_file())
+            if path.is_dir()
+            else [path]
+        )
     except OSError as error:
         raise LoadErrors([f"stat {path}: {system_words(error)}"]) from None
     schemas: dict[tuple[str, ...], Any] = {}
@@ -153,8 +157,16 @@ def _of_file(file: str, written: dict[str, Any]) -> Capabilities:
         raise click.BadParameter(
             f"{file}: builtins and features are lists", param_hint="--capabilities"
         )
-    known = {one["name"]: one for one in declared if isinstance(one, dict) and "name" in one}
-    added = {name: _unsupported(name, one) for name, one in known.items() if name not in BUILTINS}
+    known = {
+        declaration["name"]: declaration
+        for declaration in declared
+        if isinstance(declaration, dict) and "name" in declaration
+    }
+    added = {
+        name: _unsupported(name, declaration)
+        for name, declaration in known.items()
+        if name not in BUILTINS
+    }
     return Capabilities(
         frozenset(name for name in BUILTINS if name not in known), added, _FEATURE_V1 in features
     )
@@ -169,7 +181,7 @@ def _unsupported(name: str, declared: dict[str, Any]) -> Builtin:
         raise EvaluationError("eval_internal_error", f"unsupported built-in: {name}")
 
     try:
-        operands = [type_from_json(one) or ANY for one in decl.get("args") or ()]
+        operands = [type_from_json(arg) or ANY for arg in decl.get("args") or ()]
         result = type_from_json(decl.get("result"))
     except (ValueError, KeyError, TypeError) as error:
         raise click.BadParameter(f"{name}: {error}", param_hint="--capabilities") from None

@@ -230,7 +230,7 @@ def _as_two(changes: Edits) -> tuple[str, Edits, str]:
     end = len(inserted) - _suffix(inserted, deleted)
     last, deleted = inserted[end:], deleted[: len(deleted) - (len(inserted) - end)]
     both = [(-1, deleted), (1, inserted[:end])]
-    return first, [one for one in both if one[0] in kinds], last
+    return first, [edit for edit in both if edit[0] in kinds], last
 
 
 def _equal(parts: Edits, text: str) -> None:

@@ -23,7 +23,11 @@ from webhook.cli.rego.context import (
     version_of,
 )
 from webhook.cli.rego.eval_format import FORMATS, QueryOutcome
-from webhook.cli.rego.report import document, fault, load_fault
+from webhook.cli.rego.report import (
+    error_document,
+    evaluation_error_document,
+    load_error_document,
+)
 from webhook.cli.terminal import complain, write
 from webhook.policies.rego_files import read_input, system_words
 from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
@@ -302,11 +306,11 @@ def _refuse(error: Exception, output: str) -> None:
     documents: list[dict[str, Any]]
     match error:
         case RegoErrors():
-            documents = [document(one) for one in error.errors]
+            documents = [error_document(fault) for fault in error.errors]
         case EvaluationError():
-            documents = [fault(error)]
+            documents = [evaluation_error_document(error)]
         case LoadErrors():
-            documents = [*map(load_fault, error.faults)]
+            documents = [*map(load_error_document, error.faults)]
         case BundleError():
             activated = isinstance(error, ActivationError)
             prefix = "bundle activation failed: " if activated else "loading error: "

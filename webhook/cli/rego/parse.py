@@ -21,14 +21,14 @@ _HELP = """Print the syntax tree of a Rego file: what the parser makes of it.
 def _include(ctx: click.Context, _: click.Parameter, value: str) -> bool:
     """Whether comments are printed."""
     shown = True
-    for one in filter(None, value.split(",")):
-        name = one.removeprefix("-")
-        if name == "locations" and one == name:
+    for option in filter(None, value.split(",")):
+        name = option.removeprefix("-")
+        if name == "locations" and option == name:
             ctx.fail("--json-include locations is not taken: locations are of comments alone.")
         if name not in {"comments", "locations"}:
-            ctx.fail(f"--json-include: {one!r} is not 'comments' or '-comments'")
+            ctx.fail(f"--json-include: {option!r} is not 'comments' or '-comments'")
         if name == "comments":
-            shown = one == name
+            shown = option == name
     return shown
 
 
@@ -59,7 +59,7 @@ def command(
     """Parse and print."""
     from webhook.cli.rego.check_run import as_json  # noqa: PLC0415  # the engine: help does without
     from webhook.cli.rego.context import version_of  # noqa: PLC0415
-    from webhook.cli.rego.report import document, load_fault  # noqa: PLC0415
+    from webhook.cli.rego.report import error_document, load_error_document  # noqa: PLC0415
     from webhook.cli.rego.syntax_tree import pretty_lines  # noqa: PLC0415
     from webhook.cli.terminal import complain  # noqa: PLC0415
     from webhook.policies.rego_files import system_words  # noqa: PLC0415
@@ -74,14 +74,14 @@ def command(
         source = Path(path).read_text("utf-8", "surrogateescape")
         module = parse_module(source, path, version_of(v0_compatible=v0_compatible))
         if faults := block_faults(module):
-            complain(as_json([*map(document, faults)]))
+            complain(as_json([*map(error_document, faults)]))
             return exit_codes.NO
     except OSError as error:
         verb = "read" if isinstance(error, IsADirectoryError) else "open"
-        complain(as_json([load_fault(f"{verb} {path}: {system_words(error)}")]))
+        complain(as_json([load_error_document(f"{verb} {path}: {system_words(error)}")]))
         return exit_codes.NO
     except RegoErrors as errors:
-        complain(as_json([*map(document, errors.errors)]))
+        complain(as_json([*map(error_document, errors.errors)]))
         return exit_codes.NO
     tree: OrderedFields = module_document(module, comments=comments)
     click.echo(indented(tree) if output == "json" else "\n".join(pretty_lines(tree)))

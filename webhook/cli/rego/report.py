@@ -26,12 +26,12 @@ def as_json(results: Sequence[RegoTestResult]) -> str:
 
 def _document(result: RegoTestResult) -> dict[str, Any]:
     document = OrderedFields(
-        location=place(result.location), package=result.package, name=result.name
+        location=location_document(result.location), package=result.package, name=result.name
     )
     if result.failed:
         document["fail"] = True
     if result.error is not None:
-        document["error"] = fault(result.error)
+        document["error"] = evaluation_error_document(result.error)
     if result.skipped:
         document["skip"] = True
     document["duration"] = round(result.seconds * 1e9)
@@ -50,32 +50,33 @@ def coverage_json(report: dict[str, Any]) -> str:
 
 def coverage_document(report: dict[str, Any]) -> dict[str, Any]:
     """Returns a coverage report as a part of a result, with its fields in OPA's order."""
-    files = {name: OrderedFields(one) for name, one in report["files"].items()}
-    for one in files.values():
-        for ranges in ("covered", "not_covered"):
-            if ranges in one:
-                one[ranges] = [
-                    OrderedFields(
-                        {
-                            k: OrderedFields(v) if k in {"start", "end"} else v
-                            for k, v in span.items()
-                        }
-                    )
-                    for span in one[ranges]
-                ]
-    return OrderedFields({**report, "files": OrderedFields(files)})
+    files = OrderedFields()
+    for name, coverage in report["files"].items():
+        fields = files[name] = OrderedFields(coverage)
+        for kind in ("covered", "not_covered"):
+            if kind in fields:
+                fields[kind] = [_span_document(span) for span in fields[kind]]
+    return OrderedFields({**report, "files": files})
 
 
-def place(location: Location) -> dict[str, Any]:
+def _span_document(span: Mapping[str, Any]) -> dict[str, Any]:
+    fields = OrderedFields(span)
+    for end in ("start", "end"):
+        if end in fields:
+            fields[end] = OrderedFields(fields[end])
+    return fields
+
+
+def location_document(location: Location) -> dict[str, Any]:
     """Returns a location with OPA's fields."""
     return OrderedFields(file=location.file, row=location.row, col=location.col)
 
 
-def document(error: RegoLoadError) -> dict[str, Any]:
+def error_document(error: RegoLoadError) -> dict[str, Any]:
     """Returns a fault of a source with OPA's fields."""
     fields = OrderedFields(message=error.message, code=error.code)
     if error.location.row or error.location.file:
-        fields["location"] = place(error.location)
+        fields["location"] = location_document(error.location)
     if error.details and error.code == "rego_parse_error":
         line, caret = error.details[0], error.details[-1]
         fields["details"] = OrderedFields(line=line, idx=len(caret) - 1)
@@ -84,16 +85,16 @@ def document(error: RegoLoadError) -> dict[str, Any]:
     return fields
 
 
-def load_fault(fault: str | RegoLoadError) -> dict[str, Any]:
+def load_error_document(error: str | RegoLoadError) -> dict[str, Any]:
     """Returns a fault of loading with OPA's fields."""
-    return OrderedFields(message=fault) if isinstance(fault, str) else document(fault)
+    return OrderedFields(message=error) if isinstance(error, str) else error_document(error)
 
 
-def fault(error: EvaluationError) -> dict[str, Any]:
+def evaluation_error_document(error: EvaluationError) -> dict[str, Any]:
     """Returns an evaluation error with OPA's fields."""
     fields = OrderedFields(message=error.message, code=error.code)
     if error.location.row:
-        fields["location"] = place(error.location)
+        fields["location"] = location_document(error.location)
     return fields
 
 
@@ -129,13 +130,13 @@ def as_text(
         if file and file != result.location.file:
             lines.append("")
         file = result.location.file
-        lines += [f"{result.location.file}:{result.location.row}:", line(result)]
+        lines += [f"{result.location.file}:{result.location.row}:", result_line(result)]
         lines += _details(result, verbose=verbose)
     failed = {number: result for number, result in enumerate(results) if result.failed}
     if explained is not None and failed:
         lines += [RULER, "FAILURES", RULER]
         for number, result in failed.items():
-            lines += [line(result), *explained.get(number, ()), ""]
+            lines += [result_line(result), *explained.get(number, ()), ""]
     if lines:
         lines.append(RULER)
     total = sum(counts.values())
@@ -155,7 +156,7 @@ def _details(result: RegoTestResult, *, verbose: bool) -> Iterator[str]:
         yield f"  {result.error}"
 
 
-def line(result: RegoTestResult) -> str:
+def result_line(result: RegoTestResult) -> str:
     """Returns a test's name, outcome and duration."""
     name = f"{result.package}.{result.name}: {_outcome(result)}"
     return name if result.skipped else f"{name} ({duration.shown(round(result.seconds * 1e9))})"

@@ -18,12 +18,12 @@ def pretty_lines(document: OrderedFields) -> Iterator[str]:
     yield "module"
     yield " package"
     yield from _drawn(ref_term(document["package"]["path"]), 2)
-    for one in document.get("imports", ()):
+    for import_ in document.get("imports", ()):
         yield " import"
-        yield from _drawn(one["path"], 2)
-        yield f"  {one.get('alias', '')}"
-    for one in document.get("rules", ()):
-        yield from _drawn_rule(one, 1)
+        yield from _drawn(import_["path"], 2)
+        yield f"  {import_.get('alias', '')}"
+    for import_ in document.get("rules", ()):
+        yield from _drawn_rule(import_, 1)
     for name in ("annotations", "comments"):
         for _ in document.get(name, ()):
             yield f" {name.removesuffix('s') if name == 'comments' else name}"
@@ -47,15 +47,15 @@ def _drawn_rule(rule: OrderedFields, depth: int) -> Iterator[str]:
 def _drawn_body(body: list[OrderedFields], depth: int) -> Iterator[str]:
     pad = " " * depth
     yield f"{pad}body"
-    for one in body:
-        negated = " negated" if one.get("negated") else ""
-        yield f"{pad} expr{negated} index={one['index']}"
-        terms = one["terms"]
+    for literal in body:
+        negated = " negated" if literal.get("negated") else ""
+        yield f"{pad} expr{negated} index={literal['index']}"
+        terms = literal["terms"]
         if isinstance(terms, list):
             yield from _drawn_all(terms, depth + 2)
         else:
             yield from _drawn_terms(terms, depth + 2)
-        for with_ in one.get("with", ()):
+        for with_ in literal.get("with", ()):
             yield f"{pad}  with"
             yield from _drawn_all((with_["target"], with_["value"]), depth + 3)
 
@@ -68,7 +68,7 @@ def _drawn_terms(terms: OrderedFields, depth: int) -> Iterator[str]:
         yield from _drawn_all(terms["symbols"], depth + 1)
     elif "domain" in terms:
         yield f"{pad}every"
-        named = [terms[one] for one in ("key", "value", "domain") if terms[one] is not None]
+        named = [terms[field] for field in ("key", "value", "domain") if terms[field] is not None]
         yield from _drawn_all(named, depth + 1)
         yield from _drawn_body(terms["body"], depth + 1)
     elif terms["type"] == "not":
@@ -83,8 +83,8 @@ def _drawn_terms(terms: OrderedFields, depth: int) -> Iterator[str]:
 
 
 def _drawn_all(terms: Iterable[OrderedFields], depth: int) -> Iterator[str]:
-    for one in terms:
-        yield from _drawn(one, depth)
+    for term in terms:
+        yield from _drawn(term, depth)
 
 
 def _drawn(term: OrderedFields, depth: int) -> Iterator[str]:
@@ -104,10 +104,10 @@ def _drawn(term: OrderedFields, depth: int) -> Iterator[str]:
             yield f"{pad}{kind}"
         case "object":
             yield f"{pad}{kind}"
-            yield from _drawn_all((one for pair in value for one in pair), depth + 1)
+            yield from _drawn_all((child for pair in value for child in pair), depth + 1)
         case "arraycomprehension" | "setcomprehension" | "objectcomprehension":
             yield f"{pad}{kind}"
-            heads = [value[one] for one in ("term", "key", "value") if one in value]
+            heads = [value[field] for field in ("term", "key", "value") if field in value]
             yield from _drawn_all(heads, depth + 1)
             yield from _drawn_body(value["body"], depth + 1)
         case _:

@@ -114,7 +114,9 @@ def _run_once(tests: UnitTests, files: RegoFiles, options: UnitTestOptions) -> i
     if not results and options.fail_on_empty:
         complain("no tests were run")
         return exit_codes.NO
-    fine = all(one.passed or (one.skipped and options.exit_zero_on_skipped) for one in results)
+    fine = all(
+        result.passed or (result.skipped and options.exit_zero_on_skipped) for result in results
+    )
     return code or (exit_codes.OK if fine else exit_codes.UNKNOWN)
 
 
@@ -202,7 +204,7 @@ def _tell_coverage(  # noqa: PLR0917  # the tests, and the options of the report
                 for number, result in enumerate(failed)
             }
         write(rego_report.as_text(failed, verbose=verbose, explained=explained))
-        complain(f"{rego_report.line(failed[0])}\n")
+        complain(f"{rego_report.result_line(failed[0])}\n")
         return exit_codes.NO
     reached = Coverage()
     others: list[tuple[Any, Coverage]] = [(kind, Coverage()) for kind in kinds]

@@ -53,13 +53,13 @@ def as_excused(summary: ReportSummary) -> str:
         return "no violation is excused"
     rows = sorted(
         (
-            printable(one.exception),
-            printable(one.expires) or "for ever",
+            printable(excusal.exception),
+            printable(excusal.expires) or "for ever",
             resource_name(subject),
-            policy_name(Policy(one.policy, one.rule)),
-            one_line(one.message),
+            policy_name(Policy(excusal.policy, excusal.rule)),
+            one_line(excusal.message),
         )
-        for subject, one in summary.excused
+        for subject, excusal in summary.excused
     )
     counted = quantity(len(rows), "violation")
     exceptions = quantity(len({row[0] for row in rows}), "exception")
@@ -137,19 +137,19 @@ def as_json(summary: ReportSummary, confirmed: Sequence[Confirmation] = ()) -> s
         ],
         "excused": [
             {
-                "exception": one.exception,
-                "expires": one.expires,
-                "reason": one.reason,
+                "exception": excusal.exception,
+                "expires": excusal.expires,
+                "reason": excusal.reason,
                 "apiVersion": subject.gvk.group_version,
                 "kind": subject.gvk.kind,
                 "namespace": subject.namespace,
                 "name": subject.name,
-                "policy": one.policy,
-                "rule": one.rule,
-                "result": one.verdict,
-                "message": one.message,
+                "policy": excusal.policy,
+                "rule": excusal.rule,
+                "result": excusal.verdict,
+                "message": excusal.message,
             }
-            for subject, one in summary.excused
+            for subject, excusal in summary.excused
         ],
         "confirmed": [
             {

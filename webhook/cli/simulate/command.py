@@ -87,18 +87,18 @@ def command(
         complain(f"{measured}: {error}")
         return exit_codes.UNKNOWN
     try:
-        one: Distribution
+        distribution: Distribution
         if ingest_ms is None and comparison is not None:
-            one = comparison.one
+            distribution = comparison.one
         else:
-            one = _log_normal(ingest_ms or DEFAULT_INGEST)
+            distribution = _log_normal(ingest_ms or DEFAULT_INGEST)
     except ValueError as error:
         complain(f"--ingest-ms: {error}")
         return exit_codes.UNKNOWN
     if output == "json":
-        write(orjson.dumps(_as_json(replicas, p_fail, one, comparison)).decode())
+        write(orjson.dumps(_as_json(replicas, p_fail, distribution, comparison)).decode())
     else:
-        write("\n".join(_as_table(replicas, p_fail, one, comparison)))
+        write("\n".join(_as_table(replicas, p_fail, distribution, comparison)))
     return 0
 
 
@@ -136,15 +136,15 @@ def _find(value: Any) -> list[Any] | None:
     return None
 
 
-def _points(one: Distribution, replicas: int) -> list[float]:
+def _points(distribution: Distribution, replicas: int) -> list[float]:
     """Returns times that span the curve, up to the time when 99.9 % of changes are in force."""
-    low, high = one.quantile(0.01), all_quantile(one, replicas, 0.999)
+    low, high = distribution.quantile(0.01), all_quantile(distribution, replicas, 0.999)
     step = (high - low) / (POINTS - 1)
     return [low + step * index for index in range(POINTS)] if step > 0 else [low]
 
 
 def _as_json(
-    replicas: int, p_fail: float, one: Distribution, comparison: Comparison | None
+    replicas: int, p_fail: float, distribution: Distribution, comparison: Comparison | None
 ) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "replicas": replicas,
@@ -154,11 +154,11 @@ def _as_json(
             for item in availability(p_fail, replicas)
         ],
         "enforced": [
-            {"ms": t, "one": one.within(t), "all": all_within(one, replicas, t)}
+            {"ms": t, "one": distribution.within(t), "all": all_within(distribution, replicas, t)}
             | _seen(comparison, replicas, t)
-            for t in _points(one, replicas)
+            for t in _points(distribution, replicas)
         ],
-        "quantilesMs": {str(q): all_quantile(one, replicas, q) for q in QUANTILES},
+        "quantilesMs": {str(q): all_quantile(distribution, replicas, q) for q in QUANTILES},
     }
     if comparison is not None:
         answer["measured"] = {
@@ -185,7 +185,7 @@ def _seen(comparison: Comparison | None, replicas: int, t: float) -> dict[str, f
 
 
 def _as_table(
-    replicas: int, p_fail: float, one: Distribution, comparison: Comparison | None
+    replicas: int, p_fail: float, distribution: Distribution, comparison: Comparison | None
 ) -> list[str]:
     lines = [f"All replicas unavailable, one being so with probability {p_fail:g} (P^N)", ""]
     rows = [("N", "unavailable", "available", "none answers, a year")]
@@ -212,22 +212,24 @@ def _as_table(
         + ["measured"] * seen
         + [""]  # of bars
     ]
-    for t in _points(one, replicas):
-        share, measures = all_within(one, replicas, t), _seen(comparison, replicas, t)
-        cells = [f"{t:.1f} ms", f"{one.within(t):.1%}"]
+    for t in _points(distribution, replicas):
+        share, measures = all_within(distribution, replicas, t), _seen(comparison, replicas, t)
+        cells = [f"{t:.1f} ms", f"{distribution.within(t):.1%}"]
         cells += [f"{measures['measuredOne']:.1%}"] if measured else []
         cells += [f"{share:.1%}"]
         cells += [f"{measures['measuredAll']:.1%}"] if seen else []
         curve.append([*cells, "█" * round(share * BAR)])
     lines += table(curve, right=range(len(curve[0]) - 1))
-    lines += ["", f"All {replicas} by: {_quantiles(one, replicas)}"]
+    lines += ["", f"All {replicas} by: {_quantiles(distribution, replicas)}"]
     if comparison is not None:
         lines.append(_verdict(comparison))
     return lines
 
 
-def _quantiles(one: Distribution, replicas: int) -> str:
-    return ", ".join(f"{all_quantile(one, replicas, q):.1f} ms ({q:.4g})" for q in QUANTILES)
+def _quantiles(distribution: Distribution, replicas: int) -> str:
+    return ", ".join(
+        f"{all_quantile(distribution, replicas, q):.1f} ms ({q:.4g})" for q in QUANTILES
+    )
 
 
 def _verdict(comparison: Comparison) -> str:

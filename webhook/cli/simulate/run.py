@@ -91,14 +91,14 @@ class Measured:
         return self._times
 
 
-def all_within(one: Distribution, replicas: int, milliseconds: float) -> float:
+def all_within(distribution: Distribution, replicas: int, milliseconds: float) -> float:
     """Returns P(t)^N: the probability that all replicas enforce the change by then."""
-    return one.within(milliseconds) ** replicas
+    return distribution.within(milliseconds) ** replicas
 
 
-def all_quantile(one: Distribution, replicas: int, probability: float) -> float:
+def all_quantile(distribution: Distribution, replicas: int, probability: float) -> float:
     """Returns the time of all replicas for a probability: one replica's for its N-th root."""
-    return one.quantile(probability ** (1 / replicas))
+    return distribution.quantile(probability ** (1 / replicas))
 
 
 @dataclass(frozen=True, slots=True)

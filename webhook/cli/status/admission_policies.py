@@ -48,8 +48,8 @@ async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPol
     reading = await read_admission_policies(client, mutating=True)
     served = _Served(Discovery(client))
     unserved = {
-        (one.kind, one.name): [text async for text in served.missing(one.policy.document)]
-        for one in reading.policies.listed()
+        (policy.kind, policy.name): [text async for text in served.missing(policy.policy.document)]
+        for policy in reading.policies.listed()
     }
     return standings_of(reading, unserved)
 
@@ -63,26 +63,29 @@ def standings_of(
     """
     notes = _notes(reading)
     standings = []
-    for one in reading.policies.listed():
-        key, policy = (one.kind, one.name), one.policy
+    for listed in reading.policies.listed():
+        key, policy = (listed.kind, listed.name), listed.policy
         unlisted = reading.unlisted.get(policy.param_kind) if policy.param_kind else None
         texts = (
             *((f"spec.paramKind: {unlisted}",) if unlisted else ()),
             *unserved.get(key, ()),
             *notes.pop(key, ()),
         )
-        state = "Bound" if one.bindings else "NotBound"
+        state = "Bound" if listed.bindings else "NotBound"
         cost = policy.cost
         standings.append(
-            AdmissionPolicyStanding(*key, state, one.bindings, texts, cost.share, cost.field)
+            AdmissionPolicyStanding(*key, state, listed.bindings, texts, cost.share, cost.field)
         )
-    broken = {(one.kind, one.name): one.text for one in reading.faults}
+    broken = {(fault.kind, fault.name): fault.text for fault in reading.faults}
     for key in sorted(notes.keys() | broken.keys()):
         # The policy of an unusable object exists: its bindings are not at fault.
         texts = (broken[key],) if key in broken else tuple(notes[key])
         state = "Unusable" if key in broken else "NotFound"
         standings.append(AdmissionPolicyStanding(*key, state, (), texts))
-    return sorted(standings, key=lambda one: (one.kind.startswith("Mutating"), one.kind, one.name))
+    return sorted(
+        standings,
+        key=lambda standing: (standing.kind.startswith("Mutating"), standing.kind, standing.name),
+    )
 
 
 def _notes(reading: AdmissionPolicyReading) -> dict[tuple[str, str], list[str]]:
@@ -115,10 +118,10 @@ class _Served:
             for group in groups:
                 for version in versions:
                     served |= await self._plurals(group, version)
-            missing = [one for one in _named(rule) if one not in served]
+            missing = [resource for resource in _named(rule) if resource not in served]
             if missing:
                 where = ", ".join(
-                    f"{group or 'core'}/{one}" for group in groups for one in versions
+                    f"{group or 'core'}/{name}" for group in groups for name in versions
                 )
                 yield (
                     f"spec.matchConstraints.resourceRules[{number}]: the API server serves no "
@@ -133,7 +136,7 @@ class _Served:
                 if version == "*"
                 else await self._discovery.kinds(group, version)
             )
-            self._known[key] = frozenset(one.plural for one in resources)
+            self._known[key] = frozenset(resource.plural for resource in resources)
         return self._known[key]
 
 

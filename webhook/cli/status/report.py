@@ -95,7 +95,7 @@ def _admission_policies(policies: Sequence[AdmissionPolicyStanding]) -> list[str
         ]
         for item in policies
     ]
-    notes = [printable(f"{item.title}: {one}") for item in policies for one in item.notes]
+    notes = [printable(f"{item.title}: {note}") for item in policies for note in item.notes]
     head = ["ADMISSION POLICY", "STATE", "BINDINGS", "COST"]
     return ["", *table([head, *rows]), *(["", *notes] if notes else [])]
 
@@ -115,7 +115,7 @@ def _kyverno_policies(policies: Sequence[KyvernoStanding]) -> list[str]:
     if not policies:
         return []
     rows = [[item.title, item.state, "+".join(item.actions) or "-"] for item in policies]
-    notes = [printable(f"{item.title}: {one}") for item in policies for one in item.notes]
+    notes = [printable(f"{item.title}: {note}") for item in policies for note in item.notes]
     head = ["KYVERNO POLICY", "STATE", "ACTIONS"]
     return ["", *table([head, *rows]), *(["", *notes] if notes else [])]
 
@@ -197,7 +197,7 @@ def _gaps(item: Convergence, coverage: CoverageState | None) -> list[str]:
     if coverage is None:
         return []
     notes = (f"{REASON}: {coverage.text}",) if _is_not_asked(coverage) else coverage.notes
-    return [f"{item.kind}/{item.name}: {one}" for one in notes]
+    return [f"{item.kind}/{item.name}: {note}" for note in notes]
 
 
 def _row(item: Convergence, coverage: CoverageState | None) -> list[str]:

@@ -151,7 +151,7 @@ def _report(outcome: CheckOutcome, outputs: tuple[Output, ...], printed: list[st
         if text or output.file is not None:
             emit(output, text)
     if not any(output.word in {"json", "yaml"} for output in outputs):
-        for line in (line for one in outcome.traces for line in one.lines()):
+        for line in (line for trace in outcome.traces for line in trace.lines()):
             complain(line)
     if printed:
         write("\n" + "\n".join(map(printable, printed)))

@@ -200,10 +200,10 @@ def _yaml_result(outcome: CheckOutcome, item: CheckedViolation) -> dict[str, Any
 def _trace(outcome: CheckOutcome, item: CheckedViolation) -> str | None:
     """Returns the steps that led to a violation, as one text."""
     constraint = item.result.constraint
-    for one in outcome.traces:
-        given = one.template, one.parameters, one.review.get("object")
+    for trace in outcome.traces:
+        given = trace.template, trace.parameters, trace.review.get("object")
         if given == (constraint.kind, constraint.parameters or {}, item.value):
-            return "\n".join(one.steps)
+            return "\n".join(trace.steps)
     return None
 
 

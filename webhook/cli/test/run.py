@@ -210,7 +210,7 @@ def _warnings_of_manifests(sources: Sources, faults: Sequence[str]) -> list[str]
     return [
         f"WARNING - {item.title}: {warning}"
         for item in sources.manifests
-        if kind_of(item.gvk) in EXCEPTION_KINDS and not any(item.title in one for one in faults)
+        if kind_of(item.gvk) in EXCEPTION_KINDS and not any(item.title in text for text in faults)
         for warning in warnings_in_files(item.document, time.time())
     ]
 
@@ -218,8 +218,10 @@ def _warnings_of_manifests(sources: Sources, faults: Sequence[str]) -> list[str]
 def _warnings_of_exceptions(extensions: Extensions, client: Client) -> Iterator[str]:
     """Warns of exceptions that excuse less than they state, after all reviews."""
     if extensions.excusing is not None:
-        broken = (one for one, _ in client.snapshot.broken)
-        known = {one.key: one for one in (*client.snapshot.constraints, *broken)}
+        broken = (constraint for constraint, _ in client.snapshot.broken)
+        known = {
+            constraint.key: constraint for constraint in (*client.snapshot.constraints, *broken)
+        }
         for item, warning in warnings_after_reviews(extensions.excusing, known):
             yield f"WARNING - {item.excuse.title}: {warning}"
 
@@ -312,7 +314,7 @@ class _Reviewing:
             )
         name = name_of(obj)
         warned = [*map(str, reviewed.unresolved), *reviewed.remarks]
-        self._warnings += [f"WARNING - {_subject(obj)}: {one}" for one in warned]
+        self._warnings += [f"WARNING - {_subject(obj)}: {text}" for text in warned]
         if reviewed.unmutated:
             self.faults.append(reviewed.unmutated)
         if reviewed.unexpanded:
@@ -333,13 +335,13 @@ class _Reviewing:
         """Warns of policies that passed without any reviewed object."""
         snapshot = self._policies.snapshot
         unmet = self._matched.missing(snapshot, admission.NAME)
-        missing = [one for one in unmet if one.key not in self._matched_alone]
-        warned = [f"WARNING - {one}" for one in unmatched(missing, self._seen)]
+        missing = [constraint for constraint in unmet if constraint.key not in self._matched_alone]
+        warned = [f"WARNING - {text}" for text in unmatched(missing, self._seen)]
         if missing:
             counted = f"{len(missing)} of {quantity(len(snapshot.constraints), 'constraint')}"
-            names = listed(["/".join(one.key) for one in missing])
+            names = listed(["/".join(constraint.key) for constraint in missing])
             warned.append(f"{counted} matched no object: {names}")
-        warned += [f"WARNING - {one}" for one in unsent_kinds(snapshot, self._matched_alone)]
+        warned += [f"WARNING - {kind}" for kind in unsent_kinds(snapshot, self._matched_alone)]
         texts = foreign_warnings(self._policies, self._manifests)
         warned += [f"WARNING - {text}" for text in texts]
         warned += [
@@ -367,7 +369,7 @@ def _constraints(client: Client) -> list[str]:
 
 
 def _descriptions(client: Client) -> dict[str, Description]:
-    return {"/".join(key): one for key, one in described(client.snapshot).items()}
+    return {"/".join(key): description for key, description in described(client.snapshot).items()}
 
 
 def _kind(obj: Mapping[str, Any]) -> tuple[str, str]:
@@ -457,7 +459,7 @@ def _add_policies(client: Client, sources: Sources) -> list[str]:
         if item.gvk.group in CONFIGURATION_GROUPS
         for problem in advice_on_document(item.document)
     )
-    known = {one.key for one in client.snapshot.constraints}
+    known = {constraint.key for constraint in client.snapshot.constraints}
     sources.warnings.extend(
         f"WARNING - {item.title}: {why}"
         for item in constraints

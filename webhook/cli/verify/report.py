@@ -165,7 +165,9 @@ def _junit_test(root: ET.Element, path: str, test: SuiteTestResult) -> None:
 def table(results: Sequence[SuiteResult], summary: SuiteSummary, *, verbose: bool) -> str:
     """Returns every suite, and the counts."""
     suites = [
-        suite_text(one, verbose=verbose) for one in results if verbose or one.ran or one.skipped
+        suite_text(result, verbose=verbose)
+        for result in results
+        if verbose or result.ran or result.skipped
     ]
     return "\n".join([*suites, *([summary_text(summary)] if summary.ran else ())])
 

@@ -29,12 +29,12 @@ def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
             ("warning", result.exceptions),
         ):
             lines += [
-                f"##vso[task.logissue type={kind}] file={printable_name(result.file)} --> {printable(one.message)}"
-                for one in findings
+                f"##vso[task.logissue type={kind}] file={printable_name(result.file)} --> {printable(finding.message)}"
+                for finding in findings
             ]
         lines += [
-            f"skipped file={printable_name(result.file)} {printable(one.message)}"
-            for one in result.skipped
+            f"skipped file={printable_name(result.file)} {printable(finding.message)}"
+            for finding in result.skipped
         ]
         if result.successes:
             lines.append(f"success file={printable_name(result.file)} {result.successes}")

@@ -39,10 +39,12 @@ def _group(result: CheckResult) -> Iterator[str]:
         ("warning", result.warnings),
         ("notice", result.exceptions),
     ):
-        for one in findings:
-            yield from _annotations(level, here, one.place, one.message)
-    for one in result.skipped:
-        yield from _annotations("notice", here, one.place, f"Test was skipped: {one.message}")
+        for finding in findings:
+            yield from _annotations(level, here, finding.place, finding.message)
+    for finding in result.skipped:
+        yield from _annotations(
+            "notice", here, finding.place, f"Test was skipped: {finding.message}"
+        )
     yield _annotation("notice", here, f"Number of successful checks: {result.successes}")
     yield "::endgroup::"
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
     """Returns the results; fields have conftest's order."""
-    return f"{_array([_result(one) for one in results], 0)}\n"
+    return f"{_array([_result(result) for result in results], 0)}\n"
 
 
 def _result(result: CheckResult) -> list[tuple[str, Any]]:
@@ -32,7 +32,9 @@ def _result(result: CheckResult) -> list[tuple[str, Any]]:
         "exceptions": result.exceptions,
     }
     fields += [
-        (name, [_finding(one) for one in results]) for name, results in groups.items() if results
+        (name, [_finding(finding) for finding in results])
+        for name, results in groups.items()
+        if results
     ]
     return fields
 
@@ -63,7 +65,7 @@ def _array(items: Sequence[Any], depth: int) -> str:
 def _object(fields: Sequence[tuple[str, Any]], depth: int) -> str:
     line = "\n" + "\t" * (depth + 1)
     written = f",{line}".join(
-        f"{json_string(name)}: {_value(one, depth + 1)}" for name, one in fields
+        f"{json_string(name)}: {_value(field, depth + 1)}" for name, field in fields
     )
     return f"{{{line}{written}\n{chr(9) * depth}}}"
 

@@ -48,10 +48,10 @@ def _cases(result: CheckResult, options: OutputOptions) -> Iterator[tuple[str, s
         ("failure", result.failures),
         ("skipped", result.skipped),
     ):
-        for one in findings:
-            hidden = options.junit_hide_message or not one.message
-            name = result.file if hidden else f"{result.file} - {one.message.split(chr(10))[0]}"
-            yield kind, name, one.message
+        for finding in findings:
+            hidden = options.junit_hide_message or not finding.message
+            name = result.file if hidden else f"{result.file} - {finding.message.split(chr(10))[0]}"
+            yield kind, name, finding.message
     for _ in range(result.successes):
         yield "", result.file, ""
 

@@ -69,8 +69,8 @@ class _Run:
             ("warn", "warning", result.warnings),
             ("allow", "note", result.exceptions),
         ):
-            for one in findings:
-                self._add(one, result, kind, level)
+            for finding in findings:
+                self._add(finding, result, kind, level)
         if result.failures or result.warnings:
             return
         kind = "success" if result.successes or result.exceptions else "skip"

@@ -32,17 +32,17 @@ def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
     for result in results:
         where = indicated(result)
         lines += [
-            f"{_colored('WARN', YELLOW, options)} {where} {printable(one.message)}"
-            for one in result.warnings
+            f"{_colored('WARN', YELLOW, options)} {where} {printable(warning.message)}"
+            for warning in result.warnings
         ]
         lines += [
-            f"{_colored('FAIL', RED, options)} {where} {printable(one.message)}"
-            for one in result.failures
+            f"{_colored('FAIL', RED, options)} {where} {printable(failure.message)}"
+            for failure in result.failures
         ]
         if not options.suppress_exceptions:
             lines += [
-                f"{_colored('EXCP', CYAN, options)} {where} {printable(one.message)}"
-                for one in result.exceptions
+                f"{_colored('EXCP', CYAN, options)} {where} {printable(exception.message)}"
+                for exception in result.exceptions
             ]
     counted = totals(results)
     summary = str(counted)

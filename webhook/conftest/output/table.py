@@ -34,8 +34,8 @@ def _rows(result: CheckResult) -> Iterator[tuple[str, str, str, str]]:
         ("skipped", result.skipped),
         ("failure", result.failures),
     ):
-        for one in findings:
-            yield kind, result.file, result.namespace, one.message
+        for finding in findings:
+            yield kind, result.file, result.namespace, finding.message
 
 
 def _lines(cell: str) -> list[str]:

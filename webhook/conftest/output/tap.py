@@ -24,10 +24,10 @@ def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
     number = 1
     for result in results:
         sections = (
-            ("", "not ok", [one.message for one in result.failures]),
-            ("warnings", "not ok", [one.message for one in result.warnings]),
-            ("exceptions", "ok", [one.message for one in result.exceptions]),
-            ("skip", "ok", [one.message for one in result.skipped]),
+            ("", "not ok", [failure.message for failure in result.failures]),
+            ("warnings", "not ok", [warning.message for warning in result.warnings]),
+            ("exceptions", "ok", [exception.message for exception in result.exceptions]),
+            ("skip", "ok", [finding.message for finding in result.skipped]),
             ("successes", "ok", ["SUCCESS"] * result.successes),
         )
         for title, status, messages in sections:

@@ -93,10 +93,12 @@ class _Compiler:
             return None
         pairs = [
             (
-                self.parts[one.expression],
-                None if one.message_expression is None else self.parts[one.message_expression],
+                self.parts[validation.expression],
+                None
+                if validation.message_expression is None
+                else self.parts[validation.message_expression],
             )
-            for one in validations
+            for validation in validations
         ]
         return whole_form({name: self.parts[of] for name, of in variables.items()}, pairs)
 
@@ -130,27 +132,27 @@ class CelEvaluator:
             if compiled is not None:
                 variables[variable.name] = compiled
         conditions = [
-            compiler.compile(one.expression, f"matchCondition[{index}].expression", BOOL)
-            for index, one in enumerate(source.match_conditions)
+            compiler.compile(condition.expression, f"matchCondition[{index}].expression", BOOL)
+            for index, condition in enumerate(source.match_conditions)
         ]
         validations = []
-        for index, one in enumerate(source.validations):
+        for index, validation in enumerate(source.validations):
             at = f"validations[{index}]"
-            expression = compiler.compile(one.expression, f"{at}.expression", BOOL)
+            expression = compiler.compile(validation.expression, f"{at}.expression", BOOL)
             message = None
-            if one.message_expression:
+            if validation.message_expression:
                 message = compiler.compile(
-                    one.message_expression, f"{at}.messageExpression", STRING
+                    validation.message_expression, f"{at}.messageExpression", STRING
                 )
             if expression is not None:
-                validations.append(CompiledValidation(expression, one.message, message))
+                validations.append(CompiledValidation(expression, validation.message, message))
         if compiler.faults:
             raise CompileError("compilation failed: " + "\n".join(compiler.faults))
         self.reads_constraint = any(
-            _reads_constraint(compiler.parts[one].checked) for one in variables.values()
+            _reads_constraint(compiler.parts[text].checked) for text in variables.values()
         )
         self._variables = variables
-        self._conditions = [one for one in conditions if one is not None]
+        self._conditions = [condition for condition in conditions if condition is not None]
         self._validations = validations
         self._fails = source.fails
         self._whole = None if self._conditions else compiler.whole(variables, validations)
@@ -247,7 +249,7 @@ class CelEvaluator:
             except EvaluationError as error:
                 pass_on(error)
                 values.append(NOTHING)
-        lacks = any(one is NOTHING for one in values[: whole.needed])
+        lacks = any(value is NOTHING for value in values[: whole.needed])
         prepared = None if lacks else tuple(values)
         if len(self._prepared) >= PREPARED_MAX:
             self._prepared.clear()

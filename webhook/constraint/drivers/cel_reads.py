@@ -86,14 +86,16 @@ class _Sources:
         source = self._source
         # The operation decides which of the object and the old object is reviewed.
         self.reader.record.shallow(_OPERATION)
-        for one in source.variables:
-            self._checked[one.name] = checked = self._check(one.expression, params=True)
-            self._types[one.name] = checked.type
-        expressions = [one.expression for one in source.match_conditions]
-        for text in (*expressions, *(one.expression for one in source.validations)):
+        for variable in source.variables:
+            self._checked[variable.name] = checked = self._check(variable.expression, params=True)
+            self._types[variable.name] = checked.type
+        expressions = [condition.expression for condition in source.match_conditions]
+        for text in (*expressions, *(validation.expression for validation in source.validations)):
             self.reader.whole(self._value(self._check(text)))
         self.deciding = self.reader.record.frozen()
-        for text in filter(None, (one.message_expression for one in source.validations)):
+        for text in filter(
+            None, (validation.message_expression for validation in source.validations)
+        ):
             self.reader.whole(self._value(self._check(text)))
 
     def _check(self, text: str, *, params: bool = False) -> Checked:

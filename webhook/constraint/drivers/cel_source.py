@@ -60,7 +60,7 @@ class CelSource:
     @property
     def has_inventory(self) -> bool:
         """Whether ``variables.inventory`` is referential data."""
-        return all(one.name != INVENTORY for one in self.variables)
+        return all(variable.name != INVENTORY for variable in self.variables)
 
 
 def read_source(source: Any, *, fails: bool = True) -> CelSource:
@@ -95,23 +95,23 @@ def read_source(source: Any, *, fails: bool = True) -> CelSource:
 
 def _check_names(source: CelSource) -> None:
     seen: set[str] = set()
-    for one in (*source.variables, *source.match_conditions):
-        if one.name.startswith(RESERVED_PREFIX):
-            kind = "variable" if one in source.variables else "match condition"
+    for variable in (*source.variables, *source.match_conditions):
+        if variable.name.startswith(RESERVED_PREFIX):
+            kind = "variable" if variable in source.variables else "match condition"
             raise _invalid(
-                f'bad {kind}: {one.name} is not a valid {kind}; cannot have "{RESERVED_PREFIX}" '
+                f'bad {kind}: {variable.name} is not a valid {kind}; cannot have "{RESERVED_PREFIX}" '
                 "as a prefix"
             )
-    for one in source.variables:
-        if one.name in {PARAMS, ANY_OBJECT}:
-            raise _invalid(f"bad variable: {one.name} is a reserved name")
-        if one.name in seen:
-            raise _invalid(f"bad variable: {one.name} is there twice")
-        seen.add(one.name)
+    for variable in source.variables:
+        if variable.name in {PARAMS, ANY_OBJECT}:
+            raise _invalid(f"bad variable: {variable.name} is a reserved name")
+        if variable.name in seen:
+            raise _invalid(f"bad variable: {variable.name} is there twice")
+        seen.add(variable.name)
 
 
 def _check_size(source: CelSource) -> None:
-    texts = [one.expression for one in (*source.variables, *source.match_conditions)]
+    texts = [variable.expression for variable in (*source.variables, *source.match_conditions)]
     for validation in source.validations:
         texts += [validation.expression, validation.message_expression]
     if sum(map(len, texts)) > SOURCE_MAX:

@@ -38,7 +38,7 @@ def dependencies_of_evaluator(
     engine = REGO if isinstance(evaluator, RegoEvaluator) else CEL
     if engine == CEL and not isinstance(evaluator, CelEvaluator):
         return None
-    code = tuple(one for one in template.code if one.engine == engine)
+    code = tuple(source for source in template.code if source.engine == engine)
     return dependencies_of(replace(template, code=code), parameters)
 
 
@@ -75,13 +75,13 @@ def inventory_reads(template: Template) -> ReadSet | None:
 
 def _inventory_reads(template: Template) -> ReadSet | None:
     reads = NOTHING
-    for one in template.parts:
-        for code in one.code:
+    for part in template.parts:
+        for code in part.code:
             if _INVENTORY.search(repr(code.source)) is None:
                 continue
-            if one.target != admission.NAME:
+            if part.target != admission.NAME:
                 return WHOLE
-            dependencies = dependencies_of(replace(one, code=(code,)))
+            dependencies = dependencies_of(replace(part, code=(code,)))
             if dependencies is None:
                 return None
             reads = reads | (dependencies.reads.at("data", "inventory") or NOTHING)

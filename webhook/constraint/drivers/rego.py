@@ -356,7 +356,9 @@ def _members(result: Value) -> Collection[Any]:
 
 def _plain_messages(members: Collection[Any]) -> set[str] | None:
     """Returns the messages if every member has only a text ``msg``; None otherwise."""
-    messages: list[Any] = [one.get("msg") for one in members if type(one) is dict and len(one) == 1]
+    messages: list[Any] = [
+        member.get("msg") for member in members if type(member) is dict and len(member) == 1
+    ]
     if len(messages) < len(members) or not all_of_type(messages, str):
         return None
     return distinct_in_slices(messages)

@@ -167,8 +167,8 @@ class ConstraintRules:
     def _forget(self) -> None:
         """Forgets constraints that are no longer evaluated: a deletion is not reported here."""
         known = self._known
-        if max(one.count - one.seen for one in known.values()) >= IDLE_EVALUATIONS:
-            self._known = {at: one for at, one in known.items() if not one.is_unused()}
+        if max(bound.count - bound.seen for bound in known.values()) >= IDLE_EVALUATIONS:
+            self._known = {at: bound for at, bound in known.items() if not bound.is_unused()}
         elif len(known) >= KNOWN_MAX:
             self._known = {}
         self._room = max(KNOWN_MIN, 2 * len(self._known))

@@ -8,7 +8,7 @@ from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.api.names import OURS
 from webhook.constraint.errors import InvalidData, ReviewError
-from webhook.constraint.match import MatchSubject, View, compile_match, place_of
+from webhook.constraint.match import MatchSubject, View, compile_match, namespace_of_subject
 from webhook.constraint.review import AugmentedObject, AugmentedReview, Document, Review
 from webhook.constraint.selector_validation import validate_selectors
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA
@@ -113,7 +113,7 @@ def subject_of(
         place = namespace_of(value.object)
         given = value.namespace
         namespace = namespaces.get(place) if given is None else given
-    return MatchSubject((view,), namespace, value.source, place=place)
+    return MatchSubject((view,), namespace, value.source, request_namespace=place)
 
 
 def _request_of(value: AugmentedObject, gvk: GroupVersionKind) -> dict[str, Any]:
@@ -158,8 +158,8 @@ def _review(
     if obj is not None and (old is None or old is obj):
         gvk = gvk_of(obj) if gvk is None else gvk
         if gvk.kind:  # As nearly always.
-            subject = MatchSubject((View(obj, gvk),), namespace, source, place=named)
-            place = place_of(subject)
+            subject = MatchSubject((View(obj, gvk),), namespace, source, request_namespace=named)
+            place = namespace_of_subject(subject)
             return Review(NAME, document, (gvk.group, gvk.kind), operation, subject, place, size)
     views: list[View] = []
     fault = ""
@@ -175,7 +175,7 @@ def _review(
         if first.kind == last.kind and first.group == last.group:
             key = (first.group, first.kind)
     subject = MatchSubject(tuple(views), namespace, source, fault, named)
-    return Review(NAME, document, key, operation, subject, place_of(subject), size)
+    return Review(NAME, document, key, operation, subject, namespace_of_subject(subject), size)
 
 
 SHOWN_CHARACTERS: Final = 256

@@ -64,23 +64,25 @@ class _Field:
                 return None
             validate_selector(selector)
             holds = compile_selector(selector)
-            return lambda one: any(map(holds, filter(_is_labels, self._values(one) or [{}])))
+            return lambda document: any(
+                map(holds, filter(_is_labels, self._values(document) or [{}]))
+            )
         included, excluded = patterns(match, self.name), patterns(match, self.excluded)
         if included is None and not excluded:
             return None
         globs = compile_globs(included, (), self.separator)
         spared = compile_globs(None, excluded, self.separator)
 
-        def is_met(one: Document) -> bool:
-            texts = [value for value in self._values(one) if type(value) is str]
+        def is_met(document: Document) -> bool:
+            texts = [value for value in self._values(document) if type(value) is str]
             return (included is None or any(map(globs, texts))) and all(map(spared, texts))
 
         return is_met
 
-    def _values(self, one: Document) -> list[Any]:
+    def _values(self, document: Document) -> list[Any]:
         if self.path is None:
-            return [one.file]
-        return [value for _, value in _at(one.value, self.path)]
+            return [document.file]
+        return [value for _, value in _at(document.value, self.path)]
 
 
 class DeclaredTarget(DocumentTarget):
@@ -121,7 +123,7 @@ class DeclaredTarget(DocumentTarget):
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
         """Returns a test by every field of the constraint's match."""
         tests = [test for field in self._fields if (test := field.test(match)) is not None]
-        return lambda one: all(test(one) for test in tests)
+        return lambda document: all(test(document) for test in tests)
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
         """Return the documents of a file, as ``spec.reviews`` splits it."""
@@ -131,10 +133,10 @@ class DeclaredTarget(DocumentTarget):
                 f"{name}: expected an object or an array for target {self.name}, "
                 f"got {type_of(value)}"
             )
-        for place, one in values:
-            titles = [text for _, text in _at(one, self._title) if type(text) is str]
+        for place, item in values:
+            titles = [text for _, text in _at(item, self._title) if type(text) is str]
             shown = titles[0] if self._title and titles else ".".join((name, *place))
-            yield Document(one, shown, self.name, name)
+            yield Document(item, shown, self.name, name)
 
 
 def read_target(document: Mapping[str, Any]) -> DeclaredTarget:
@@ -201,9 +203,9 @@ def _at(value: Any, path: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]
         inner = list(value.items()) if step == _EVERY else [(step, value.get(step, _NOTHING))]
     elif type(value) is list and step == _EVERY:
         inner = [(str(index), item) for index, item in enumerate(value)]
-    for name, one in inner:
-        if one is not _NOTHING:
-            for place, below in _at(one, rest):
+    for name, child in inner:
+        if child is not _NOTHING:
+            for place, below in _at(child, rest):
                 yield (name, *place), below
 
 

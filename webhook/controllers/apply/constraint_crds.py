@@ -68,14 +68,15 @@ def overlay_crd(desired: Json, current: Json) -> Json | None:
     """
     if _is_newer(current, desired):
         return None
-    for as_it_is in (_with_columns_as_they_are, _with_match_as_it_is, _with_owner_as_it_is):
-        desired = as_it_is(desired, current)
+    desired = _keeping_columns(desired, current)
+    desired = _keeping_match_fields(desired, current)
+    desired = _keeping_owner(desired, current)
     changed = {
         **current,
-        "metadata": _over(desired["metadata"], current["metadata"]),
-        "spec": _over(desired["spec"], current["spec"]),
+        "metadata": _merged(desired["metadata"], current["metadata"]),
+        "spec": _merged(desired["spec"], current["spec"]),
     }
-    return None if _says_the_same(changed, current) else changed
+    return None if _differs_in_generation_only(changed, current) else changed
 
 
 def _column_names(crd: Mapping[str, Any]) -> str:
@@ -83,7 +84,7 @@ def _column_names(crd: Mapping[str, Any]) -> str:
     return ",".join(column["name"] for column in columns)
 
 
-def _with_columns_as_they_are(desired: Json, current: Json) -> Json:
+def _keeping_columns(desired: Json, current: Json) -> Json:
     """Returns the desired CRD without its printer columns, if they have been written before.
 
     A Gatekeeper that also writes CRDs replaces the whole spec, without our columns. If both
@@ -98,16 +99,18 @@ def _with_columns_as_they_are(desired: Json, current: Json) -> Json:
     return {**desired, "spec": {**desired["spec"], "versions": versions}}
 
 
-def _with_match_as_it_is(desired: Json, current: Json) -> Json:
+def _keeping_match_fields(desired: Json, current: Json) -> Json:
     """Returns the desired CRD without fields of a match that were written before and taken away."""
     if not _was_written(MATCH_FIELDS, desired, current):
         return desired
     versions = []
     for ours, theirs in zip(desired["spec"]["versions"], current["spec"]["versions"], strict=True):
-        fields, known = _match_fields(ours), _match_fields(theirs)
-        gone = [name for name in OWN_FIELDS if name in fields and name not in known]
-        version = copy.deepcopy(ours) if gone else ours
-        for name in gone:
+        desired_fields, current_fields = _match_fields(ours), _match_fields(theirs)
+        removed = [
+            name for name in OWN_FIELDS if name in desired_fields and name not in current_fields
+        ]
+        version = copy.deepcopy(ours) if removed else ours
+        for name in removed:
             del _match_fields(version)[name]
         versions.append(version)
     return {**desired, "spec": {**desired["spec"], "versions": versions}}
@@ -115,10 +118,10 @@ def _with_match_as_it_is(desired: Json, current: Json) -> Json:
 
 def _match_fields(version: Json) -> Json:
     """Returns the schemas of a match's fields; empty if the schema has no match."""
-    place: Any = version.get("schema", {}).get("openAPIV3Schema", {})
+    schema: Any = version.get("schema", {}).get("openAPIV3Schema", {})
     for name in ("spec", "match"):
-        place = place.get("properties", {}).get(name, {})
-    fields: Json = place.get("properties", {})
+        schema = schema.get("properties", {}).get(name, {})
+    fields: Json = schema.get("properties", {})
     return fields
 
 
@@ -141,7 +144,7 @@ def _owner(metadata: Mapping[str, Any]) -> str:
     return next((owner.get("uid", "") for owner in owners if owner.get("controller")), "")
 
 
-def _with_owner_as_it_is(desired: Json, current: Json) -> Json:
+def _keeping_owner(desired: Json, current: Json) -> Json:
     """Returns the desired CRD with the current owners, if the template is among them already.
 
     Gatekeeper names the template by another version of its kind, and would write that again.
@@ -157,7 +160,7 @@ def _generation(metadata: Mapping[str, Any]) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _says_the_same(one: Json, other: Json) -> bool:
+def _differs_in_generation_only(one: Json, other: Json) -> bool:
     """Whether CRDs differ in nothing but the generation: most generations change no schema."""
     return _without_generation(one) == _without_generation(other)
 
@@ -169,23 +172,23 @@ def _without_generation(crd: Json) -> Json:
     return {**crd, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _means_the_same(one: Any, other: Any) -> bool:
+def _differs_in_descriptions_only(one: Any, other: Any) -> bool:
     """Whether schemas differ in their descriptions alone: Gatekeeper's are other words."""
-    return bool(one == other or _undescribed(one) == _undescribed(other))
+    return bool(one == other or _without_descriptions(one) == _without_descriptions(other))
 
 
-def _undescribed(schema: Any) -> Any:
+def _without_descriptions(schema: Any) -> Any:
     """A schema without its descriptions; a property of that name is no text."""
     if isinstance(schema, dict):
         return {
-            name: _undescribed(value)
+            name: _without_descriptions(value)
             for name, value in schema.items()
             if name != "description" or not isinstance(value, str)
         }
-    return [_undescribed(item) for item in schema] if isinstance(schema, list) else schema
+    return [_without_descriptions(item) for item in schema] if isinstance(schema, list) else schema
 
 
-def _over(desired: Any, current: Any) -> Any:
+def _merged(desired: Any, current: Any) -> Any:
     """Merges the desired fields over the current ones; a schema is replaced as a whole.
 
     A property that the template has dropped must disappear from the schema. Elsewhere a field that
@@ -194,12 +197,14 @@ def _over(desired: Any, current: Any) -> Any:
     if isinstance(desired, dict) and isinstance(current, dict):
         merged = dict(current)
         for name, value in desired.items():
-            before = current.get(name)
-            if name == "schema":
-                merged[name] = before if _means_the_same(value, before) else value
+            present = current.get(name)
+            if name != "schema":
+                merged[name] = _merged(value, present)
+            elif _differs_in_descriptions_only(value, present):
+                merged[name] = present
             else:
-                merged[name] = _over(value, before)
+                merged[name] = value
         return merged
     if isinstance(desired, list) and isinstance(current, list) and len(desired) == len(current):
-        return [_over(ours, theirs) for ours, theirs in zip(desired, current, strict=True)]
+        return [_merged(ours, theirs) for ours, theirs in zip(desired, current, strict=True)]
     return desired

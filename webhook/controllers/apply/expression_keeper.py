@@ -90,11 +90,13 @@ class ExpressionKeeper:
             self._keeper.settled(key, LOOK_SECONDS)
 
     async def _look(self) -> None:
-        self._sources = {name: self._source(name, one) for name, one in self._templates.items()}
+        self._sources = {
+            name: self._source(name, template) for name, template in self._templates.items()
+        }
         named = {
             key: kinds
-            for key, one in self._constraints.items()
-            if self._source_of(key) is not None and (kinds := named_kinds(one.document))
+            for key, constraint in self._constraints.items()
+            if self._source_of(key) is not None and (kinds := named_kinds(constraint.document))
         }
         known = await self._types.look({kind for kinds in named.values() for kind in kinds})
         statuses: Statuses = {
@@ -151,8 +153,8 @@ def named_kinds(constraint: Mapping[str, Any]) -> frozenset[GroupKind]:
     """Returns the kinds that a constraint's match names. Entries with a ``*`` are left out."""
     listed = ((constraint.get("spec") or {}).get("match") or {}).get("kinds") or ()
     named = set()
-    for one in listed:
-        groups, kinds = one.get("apiGroups") or ("*",), one.get("kinds") or ("*",)
+    for finding in listed:
+        groups, kinds = finding.get("apiGroups") or ("*",), finding.get("kinds") or ("*",)
         if "*" not in groups and "*" not in kinds:
             named |= {GroupKind(group, kind) for group in groups for kind in kinds}
     return frozenset(named)

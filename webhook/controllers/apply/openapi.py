@@ -52,7 +52,7 @@ def _index(answer: Any) -> dict[str, str]:
     paths = object_of(answer).get("paths", ())
     if paths is not None and type(paths) is not dict:  # Go encodes an empty one as null
         raise ApiUnreachable("/openapi/v3: the answer is not an index of documents")
-    places = {path: text(one, "serverRelativeURL") for path, one in object_of(paths).items()}
+    places = {path: text(place, "serverRelativeURL") for path, place in object_of(paths).items()}
     # The API server copies paths from aggregated APIs. They are appended to the server's address: a
     # path without a slash could change the host, and send our token there.
     return {path: place for path, place in places.items() if place.startswith("/")}
@@ -81,10 +81,10 @@ class KindTypes:
         self._index = _index(await self._client.request("GET", "/openapi/v3"))
         self._versions.clear()
         types, read = {}, dict[str, Any]()
-        for one in sorted_kinds:
-            gvk = await self._at_version(one)
-            if gvk is not None and (made := await self._of(gvk, read)) is not None:
-                types[gvk] = made
+        for kind in sorted_kinds:
+            gvk = await self._at_version(kind)
+            if gvk is not None and (schema := await self._of(gvk, read)) is not None:
+                types[gvk] = schema
         self._known = {
             gvk: kept for gvk, kept in self._known.items() if gvk.group_kind in sorted_kinds
         }

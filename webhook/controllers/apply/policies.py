@@ -325,7 +325,10 @@ class PolicyController:
             with self._object_faults.object("status", TEMPLATES, name):
                 self._of_templates.break_(state.document, broken)
                 self._note(state, broken)
-        self._retries.tried(name, again=isinstance(broken, PassingFault))
+        if isinstance(broken, PassingFault):
+            self._retries.failed(name)
+        else:
+            self._retries.forget(name)
         kind = state.kind
         if kind is None:
             self._apply_groups(name)
@@ -431,7 +434,7 @@ class PolicyController:
             self._around.no_crd(name) if is_template else "",
             self._observations.fields(state.uid, state.action) | self._around.fields(group, name),
             self._now(),
-            self._retries.at(name if is_template else group.lower()),
+            self._retries.next_at(name if is_template else group.lower()),
             self._client.elsewhere(name if is_template else group.lower()),
         )
         return policy_status(self._pod, state, inputs, is_template=is_template)

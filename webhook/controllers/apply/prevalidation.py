@@ -191,9 +191,9 @@ class Prevalidation:
         document = event.object if event.kind == "set" else None
         before = self._held.get(key)
         if document is None or is_deleted(document):
-            of_template = [one for one in self._held if one[0].lower() == key[1]]
-            for one in (key, *(of_template if key[0] == TEMPLATES else ())):
-                self._drop(one)
+            of_template = [held_key for held_key in self._held if held_key[0].lower() == key[1]]
+            for held_key in (key, *(of_template if key[0] == TEMPLATES else ())):
+                self._drop(held_key)
             return False
         if before is not None and same_policy(before.document, document):
             before.event = event
@@ -264,9 +264,9 @@ class Prevalidation:
 
     def tell_faults(self, faults: Iterable[AppliedFault]) -> None:
         """Records faults found when generations were applied, if none is recorded yet."""
-        for one in faults:
+        for fault in faults:
             if len(self._to_tell) < HELD_MAX:
-                self._to_tell.append(one)
+                self._to_tell.append(fault)
                 self._is_to_tell.set()
 
     async def _tell_faults_forever(self) -> None:
@@ -405,7 +405,7 @@ class Prevalidation:
             self._is_to_try[large].clear()
             while waiting:
                 some = [waiting.popleft() for _ in range(min(len(waiting), TRIED_TOGETHER))]
-                some = [one for one in some if not one.answer.done()]
+                some = [trial for trial in some if not trial.answer.done()]
 
                 def tell_from_thread(
                     number: int, tried: Tried | None, some: list[_ToTry] = some
@@ -413,12 +413,12 @@ class Prevalidation:
                     loop.call_soon_threadsafe(tell, some[number].answer, tried)
 
                 try:
-                    requests = [one.request for one in some]
+                    requests = [trial.request for trial in some]
                     await asyncio.to_thread(self._try, requests, tell_from_thread)
                 except Exception as error:  # noqa: BLE001  # reported for each of them; the others are tried
-                    for one in some:
-                        if not one.answer.done():
-                            one.answer.set_exception(error)
+                    for trial in some:
+                        if not trial.answer.done():
+                            trial.answer.set_exception(error)
 
     async def _claim(self, held: _Held) -> TrialOutcome | None:
         """Claims the trial after a delay; returns the outcome of a replica that finished first."""

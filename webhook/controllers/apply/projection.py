@@ -179,7 +179,7 @@ class SyncProjection:
     def _reads(self, template: Template, *, is_usable: bool) -> ReadSet:
         known = self._read.setdefault(template.name, [])
         parts = template.parts
-        pair = next((one for one in known if one[0].parts == parts), None)
+        pair = next((entry for entry in known if entry[0].parts == parts), None)
         if pair is None:
             pair = template, inventory_reads(template)
             known[:] = [*known[-1:], pair]

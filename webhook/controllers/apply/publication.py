@@ -317,7 +317,7 @@ class ClusterPolicies:
         snapshot = self._client.snapshot
         if self._constraints is None or self._constraints[0] is not snapshot:
             broken = (constraint for constraint, _ in snapshot.broken)
-            known = {one.key: one for one in (*snapshot.constraints, *broken)}
+            known = {constraint.key: constraint for constraint in (*snapshot.constraints, *broken)}
             self._constraints = snapshot, known
         return self._constraints[1]
 

@@ -320,7 +320,7 @@ class Following:
     def _is_behind(self) -> bool:
         """Return whether a watch is not up to date: there may be policies that no event has brought."""
         statistics = self._manager.statistics().values()
-        return any(one.outdated or (one.last_error and not one.absent) for one in statistics)
+        return any(kind.outdated or (kind.last_error and not kind.absent) for kind in statistics)
 
     def _try_before(self, policy_client: Client, pod: Pod) -> None:
         """Has new policies tried before they are enforced, if revisions and statuses are written."""
@@ -435,7 +435,7 @@ class Following:
         if self._trier is None:
             return
         waiting = self._policy_watches.queue.waiting(TEMPLATE)
-        new = {key: one for key, one in waiting.items() if key not in self._announced}
+        new = {key: wait for key, wait in waiting.items() if key not in self._announced}
         self._announced |= new.keys()
         self._trier.trials.announce(new.values())
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
 
-AGAIN_SECONDS: Final = 600.0
+COUNT_EVERY_SECONDS: Final = 600.0
 """How often these objects are counted again, for objects created later."""
 
-LOOK_SECONDS: Final = 30.0
+REQUEST_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ UNSERVED: Final = (
 )
 
 
-async def count(client: ClusterClient, unserved: Unserved) -> int:
+async def count_objects(client: ClusterClient, unserved: Unserved) -> int:
     """Returns the number of objects of a kind; 0 if it is not served, or may not be listed.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
@@ -61,7 +61,7 @@ async def count(client: ClusterClient, unserved: Unserved) -> int:
     """
     path = f"/apis/{unserved.path}"
     try:
-        page, _ = await client.page(path, {"limit": "1"}, deadline_seconds=LOOK_SECONDS)
+        page, _ = await client.page(path, {"limit": "1"}, deadline_seconds=REQUEST_SECONDS)
     except ApiError as error:
         if error.status in (403, 404):
             return 0
@@ -70,7 +70,7 @@ async def count(client: ClusterClient, unserved: Unserved) -> int:
     return len(items) + integer_of(object_of(page.get("metadata")).get("remainingItemCount"))
 
 
-async def look(
+async def count_all(
     client: ClusterClient,
     registry: Registry,
     log: Logger,
@@ -78,12 +78,12 @@ async def look(
     *,
     external_data: bool,
 ) -> dict[str, int]:
-    """Counts objects without effect, and logs changes from ``before``; raises as :func:`count`.
+    """Counts objects without effect, and logs changes from ``before``; raises as :func:`count_objects`.
 
     ``external_data`` is whether providers are called.
     """
     unserved = UNSERVED if external_data else (PROVIDERS, *UNSERVED)
-    counts = {item.kind: await count(client, item) for item in unserved}
+    counts = {item.kind: await count_objects(client, item) for item in unserved}
     registry.replace(UNSERVED_OBJECTS, {(kind,): n for kind, n in counts.items() if n})
     for item in unserved:
         number = counts[item.kind]
@@ -97,7 +97,7 @@ async def look(
     return counts
 
 
-async def tell_unserved(
+async def log_unserved(
     client: ClusterClient, registry: Registry, log: Logger, *, external_data: bool
 ) -> None:
     """Logs objects without effect, at start and when they change, until cancelled."""
@@ -105,8 +105,8 @@ async def tell_unserved(
     backoff = Backoff(initial_seconds=1.0)
     while True:
         try:
-            counts = await look(client, registry, log, counts, external_data=external_data)
+            counts = await count_all(client, registry, log, counts, external_data=external_data)
         except (ApiError, ApiUnreachable):
             await asyncio.sleep(backoff.next_seconds())
         else:
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(COUNT_EVERY_SECONDS)

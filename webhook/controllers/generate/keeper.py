@@ -113,8 +113,8 @@ class GenerationKeeper:
     @property
     def writes(self) -> tuple[int, int]:
         """Writes, and how many of them failed."""
-        writers = [one for one in (self._policies, self._bindings) if one is not None]
-        return sum(one.writes for one in writers), sum(one.failures for one in writers)
+        writers = [writer for writer in (self._policies, self._bindings) if writer is not None]
+        return sum(writer.writes for writer in writers), sum(writer.failures for writer in writers)
 
     def follow(
         self,
@@ -228,13 +228,13 @@ class GenerationKeeper:
         # that name from another author gets no binding of ours.
         ready: dict[str, Json] = {}
         self._waiting = set(self._plan.waiting)
-        for name, one in self._plan.bindings.items():
-            policy = one["spec"]["policyName"]
+        for name, binding in self._plan.bindings.items():
+            policy = binding["spec"]["policyName"]
             current = policies.store.get("", policy)
             if current is None:
                 self._waiting.add(name)
             elif not Rewrites.foreign(self._plan.policies[policy], current):
-                ready[name] = one
+                ready[name] = binding
         bindings.want(ready, prune=True)
         policies.want(self._plan.policies, prune=True)
         generated = generation_statuses(
@@ -315,10 +315,10 @@ class GenerationKeeper:
 
 def _established_at(crd: Json | None) -> float | None:
     """Returns since when a CRD is served, in seconds since the epoch; None if it is not."""
-    for one in conditions_of(status_of(crd)):
-        if one["type"] == "Established" and one.get("status") == "True":
+    for condition in conditions_of(status_of(crd)):
+        if condition["type"] == "Established" and condition.get("status") == "True":
             try:
-                return timestamp.seconds_of(one.get("lastTransitionTime", ""))
+                return timestamp.seconds_of(condition.get("lastTransitionTime", ""))
             except ValueError:
                 return None
     return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.shapes import Json
-    from webhook.generation.plan import GenerationPlan, Made
+    from webhook.generation.plan import GenerationPlan, GenerationState
 
 Statuses: TypeAlias = "dict[tuple[str, str], Json]"
 """The generation's part of a status, by constraint kind (or TEMPLATES) and name."""
@@ -75,14 +75,22 @@ def _tell(
         statuses[key] = known
 
 
-def _policy_state(plan: GenerationPlan, planned: Made, policy: LookUp) -> tuple[str, str]:
+def _policy_state(
+    plan: GenerationPlan, planned: GenerationState, policy: LookUp
+) -> tuple[str, str]:
     if planned.error:
         return "error", planned.error
     return policy(planned.policy, plan.policies[planned.policy])
 
 
 def _binding_state(
-    plan: GenerationPlan, kind: str, planned: Made, policy: LookUp, binding: LookUp, *, alone: bool
+    plan: GenerationPlan,
+    kind: str,
+    planned: GenerationState,
+    policy: LookUp,
+    binding: LookUp,
+    *,
+    alone: bool,
 ) -> tuple[str, str]:
     if planned.error:
         return "error", planned.error

@@ -205,7 +205,11 @@ class RevisionKeeper:
         if restores == self._restores:
             return
         self._restores = restores
-        gone = [one for one in self._known.all() if not self._reflector.store.get("", one.name)]
+        gone = [
+            revision
+            for revision in self._known.all()
+            if not self._reflector.store.get("", revision.name)
+        ]
         for item in gone:
             self._known.forget(item)
         self._judge_anew()
@@ -499,8 +503,10 @@ class RevisionKeeper:
         if in_force is None:
             return faulty[:-1]
         beyond = surplus(self.of(uid), in_force, rollback_of(in_force.document), self._limit)
-        beyond += [one for one in faulty if one.generation < in_force.generation]
-        return beyond + [one for one in faulty[:-1] if one.generation > in_force.generation]
+        beyond += [revision for revision in faulty if revision.generation < in_force.generation]
+        return beyond + [
+            revision for revision in faulty[:-1] if revision.generation > in_force.generation
+        ]
 
     def _is_refused_again(self, uid: str) -> bool:
         """Whether an outcome has been superseded by a newer one."""

@@ -46,8 +46,8 @@ def merged(copies: str, current: Mapping[str, Iterable[Json]], gone: Iterable[st
         return None
     size = len(encode(remaining))
     for uid in [
-        *(one for one in remaining if one not in current),
-        *(one for one in remaining if one not in kept),
+        *(candidate for candidate in remaining if candidate not in current),
+        *(candidate for candidate in remaining if candidate not in kept),
     ]:
         if size <= COPIES_BYTES_MAX:
             break
@@ -63,7 +63,7 @@ def _latest(records: Iterable[Json]) -> list[Json]:
         known = latest.get(generation)
         if known is None or _sequence(record) > _sequence(known):
             latest[generation] = record
-    return [latest[one] for one in sorted(latest)][-GENERATIONS_MAX:]
+    return [latest[number] for number in sorted(latest)][-GENERATIONS_MAX:]
 
 
 def _sequence(record: Mapping[str, Any]) -> int:

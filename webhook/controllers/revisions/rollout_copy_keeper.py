@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.controllers.revisions.rollout_records import RolloutRecords
     from webhook.log import Logger
 
-_ALL: Final = "rollouts"
+_KEY: Final = "rollouts"
 """The only key of the queue."""
 
 
@@ -48,16 +48,16 @@ class RolloutCopyKeeper:
         self._writers = writers
         self._log = log
         self.keeper: Keeper[str] = Keeper("rollout", self._settle, object_faults)
-        records.listeners.append(lambda _: self.look())
-        keys.copies_listeners.append(self.look)
+        records.listeners.append(lambda _: self.enqueue())
+        keys.copies_listeners.append(self.enqueue)
 
     async def run(self) -> None:
         """Writes in this replica's turns, until cancelled."""
         await self.keeper.run()
 
-    def look(self) -> None:
-        """Something may differ."""
-        self.keeper.add(_ALL, SETTLED_SECONDS)
+    def enqueue(self) -> None:
+        """Schedules a comparison of the copies with the records."""
+        self.keeper.add(_KEY, SETTLED_SECONDS)
 
     async def _settle(self, key: str) -> None:
         if not self._keys.can_sign or self._changed(self._keys.copies) is None:
@@ -70,7 +70,7 @@ class RolloutCopyKeeper:
         try:
             await self._keys.keep_copies(self._changed)
         except ApiError as error:
-            self._tell(error)
+            self._log_failure(error)
             if error.is_forbidden or error.is_absent:
                 self.keeper.failures += 1
                 seconds = REFUSED_SECONDS * random.uniform(1.0, 1.5)  # noqa: S311  # jitter
@@ -78,7 +78,7 @@ class RolloutCopyKeeper:
             else:
                 self.keeper.failed(key)
         except ApiUnreachable as error:
-            self._tell(error)
+            self._log_failure(error)
             self.keeper.failed(key)
         else:
             self.keeper.settled(key, TURN_SECONDS)  # writes changes that came meanwhile
@@ -86,5 +86,5 @@ class RolloutCopyKeeper:
     def _changed(self, copies: str) -> str | None:
         return merged(copies, self._records.current(), self._records.gone)
 
-    def _tell(self, error: ApiError | ApiUnreachable) -> None:
+    def _log_failure(self, error: ApiError | ApiUnreachable) -> None:
         self._log.warning("the copy of roll-outs was not written", error=str(error))

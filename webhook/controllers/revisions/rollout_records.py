@@ -100,7 +100,7 @@ class RolloutRecords:
         None for none.
         """
         known = self._known.get(uid, {})
-        reached = [one for one in known if one <= generation]
+        reached = [earlier for earlier in known if earlier <= generation]
         record = known[max(reached)] if reached else None
         return None if record is None or record["state"] == ENDED else record
 

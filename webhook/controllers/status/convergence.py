@@ -162,7 +162,10 @@ class ExceptionStanding:
             text(status, "message") if is_seen else "",
             text(document, "spec", "expires"),
             text(status, "lastUsed"),
-            tuple(f"{text(one, 'kind')}/{text(one, 'name')}" for one in objects_of(constraints)),
+            tuple(
+                f"{text(constraint, 'kind')}/{text(constraint, 'name')}"
+                for constraint in objects_of(constraints)
+            ),
         )
 
 

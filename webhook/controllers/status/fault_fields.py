@@ -32,23 +32,23 @@ MISSING_DATA: Final = "data"
 def fault_fields(
     fault: FaultView | None,
     breaker: BreakerView | None,
-    absent: Requirements,
+    missing: Requirements,
     *,
-    no_crd: bool = False,
+    waits_for_crd: bool = False,
     retry_at: float | None = None,
 ) -> Json:
     """Returns the fault fields of a template's or constraint's status; empty without a fault.
 
-    ``absent`` is the data that a template waits for; with ``no_crd`` it waits for the CRD of its
+    ``missing`` is the data that a template waits for; with ``waits_for_crd`` it waits for the CRD of its
     constraints. ``retry_at`` is when a template is compiled again that failed for lack of machine
     resources, in seconds since the epoch.
     """
     fields: Json = {}
-    if absent:
+    if missing:
         fields["fault"] = {"cause": MISSING_DATA, "retry": "transient"}
         fields["missingData"] = [
             {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
-            for kinds in absent
+            for kinds in missing
             for gvk in sorted(kinds)
         ]
     elif fault is not None:
@@ -60,7 +60,7 @@ def fault_fields(
         }
         if fault.cause == "environment" and retry_at is not None:
             fields["fault"] |= {"retry": "transient", "nextRetry": timestamp.text_of(retry_at)}
-    elif no_crd:
+    elif waits_for_crd:
         fields["fault"] = {"cause": "crd", "retry": "transient"}
     if breaker is not None:
         fields["breaker"] = {"state": breaker.state, "message": breaker.message}

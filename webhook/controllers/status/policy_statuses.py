@@ -83,7 +83,7 @@ def policy_status(
     additions: Json = {"activeGeneration": active, "since": inputs.now}
     additions |= origin_fields(in_force)
     additions |= fault_fields(
-        fault, breaker, state.missing, no_crd=bool(inputs.no_crd), retry_at=inputs.retry_at
+        fault, breaker, state.missing, waits_for_crd=bool(inputs.no_crd), retry_at=inputs.retry_at
     )
     additions |= inputs.observed
     if state.missing:

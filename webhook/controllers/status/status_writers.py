@@ -117,7 +117,7 @@ class StatusWriters:
         if handed is None or handed.fields != fields:
             handed = self._handed[kind] = _Handed(fields, self._sign)
         documents = handed.follow(
-            {name: one for name, one in self._desired.items() if one["kind"] == kind.kind}
+            {name: status for name, status in self._desired.items() if status["kind"] == kind.kind}
         )
         self._writers[kind].want(documents, prune=self._prune)
 

@@ -97,8 +97,8 @@ def _row(
     waiting: Mapping[str, frozenset[str]],
 ) -> SyncedKind:
     kept, readers = NOTHING, []
-    for name, one in reads.items():
-        of = of_kind(one, gvk.group_version, gvk.kind)
+    for name, kind_reads in reads.items():
+        of = of_kind(kind_reads, gvk.group_version, gvk.kind)
         kept = kept | of
         readers += [name] * of.whole
     why = flag or (f"read by {', '.join(readers)}" if readers else "")
@@ -134,13 +134,13 @@ def _reads_of(template: bytes) -> ReadSet:
 def whole_flag(pods: Iterable[Mapping[str, Any]]) -> str:
     """Returns the flag with which a replica keeps whole objects; empty without it."""
     given = {
-        one
+        argument
         for pod in pods
         for container in objects_of(object_of(pod.get("spec")).get("containers"))
         for field in ("command", "args")
-        for one in texts_of(container.get(field))
+        for argument in texts_of(container.get(field))
     }
-    return next((one for group in _WHOLE_FLAGS for one in group if one in given), "")
+    return next((flag for group in _WHOLE_FLAGS for flag in group if flag in given), "")
 
 
 def waiting_for_data(converged: Iterable[Convergence]) -> dict[str, frozenset[str]]:

@@ -82,11 +82,14 @@ class RecordedPolicies:
 
         Those whose action an exception weakened are among the results, too.
         """
-        about = [*responses.excused, *(one for one in responses.results if one.excuse is not None)]
+        about = [
+            *responses.excused,
+            *(result for result in responses.results if result.excuse is not None),
+        ]
         return [
-            {**self.result(one), "exception": exception_fields(one.excuse)}
-            for one in about
-            if one.excuse is not None
+            {**self.result(result), "exception": exception_fields(result.excuse)}
+            for result in about
+            if result.excuse is not None
         ]
 
     def described(self, constraint: Constraint) -> dict[str, Any]:
@@ -281,7 +284,7 @@ def audit_record(
 
 def excuses(responses: Responses) -> bool:
     """Whether an exception excuses something of it."""
-    return bool(responses.excused) or any(one.excuse is not None for one in responses.results)
+    return bool(responses.excused) or any(result.excuse is not None for result in responses.results)
 
 
 def exception_fields(excuse: Excuse) -> dict[str, str]:

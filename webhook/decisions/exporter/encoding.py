@@ -80,8 +80,8 @@ def _shorten(record: dict[str, Any], bytes_max: int) -> bytes | None:
     if "externalData" in record:
         truncated.append("externalData")
         record["externalData"] = [
-            {name: value for name, value in one.items() if name in _SHORT_OF_ANSWERS}
-            for one in record["externalData"][:64]
+            {name: value for name, value in call.items() if name in _SHORT_OF_ANSWERS}
+            for call in record["externalData"][:64]
         ]
     names = ["results", "excused"] if "excused" in record else ["results"]
     for violations in names:

@@ -99,8 +99,8 @@ def _mask_provider_calls(record: dict[str, Any]) -> list[str]:
     """Masks the keys and answers of providers about a Secret: its values may be the keys."""
     masked: list[str] = []
     of_all = []
-    for one in record["externalData"]:
-        kept = dict(one)
+    for call in record["externalData"]:
+        kept = dict(call)
         for path in _ASKED_PATHS:
             _replace(kept, path, masked)
         of_all.append(kept)

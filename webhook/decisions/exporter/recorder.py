@@ -63,7 +63,7 @@ def mutation_record(
     if mutated is not None:
         if reviewed.patch:
             document["iterations"] = mutated.iterations
-            document["passes"] = [list(map(str, one)) for one in mutated.passes]
+            document["passes"] = [list(map(str, pass_)) for pass_ in mutated.passes]
             document["patch"] = list(reviewed.patch.operations)
         if mutated.skipped:
             document["skipped"] = _skipped(mutated.skipped)

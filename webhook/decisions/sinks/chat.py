@@ -46,7 +46,7 @@ def _chat_text(record: Mapping[str, Any]) -> str:
     if len(results) > RESULTS_MAX:
         lines.append(f"and {len(results) - RESULTS_MAX} more")
     lines += map(str, record.get("errors", ()))
-    return "\n".join(_cut(one) for one in lines[: RESULTS_MAX + 2])
+    return "\n".join(_cut(line) for line in lines[: RESULTS_MAX + 2])
 
 
 def _cut(text: str) -> str:

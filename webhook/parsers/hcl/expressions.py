@@ -49,7 +49,7 @@ class Reader(Cursor):
         left = self._binary(level + 1)
         while True:
             self.skip()
-            operator = next((one for one in _OPERATORS[level] if self.sees(one)), "")
+            operator = next((symbol for symbol in _OPERATORS[level] if self.sees(symbol)), "")
             # `//` and `/*` begin a comment, no division.
             if not operator or self.sees("=>") or self.sees("//") or self.sees("/*"):
                 return left

@@ -63,33 +63,10 @@ _OPTIONS = ObjectType((("indent", STRING), ("prefix", STRING), ("pretty", BOOLEA
 @builtin("json.marshal_with_options", ANY, _OPTIONS, result=STRING, context=True)
 def marshal_with_options(context: Context, x: Value, options: Value) -> str:
     """Returns the value as JSON, indented when ``pretty``, ``indent`` or ``prefix`` says so."""
-    indent, prefix = "\t", ""
-    pretty: bool | None = None
-    for at, (name, value) in enumerate(options.items()):
-        if type(name) is not str:
-            raise BuiltinError(
-                f"operand 2 failed to stringify key {display(name)} at index {at}: "
-                f"operand {at} must be string but got {type_name(name)}",
-                kind="type",
-            )
-        if name in {"prefix", "indent"}:
-            if type(value) is not str:
-                raise BuiltinError(
-                    f'operand 2 key "{name}" failed cast to string: '
-                    f"operand {at} must be string but got {type_name(value)}",
-                    kind="type",
-                )
-            indent, prefix = (value, prefix) if name == "indent" else (indent, value)
-        elif name == "pretty":
-            if type(value) is not bool:
-                raise BuiltinError('operand 2 key "pretty" failed cast to bool', kind="type")
-            pretty = value
-        else:
-            raise BuiltinError(
-                f"operand 2 object contained unknown key {display(name)}", kind="type"
-            )
-    if pretty is None:
-        pretty = "indent" in options or "prefix" in options
+    _check_options(options)
+    indent: str = options.get("indent", "\t")
+    prefix: str = options.get("prefix", "")
+    pretty = options.get("pretty", "indent" in options or "prefix" in options)
     plain = json_text(x)
     context.charge(1 + len(plain) // CHARACTERS_A_STEP)
     if not pretty:
@@ -101,6 +78,29 @@ def marshal_with_options(context: Context, x: Value, options: Value) -> str:
     if lines * (len(prefix) + len(indent)) > MAX_CHARACTERS:
         raise text_too_large()
     return prefix + json_indented(x, prefix, indent)
+
+
+def _check_options(options: Value) -> None:
+    """Raises :class:`BuiltinError` for an unknown option, or one of a wrong type."""
+    for index, (name, value) in enumerate(options.items()):
+        if type(name) is not str:
+            raise BuiltinError(
+                f"operand 2 failed to stringify key {display(name)} at index {index}: "
+                f"operand {index} must be string but got {type_name(name)}",
+                kind="type",
+            )
+        if name in {"prefix", "indent"} and type(value) is not str:
+            raise BuiltinError(
+                f'operand 2 key "{name}" failed cast to string: '
+                f"operand {index} must be string but got {type_name(value)}",
+                kind="type",
+            )
+        if name == "pretty" and type(value) is not bool:
+            raise BuiltinError('operand 2 key "pretty" failed cast to bool', kind="type")
+        if name not in {"prefix", "indent", "pretty"}:
+            raise BuiltinError(
+                f"operand 2 object contained unknown key {display(name)}", kind="type"
+            )
 
 
 @builtin("json.unmarshal", STRING, result=ANY, context=True)

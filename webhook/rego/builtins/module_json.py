@@ -39,9 +39,9 @@ def module_value(module: Module) -> dict[str, Any]:
 
 def _plain(node: Any) -> Any:
     if isinstance(node, dict):
-        return {name: _plain(one) for name, one in node.items() if name != "annotations"}
+        return {name: _plain(value) for name, value in node.items() if name != "annotations"}
     if isinstance(node, list):
-        return [_plain(one) for one in node]
+        return [_plain(item) for item in node]
     return number(node.text) if isinstance(node, Numeral) else node
 
 
@@ -49,11 +49,11 @@ def module_document(module: Module, *, comments: bool = True) -> OrderedFields:
     """The tree of a module, as ``opa parse`` prints it."""
     document = OrderedFields(package=OrderedFields(path=_path(module.package)))
     if module.imports:
-        document["imports"] = [_import(one) for one in module.imports]
-    if annotations := [_annotation(one) for one in module.annotations]:
+        document["imports"] = [_import(import_) for import_ in module.imports]
+    if annotations := [_annotation(annotation) for annotation in module.annotations]:
         document["annotations"] = annotations
     if module.rules:
-        document["rules"] = [_rule(one, module.version) for one in module.rules]
+        document["rules"] = [_rule(rule, module.version) for rule in module.rules]
     if comments and module.comments:
         document["comments"] = [
             OrderedFields(
@@ -65,19 +65,22 @@ def module_document(module: Module, *, comments: bool = True) -> OrderedFields:
     return document
 
 
-def _annotation(one: ast.Annotations) -> OrderedFields:
-    fields = {**one.value, "scope": one.scope}
+def _annotation(annotation: ast.Annotations) -> OrderedFields:
+    fields = {**annotation.value, "scope": annotation.scope}
     if "authors" in fields:
         fields["authors"] = [
-            OrderedFields({name: one[name] for name in ("name", "email") if name in one})
-            for one in fields["authors"]
+            OrderedFields({name: author[name] for name in ("name", "email") if name in author})
+            for author in fields["authors"]
         ]
     if "schemas" in fields:
         fields["schemas"] = [
             OrderedFields(
-                {name: _names(part) if name != "definition" else part for name, part in one.items()}
+                {
+                    name: _names(part) if name != "definition" else part
+                    for name, part in schema.items()
+                }
             )
-            for one in fields["schemas"]
+            for schema in fields["schemas"]
         ]
     return OrderedFields(sorted(fields.items()))
 
@@ -87,15 +90,15 @@ def _names(path: list[str]) -> list[OrderedFields]:
     return [_var(path[0]), *map(_string, path[1:])]
 
 
-def _import(one: ast.Import) -> OrderedFields:
-    path = OrderedFields(path=_term(one.path))
-    return path if one.alias is None else OrderedFields(alias=one.alias, **path)
+def _import(import_: ast.Import) -> OrderedFields:
+    path = OrderedFields(path=_term(import_.path))
+    return path if import_.alias is None else OrderedFields(alias=import_.alias, **path)
 
 
 def _rule(rule: Rule, version: RegoVersion, *, is_else: bool = False) -> OrderedFields:
     document = OrderedFields()
     if rule.annotations:
-        document["annotations"] = [_annotation(one) for one in rule.annotations]
+        document["annotations"] = [_annotation(annotation) for annotation in rule.annotations]
     document["body"] = _body(rule.body) or [OrderedFields(generated=True, index=0, terms=_TRUE)]
     if rule.default:
         document["default"] = True
@@ -116,7 +119,7 @@ def _head(head: Head, *, has_body: bool) -> OrderedFields:
     if is_named or (len(path) == 2 and head.args is not None and has_body):
         document["name"] = path[0]["value"]
     if head.args:
-        document["args"] = [_term(one) for one in head.args]
+        document["args"] = [_term(arg) for arg in head.args]
     if head.key is not None:
         document["key"] = _term(head.key)
     elif is_pair and (isinstance(last, ast.Var) or (head.value is not None and not has_body)):
@@ -132,7 +135,7 @@ def _head(head: Head, *, has_body: bool) -> OrderedFields:
 
 
 def _body(body: Body) -> list[OrderedFields]:
-    return [_literal(one, index) for index, one in enumerate(body)]
+    return [_literal(literal, index) for index, literal in enumerate(body)]
 
 
 def _literal(literal: Literal_, index: int) -> OrderedFields:
@@ -144,10 +147,10 @@ def _literal(literal: Literal_, index: int) -> OrderedFields:
         case ast.Expr(term, negated, with_):
             terms = _statement(term)
         case ast.SomeDecl(names):
-            terms = OrderedFields(symbols=[_term(one) for one in names])
+            terms = OrderedFields(symbols=[_term(symbol) for symbol in names])
         case ast.SomeIn(key, value, domain, with_):
             name = "member_2" if key is None else "member_3"
-            args = [one for one in (key, value, domain) if one is not None]
+            args = [term for term in (key, value, domain) if term is not None]
             operator = ref_term([_var("internal"), _string(name)])
             terms = OrderedFields(symbols=[_typed("call", [operator, *map(_term, args)])])
         case ast.Every(key, value, domain, body, negated, with_):
@@ -166,7 +169,8 @@ def _literal(literal: Literal_, index: int) -> OrderedFields:
     document["terms"] = terms
     if with_:
         document["with"] = [
-            OrderedFields(target=_term(one.target), value=_term(one.value)) for one in with_
+            OrderedFields(target=_term(modifier.target), value=_term(modifier.value))
+            for modifier in with_
         ]
     return document
 
@@ -219,9 +223,9 @@ def _term(term: Term) -> OrderedFields:  # one for each kind of term
         case ast.Ref():
             return ref_term(_path(term))
         case ast.Array(items):
-            return _typed("array", [_term(one) for one in items])
+            return _typed("array", [_term(item) for item in items])
         case ast.Set(items):
-            return _typed("set", _sorted(_term(one) for one in items))
+            return _typed("set", _sorted(_term(item) for item in items))
         case ast.Object(items):
             pairs = [[_term(key), _term(value)] for key, value in items]
             return _typed("object", sorted(pairs, key=lambda pair: _rank(pair[0])))
@@ -235,7 +239,7 @@ def _term(term: Term) -> OrderedFields:  # one for each kind of term
         case ast.Call():
             return _typed("call", [_operator(term), *map(_term, term.args)])
         case ast.TemplateString(parts, raw):
-            fields = OrderedFields(parts=[_part(one) for one in parts], multi_line=raw)
+            fields = OrderedFields(parts=[_part(part) for part in parts], multi_line=raw)
             return _typed("templatestring", fields)
 
 
@@ -261,7 +265,7 @@ def _rank(term: Any) -> Any:
         kind, value = term["type"], term["value"]
         return (RANKS[kind], _rank(value))
     if isinstance(term, OrderedFields):
-        return [_rank(one) for one in term.values()]
+        return [_rank(member) for member in term.values()]
     if isinstance(term, list):
-        return [_rank(one) for one in term]
+        return [_rank(item) for item in term]
     return term.ratio if isinstance(term, Numeral) else term

@@ -28,13 +28,13 @@ def _range(context: Context, name: str, start: int, stop: int, step: int) -> lis
     if size > MAX_NUMBERS:
         raise EvaluationError("eval_cancel_error", f"{name}: a range of over {MAX_NUMBERS} numbers")
     numbers = range(start, stop + 1, step) if start <= stop else range(start, stop - 1, -step)
-    made: list[int] = []
+    result: list[int] = []
     for begin in range(0, size, AT_ONCE):
         # Charged in parts: a charge checks the clock and the memory.
         part = numbers[begin : begin + AT_ONCE]
         context.charge(len(part))
-        made.extend(part)
-    return made
+        result.extend(part)
+    return result
 
 
 @builtin("numbers.range", NUMBER, NUMBER, result=array_of(NUMBER), context=True, check=False)

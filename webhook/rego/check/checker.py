@@ -298,7 +298,7 @@ class Checker:
                 continue
             sound = is_unknown(have[i]) or unifies(have[i], type_)
             if not sound or not unify_type(scope, term, type_):
-                shown = have if not sound else [scope.get(one) for one in given]
+                shown = have if not sound else [scope.get(arg) for arg in given]
                 return _argument_error(lit, shown, expected, declared.variadic)
         return None, False
 

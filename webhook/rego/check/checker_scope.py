@@ -189,7 +189,7 @@ def _object(scope: Scope, term: ir.Object) -> Type | None:
             static.append((name.value, scope.get(value)))
         else:
             dynamic = (scope.get(name), scope.get(value))
-    return ObjectType(tuple(sorted(static, key=lambda one: sort_key(one[0]))), dynamic)
+    return ObjectType(tuple(sorted(static, key=lambda pair: sort_key(pair[0]))), dynamic)
 
 
 def _comprehension(scope: Scope, term: ir.Comprehension) -> Type | None:
@@ -240,7 +240,7 @@ def extent(node: ScopeNode) -> Type:
         for child in node.children.values()
         if isinstance(child.name, (str, int, float)) and child.name is not None
     ]
-    return ObjectType(tuple(sorted(static, key=lambda one: sort_key(one[0]))), (STRING, ANY))
+    return ObjectType(tuple(sorted(static, key=lambda pair: sort_key(pair[0]))), (STRING, ANY))
 
 
 def _descend(node: ScopeNode, tail: Sequence[ir.Term], *, older: bool) -> tuple[bool, Type | None]:

@@ -427,7 +427,7 @@ def dependencies_first(rules: list[Rule], edges: dict[int, list[Rule]]) -> list[
             if id(rule) in done:
                 stack.pop()
                 continue
-            step = next((one for one in waiting if id(one) not in done), None)
+            step = next((candidate for candidate in waiting if id(candidate) not in done), None)
             if step is not None:
                 stack.append((step, iter(edges[id(step)])))
             else:

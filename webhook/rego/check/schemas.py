@@ -69,7 +69,7 @@ def overridden(type_: Type | None, path: list[Any], new: Type) -> Type:
     if isinstance(type_, ObjectType):
         static, dynamic = dict(type_.static), type_.dynamic
     static[first] = overridden(static.get(first), rest, new)
-    return ObjectType(tuple(sorted(static.items(), key=lambda one: sort_key(one[0]))), dynamic)
+    return ObjectType(tuple(sorted(static.items(), key=lambda pair: sort_key(pair[0]))), dynamic)
 
 
 def type_of_schema(schema: Any) -> Type:
@@ -105,7 +105,7 @@ class _Reading:
                 f"unable to compile the schema: {ref} is not fetched: put it into the schema"
             )
         target = self._whole
-        steps = [one.replace("~1", "/").replace("~0", "~") for one in ref[1:].split("/") if one]
+        steps = [part.replace("~1", "/").replace("~0", "~") for part in ref[1:].split("/") if part]
         for step in steps:
             if isinstance(target, dict) and step in target:
                 target = target[step]
@@ -121,13 +121,13 @@ class _Reading:
             core = self.type({k: v for k, v in schema.items() if k != "anyOf"}, within)
             if isinstance(core, ObjectType) and core.static and core.dynamic is None:
                 either = core
-        for one in schema["anyOf"]:
-            either = union(self.type(one, within), either)
+        for choice in schema["anyOf"]:
+            either = union(self.type(choice, within), either)
         return ANY if either is None else either
 
     def _all_of(self, schema: dict[str, Any]) -> Any:
-        parts = [self._resolved(one) for one in schema["allOf"]]
-        parts = [one for one in parts if not (isinstance(one, dict) and _is_choice(one))]
+        parts = [self._resolved(inner) for inner in schema["allOf"]]
+        parts = [inner for inner in parts if not (isinstance(inner, dict) and _is_choice(inner))]
         if "type" in schema:
             parts.append({k: v for k, v in schema.items() if k != "allOf"})
         merged: dict[str, Any] = {}
@@ -163,12 +163,15 @@ class _Reading:
             properties = schema.get("properties")
             if not properties:
                 return object_of(ANY, ANY)
-            static = [(name, self.type(one, within)) for name, one in sorted(properties.items())]
+            static = [
+                (name, self.type(property_, within))
+                for name, property_ in sorted(properties.items())
+            ]
             return ObjectType(tuple(static), None)
         if "array" in types:
             items = schema.get("items")
             if isinstance(items, list) and items:
-                return ArrayType(tuple(self.type(one, within) for one in items))
+                return ArrayType(tuple(self.type(item, within) for item in items))
             return array_of(self.type(items, within) if isinstance(items, dict) else ANY)
         return ANY
 
@@ -183,7 +186,7 @@ def _types(schema: dict[str, Any]) -> list[str]:
     if isinstance(types, str):
         return [types]
     if isinstance(types, list):
-        return [str(one) for one in types]
+        return [str(type_) for type_ in types]
     if schema.get("properties"):
         return ["object"]
     return ["array"] if schema.get("items") else []

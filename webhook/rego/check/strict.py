@@ -62,10 +62,10 @@ def check_imports(module: ast.Module, level: str) -> list[RegoLoadError]:
     if level != GATEKEEPER:
         return []
     faults = []
-    for one in module.imports:
-        message = _UNKNOWN_IMPORTS.get(".".join(_names(one.path)))
+    for import_ in module.imports:
+        message = _UNKNOWN_IMPORTS.get(".".join(_names(import_.path)))
         if message is not None:
-            faults.append(RegoLoadError("rego_parse_error", message, one.path.location))
+            faults.append(RegoLoadError("rego_parse_error", message, import_.path.location))
     return faults
 
 
@@ -96,14 +96,14 @@ def check_strict(module: ast.Module, *, strict: bool = False) -> list[RegoLoadEr
 def _imports(module: ast.Module) -> list[RegoLoadError]:
     seen: dict[str, ast.Import] = {}
     faults = []
-    for one in module.imports:
-        last = one.path.path[-1] if one.path.path else one.path.head
-        name = one.alias or (last.value if isinstance(last, ast.String) else unparse(last))
-        first = seen.setdefault(name, one)
-        if first is not one:
+    for import_ in module.imports:
+        last = import_.path.path[-1] if import_.path.path else import_.path.head
+        name = import_.alias or (last.value if isinstance(last, ast.String) else unparse(last))
+        first = seen.setdefault(name, import_)
+        if first is not import_:
             alias = "" if first.alias is None else f" as {first.alias}"
             message = f"import must not shadow import {unparse(first.path)}{alias}"
-            faults.append(RegoLoadError("rego_compile_error", message, one.location))
+            faults.append(RegoLoadError("rego_compile_error", message, import_.location))
     return faults
 
 
@@ -144,21 +144,23 @@ def nodes(node: Any, skip: type | None = None) -> Iterator[Any]:
     """Yields the nodes of a tree, parents first, without subtrees of kind ``skip``."""
     todo = [node]
     while todo:
-        one = todo.pop()
-        if isinstance(one, tuple):
-            todo.extend(reversed(one))
+        part = todo.pop()
+        if isinstance(part, tuple):
+            todo.extend(reversed(part))
             continue
-        if one is None or type(one) is skip:
+        if part is None or type(part) is skip:
             continue
-        yield one
-        for name in _branches(type(one)):
-            todo.append(getattr(one, name))  # noqa: PERF401  # most have none or one
+        yield part
+        for name in _branches(type(part)):
+            todo.append(getattr(part, name))  # noqa: PERF401  # most have none or one
 
 
 def _branches(kind: type) -> tuple[str, ...]:
     """Returns the fields of a kind of node that may hold nodes, in reverse order."""
     children = _BRANCHES.get(kind)
     if children is None:
-        names = () if not kind.__module__.endswith(".ast") else (one.name for one in fields(kind))
+        names = (
+            () if not kind.__module__.endswith(".ast") else (field.name for field in fields(kind))
+        )
         children = _BRANCHES[kind] = tuple(name for name in names if name not in _LEAVES)[::-1]
     return children

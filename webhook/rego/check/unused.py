@@ -63,16 +63,16 @@ def check_unused_strictly(module: ast.Module) -> list[RegoLoadError]:
 def _unused_imports(module: ast.Module) -> list[RegoLoadError]:
     used = _names(module.rules)
     faults = []
-    for one in module.imports:
-        path = one.path
+    for import_ in module.imports:
+        path = import_.path
         if isinstance(path.head, ast.Var) and path.head.name in ("future", "rego"):
             continue
         last = path.path[-1] if path.path else path.head
-        name = one.alias or (last.value if isinstance(last, ast.String) else unparse(last))
+        name = import_.alias or (last.value if isinstance(last, ast.String) else unparse(last))
         if name not in used:
-            alias = "" if one.alias is None else f" as {one.alias}"
+            alias = "" if import_.alias is None else f" as {import_.alias}"
             message = f"import {unparse(path)}{alias} unused"
-            faults.append(RegoLoadError("rego_compile_error", message, one.location))
+            faults.append(RegoLoadError("rego_compile_error", message, import_.location))
     return faults
 
 
@@ -110,7 +110,7 @@ def _unassigned(body: ast.Body, around: Any) -> list[RegoLoadError]:
     counts = Counter(node.name for node in nodes((body, around)) if isinstance(node, ast.Var))
     return [
         RegoLoadError("rego_compile_error", f"assigned var {name} unused", literal.location)
-        for name, literal in sorted(assigned, key=lambda one: one[0])
+        for name, literal in sorted(assigned, key=lambda pair: pair[0])
         if counts[name] <= 1 and name[0] != "$"
     ]
 
@@ -134,9 +134,9 @@ def _unused(body: ast.Body, around: Any) -> list[RegoLoadError]:
         return []
     used = _names((body, around))
     return [
-        _fault(name, one.location)
-        for one in declared
-        for name in one.names
+        _fault(name, variable.location)
+        for variable in declared
+        for name in variable.names
         if name.name not in used
     ]
 

@@ -144,27 +144,27 @@ class BodyLayout:
             row, withs = withs[0].place.row, withs[1:]
         up = False
         try:
-            for one in withs:
-                below = one.place.row > row
+            for modifier in withs:
+                below = modifier.place.row > row
                 if below:
                     if not up:
                         lines.up()
                         up = True
                     lines.next_line()
-                    row = one.place.row
-                self._with(one, indented=below)
+                    row = modifier.place.row
+                self._with(modifier, indented=below)
         finally:
             if up:
                 lines.down()
 
-    def _with(self, one: WithNode, *, indented: bool) -> None:
+    def _with(self, modifier: WithNode, *, indented: bool) -> None:
         lines = self.lines
-        lines.lose(lines.insert, one.place.row)
+        lines.lose(lines.insert, modifier.place.row)
         lines.write("with " if indented else " with ")
-        lines.lose(self.terms.term, one.target)
+        lines.lose(self.terms.term, modifier.target)
         lines.write(" as ")
         with suppress(UnexpectedComment):
-            self.terms.term(one.value)
+            self.terms.term(modifier.value)
 
     def _some(self, decl: SomeNode) -> None:
         lines = self.lines

@@ -19,16 +19,16 @@ def imports_for(
     imports: list[ImportNode], options: LayoutRules, source: Source, *, drop: bool
 ) -> list[ImportNode]:
     """Returns the imports of a file for its target; ``drop`` removes superfluous ones."""
-    paths = {one.dotted for one in imports}
+    paths = {import_.dotted for import_ in imports}
     if "rego.v2" in paths or (options.target == "v1" and drop):
-        imports = [one for one in imports if one.dotted != "rego.v1"]
+        imports = [import_ for import_ in imports if import_.dotted != "rego.v1"]
     elif options.target == "v0v1":
         imports = _with(imports, "rego.v1", source)
-    v1_imported = bool({one.dotted for one in imports} & {"rego.v1", "rego.v2"})
+    v1_imported = bool({import_.dotted for import_ in imports} & {"rego.v1", "rego.v2"})
     if not options.v1 and not v1_imported:
         return _with_keywords(imports, sorted(options.needed_keywords), source)
     if drop or v1_imported:
-        imports = [one for one in imports if one.names[0] != "future"]
+        imports = [import_ for import_ in imports if import_.names[0] != "future"]
     else:
         imports = _with_keywords(imports, options.future_keywords, source)
     if "rego.v2" in paths:
@@ -41,7 +41,9 @@ def _with_keywords(
 ) -> list[ImportNode]:
     for keyword in keywords:
         known = {
-            ".".join(one.names[2:]) for one in imports if one.names[:2] == ["future", "keywords"]
+            ".".join(import_.names[2:])
+            for import_ in imports
+            if import_.names[:2] == ["future", "keywords"]
         }
         if not ({"", keyword} & known or (keyword == "in" and "every" in known)):
             imports = _added(imports, f"future.keywords.{keyword}", source)
@@ -49,14 +51,18 @@ def _with_keywords(
 
 
 def _with(imports: list[ImportNode], path: str, source: Source) -> list[ImportNode]:
-    if any(one.dotted == path for one in imports):
+    if any(import_.dotted == path for import_ in imports):
         return imports
     return _added(imports, path, source)
 
 
 def _added(imports: list[ImportNode], path: str, source: Source) -> list[ImportNode]:
     """Returns the imports with a new one below the last similar one."""
-    rows = [one.place.row for one in imports if one.names[0] == "future" or one.dotted == "rego.v1"]
+    rows = [
+        import_.place.row
+        for import_ in imports
+        if import_.names[0] == "future" or import_.dotted == "rego.v1"
+    ]
     place = synthetic_place(source, max(rows) + 1 if rows else 1)
     head, *names = path.split(".")
     terms = [TermNode("var", head, place), *(TermNode("string", name, place) for name in names)]
@@ -74,8 +80,8 @@ class ImportLayout:
         """Writes imports in their original groups, each sorted, with the comments on their lines."""
         lines = self.lines
         rows: dict[int, ImportNode] = {}
-        for one in imports:
-            rows.setdefault(one.place.row, one)
+        for import_ in imports:
+            rows.setdefault(import_.place.row, import_)
         beside: dict[int, str] = {}
         remaining = []
         for comment in lines.comments:
@@ -86,33 +92,35 @@ class ImportLayout:
         lines.comments = remaining
         for group in _groups(imports):
             lines.insert(group[0].place.row)
-            for one in sorted(group, key=lambda one: (one.names, one.alias)):
+            for import_ in sorted(group, key=lambda node: (node.names, node.alias)):
                 lines.start_line()
-                lines.write(f"import {self._path(one)}{f' as {one.alias}' if one.alias else ''}")
-                lines.write(beside.get(id(one), ""))
+                lines.write(
+                    f"import {self._path(import_)}{f' as {import_.alias}' if import_.alias else ''}"
+                )
+                lines.write(beside.get(id(import_), ""))
                 lines.end_line()
             lines.blank_line()
 
-    def _path(self, one: ImportNode) -> str:
-        keywords = () if one.keyword else self.options.keywords
-        return dotted_path(one.path, keywords)
+    def _path(self, import_: ImportNode) -> str:
+        keywords = () if import_.keyword else self.options.keywords
+        return dotted_path(import_.path, keywords)
 
 
 def dotted_path(path: list[TermNode], keywords: object) -> str:
     """Returns a path of names; other keys, and keywords that were quoted, are in brackets."""
     head, *rest = path
     written = str(head.value)
-    for one in rest:
-        quoted = one.value in keywords and one.place.text.startswith('"')  # type: ignore[operator]
-        named = NAME.fullmatch(one.value) and not quoted
-        written += f".{one.value}" if named else f"[{quote(one.value)}]"
+    for import_ in rest:
+        quoted = import_.value in keywords and import_.place.text.startswith('"')  # type: ignore[operator]
+        named = NAME.fullmatch(import_.value) and not quoted
+        written += f".{import_.value}" if named else f"[{quote(import_.value)}]"
     return written
 
 
 def _groups(imports: list[ImportNode]) -> list[list[ImportNode]]:
     groups: list[list[ImportNode]] = []
-    for position, one in enumerate(imports):
-        if position == 0 or one.place.row - imports[position - 1].place.row > 1:
+    for position, import_ in enumerate(imports):
+        if position == 0 or import_.place.row - imports[position - 1].place.row > 1:
             groups.append([])
-        groups[-1].append(one)
+        groups[-1].append(import_)
     return groups

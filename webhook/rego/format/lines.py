@@ -120,10 +120,10 @@ class Lines:
 
     def partition(self, row: int) -> tuple[list[CommentNode], CommentNode | None]:
         """Takes the comments before a line, and the last comment on it."""
-        before = [one for one in self.comments if one.row < row]
-        at = [one for one in self.comments if one.row == row]
+        before = [comment for comment in self.comments if comment.row < row]
+        at = [comment for comment in self.comments if comment.row == row]
         if before or at:
-            self.comments = [one for one in self.comments if one.row > row]
+            self.comments = [comment for comment in self.comments if comment.row > row]
         return before, at[-1] if at else None
 
     def insert(self, row: int) -> None:
@@ -145,17 +145,17 @@ class Lines:
     def write_comments(self, comments: list[CommentNode]) -> None:
         """Writes comments, with blank lines where the source has them and before metadata."""
         in_metadata = False
-        for position, one in enumerate(comments):
+        for position, comment in enumerate(comments):
             if position > 0:
                 previous = comments[position - 1]
-                apart = one.row - previous.row or one.col - previous.col
+                apart = comment.row - previous.row or comment.col - previous.col
                 if apart > 1:
                     self.blank_line()
                     in_metadata = False
-                elif apart == 1 and in_metadata and one.is_metadata:
+                elif apart == 1 and in_metadata and comment.is_metadata:
                     self.blank_line()
-            in_metadata = in_metadata or one.is_metadata
-            self.line(one.shown)
+            in_metadata = in_metadata or comment.is_metadata
+            self.line(comment.shown)
 
     def unformatted(self, place: Place, comments: list[CommentNode]) -> None:
         """Writes a text unformatted; ``comments`` are those that were left before it."""
@@ -165,11 +165,11 @@ class Lines:
         last = place.row + place.text.count("\n")
         self.write(place.text)
         remaining = []
-        for one in comments:
-            if self.comment_on_final_line and one.row == last:
-                self.write(f" {one.written}")
-            elif one.row >= last:
-                remaining.append(one)
+        for comment in comments:
+            if self.comment_on_final_line and comment.row == last:
+                self.write(f" {comment.written}")
+            elif comment.row >= last:
+                remaining.append(comment)
         self.comments = remaining
 
 

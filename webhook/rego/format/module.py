@@ -88,7 +88,7 @@ def _counted(source: str, version: RegoVersion) -> Counter[str]:
             name = _COUNTED.get(type(node))
             if name is not None:
                 counted[name] += 1
-    counted.update(one.shown for one in file.comments)
+    counted.update(comment.shown for comment in file.comments)
     return counted
 
 
@@ -101,8 +101,8 @@ _COUNTED: Final[dict[type, str]] = {
 
 def _fault_text(faults: list[RegoLoadError | str]) -> str:
     errors = [
-        one if isinstance(one, RegoLoadError) else RegoLoadError("format_error", one)
-        for one in faults
+        fault if isinstance(fault, RegoLoadError) else RegoLoadError("format_error", fault)
+        for fault in faults
     ]
     return str(RegoErrors(errors))
 
@@ -143,15 +143,15 @@ def _name_repeated_wildcards(file: FileNode) -> None:
 
 def _file(file: FileNode, lines: Lines, imports: ImportLayout, rules: RuleLayout) -> None:
     others: list[Any] = sorted(
-        [*file.imports, *file.rules], key=lambda one: (one.place.row, one.place.col)
+        [*file.imports, *file.rules], key=lambda node: (node.place.row, node.place.col)
     )
     added: list[ImportNode] = []
-    first = min((one.place.row for one in file.rules), default=None)
+    first = min((rule.place.row for rule in file.rules), default=None)
     if first is not None and any(
-        one.place.synthetic and one.place.row >= first for one in file.imports
+        import_.place.synthetic and import_.place.row >= first for import_ in file.imports
     ):
-        added = [one for one in others if isinstance(one, ImportNode) and one.place.synthetic]
-        others = [one for one in others if one not in added]
+        added = [node for node in others if isinstance(node, ImportNode) and node.place.synthetic]
+        others = [node for node in others if node not in added]
     lines.insert(file.package_place.row)
     lines.start_line()
     lines.write(f"package {dotted_path(file.package, rules.options.keywords)}")

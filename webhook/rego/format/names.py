@@ -67,7 +67,7 @@ def text(term: TermNode, *, exact: bool = False) -> str:
         return _template(term, exact)
     *heads, body = value
     opening, closing = "[]" if kind == "arraycomprehension" else "{}"
-    head = ": ".join(text(one, exact=exact) for one in heads)
+    head = ": ".join(text(part, exact=exact) for part in heads)
     return f"{opening}{head} | {_body(body, exact)}{closing}"
 
 
@@ -81,41 +81,41 @@ def _same_number(written: str) -> str:
 
 
 def _listed(terms: list[TermNode], exact: bool) -> str:
-    return ", ".join(text(one, exact=exact) for one in terms)
+    return ", ".join(text(term, exact=exact) for term in terms)
 
 
 def _ref(terms: list[TermNode], exact: bool) -> str:
     head, *path = terms
     written = head.value if head.kind == "string" else text(head, exact=exact)
-    for one in path:
-        if one.kind == "string" and NAME.fullmatch(one.value):
-            written += f".{one.value}"
+    for step in path:
+        if step.kind == "string" and NAME.fullmatch(step.value):
+            written += f".{step.value}"
         else:
-            written += f"[{text(one, exact=exact)}]"
+            written += f"[{text(step, exact=exact)}]"
     return str(written)
 
 
 def _template(term: TermNode, exact: bool) -> str:
     parts, raw = term.value
     written = ""
-    for one in parts:
-        if isinstance(one, ExprNode):
-            written += f"{{{_expr(one, exact)}}}"
-        elif one.kind == "string":
-            written += one.value if raw else json.dumps(one.value, ensure_ascii=False)[1:-1]
+    for part in parts:
+        if isinstance(part, ExprNode):
+            written += f"{{{_expr(part, exact)}}}"
+        elif part.kind == "string":
+            written += part.value if raw else json.dumps(part.value, ensure_ascii=False)[1:-1]
         else:
-            written += text(one, exact=exact)
+            written += text(part, exact=exact)
     return f"$`{written}`" if raw else f'$"{written}"'
 
 
 def _body(body: BodyNode, exact: bool) -> str:
-    return "; ".join(_expr(one, exact) for one in body)
+    return "; ".join(_expr(expression, exact) for expression in body)
 
 
 def _expr(expr: ExprNode, exact: bool) -> str:
     withs = "".join(
-        f" with {text(one.target, exact=exact)} as {text(one.value, exact=exact)}"
-        for one in expr.withs
+        f" with {text(modifier.target, exact=exact)} as {text(modifier.value, exact=exact)}"
+        for modifier in expr.withs
     )
     return f"{'not ' if expr.negated else ''}{_terms(expr.terms, exact)}{withs}"
 

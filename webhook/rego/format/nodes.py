@@ -190,7 +190,7 @@ class ImportNode:
     @property
     def names(self) -> list[str]:
         """The names of the path."""
-        return [one.value for one in self.path]
+        return [part.value for part in self.path]
 
     @property
     def dotted(self) -> str:
@@ -239,7 +239,7 @@ def children(node: Any) -> Iterator[Any]:
     elif isinstance(node, RuleNode):
         head = node.head
         yield from head.args
-        yield from (one for one in (head.key, head.value) if one is not None)
+        yield from (term for term in (head.key, head.value) if term is not None)
         yield from node.body
         if node.else_ is not None:
             yield node.else_
@@ -263,9 +263,9 @@ def walk(node: Any) -> Iterator[Any]:
     """Yields a node and its descendants, parents first."""
     todo = [node]
     while todo:
-        one = todo.pop()
-        yield one
-        todo.extend(reversed([*children(one)]))
+        part = todo.pop()
+        yield part
+        todo.extend(reversed([*children(part)]))
 
 
 TRUE = "true"

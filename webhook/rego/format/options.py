@@ -51,14 +51,14 @@ def options_of(file: FileNode, target: Target) -> LayoutRules:
     """Returns the layout rules of a file."""
     options = LayoutRules(target)
     options.contains = options.ifs = options.v1
-    for one in file.imports:
-        path = one.dotted
-        if one.keyword:
-            options.future_keywords.append(one.keyword)
+    for import_ in file.imports:
+        path = import_.dotted
+        if import_.keyword:
+            options.future_keywords.append(import_.keyword)
         options.has_v2 |= path == "rego.v2"
         everything = path in {"rego.v1", "rego.v2", "future.keywords"}
-        options.contains |= everything or one.names == ["future", "keywords", "contains"]
-        options.ifs |= everything or one.names == ["future", "keywords", "if"]
+        options.contains |= everything or import_.names == ["future", "keywords", "contains"]
+        options.ifs |= everything or import_.names == ["future", "keywords", "if"]
     for rule in file.rules:
         options.ref_heads |= _needs_ref_heads(rule)
         for node in walk(rule):

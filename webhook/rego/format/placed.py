@@ -65,7 +65,7 @@ class TermPlacer:
 
     def terms(self, terms: Any) -> list[TermNode]:
         """Returns the nodes of terms."""
-        return [self.term(one) for one in terms]
+        return [self.term(term) for term in terms]
 
     def _term(self, term: ast.Term, start: int | None) -> TermNode:
         place = self.at(term.location)
@@ -179,8 +179,8 @@ class TermPlacer:
 
     def _set(self, term: ast.Set) -> list[TermNode]:
         unlike: dict[str, TermNode] = {}
-        for one in self.terms(term.items):
-            unlike.setdefault(text(one, exact=True), one)
+        for member in self.terms(term.items):
+            unlike.setdefault(text(member, exact=True), member)
         return sorted(unlike.values(), key=order)
 
     def _object(self, term: ast.Object) -> list[tuple[TermNode, TermNode]]:
@@ -236,7 +236,7 @@ class BodyPlacer:
 
     def body(self, body: ast.Body) -> n.BodyNode:
         """Returns the nodes of literals."""
-        return [self.literal(one) for one in body]
+        return [self.literal(literal) for literal in body]
 
     def literal(self, literal: ast.Literal_) -> n.ExprNode:
         """Returns the node of a single literal; its place is its whole text."""
@@ -245,7 +245,7 @@ class BodyPlacer:
         start, end = node.place.offset, node.place.end
         if grouped is not None:
             start, end = grouped[1:]
-        end = max([end, *(one.place.end for one in node.withs)])
+        end = max([end, *(modifier.place.end for modifier in node.withs)])
         node.place = Place(self.source, start, start, end)
         if isinstance(node.terms, n.NotNode) and not node.terms.explicit:
             for inner in node.terms.body:
@@ -257,14 +257,14 @@ class BodyPlacer:
         if isinstance(literal, ast.SomeDecl):
             first = self.terms.token_place(place.offset)
             return n.ExprNode(n.SomeNode(self.terms.terms(literal.names), first), place)
-        withs = [self._with(one) for one in literal.with_]
+        withs = [self._with(modifier) for modifier in literal.with_]
         node = n.ExprNode(self._terms(literal, place), place, withs=withs)
         node.negated = getattr(literal, "negated", False)
         return node
 
-    def _with(self, one: ast.With) -> n.WithNode:
-        target = self.terms.term(one.target)
-        return n.WithNode(target, self.terms.term(one.value), self.terms.at(one.location))
+    def _with(self, modifier: ast.With) -> n.WithNode:
+        target = self.terms.term(modifier.target)
+        return n.WithNode(target, self.terms.term(modifier.value), self.terms.at(modifier.location))
 
     def _terms(self, literal: ast.Literal_, place: Place) -> Any:
         first = self.terms.token_place(place.offset)
@@ -300,7 +300,7 @@ class BodyPlacer:
 
     def _operands(self, body: ast.Body) -> n.BodyNode:
         """Returns a body that is an operand without braces; it ends with its terms."""
-        return [self._expr(one) for one in body]
+        return [self._expr(expression) for expression in body]
 
     def _start(self, literal: ast.Literal_) -> int:
         grouped = self.terms.groups.get(id(literal))
@@ -344,20 +344,20 @@ class FilePlacer:
         return n.FileNode(
             package,
             self.terms.at(module.package.location),
-            [self._import(one) for one in module.imports],
-            [self._rule(one) for one in module.rules],
+            [self._import(import_) for import_ in module.imports],
+            [self._rule(rule) for rule in module.rules],
             comments,
             self.source,
         )
 
-    def _import(self, one: ast.Import) -> n.ImportNode:
-        first = self.terms.token_place(one.location.offset)
-        path = self.terms.terms(one.path.path)
-        head = one.path.head
+    def _import(self, import_: ast.Import) -> n.ImportNode:
+        first = self.terms.token_place(import_.location.offset)
+        path = self.terms.terms(import_.path.path)
+        head = import_.path.head
         assert isinstance(head, ast.Var)
         return n.ImportNode(
             [TermNode("var", head.name, self.terms.at(head.location)), *path],
-            one.alias or "",
+            import_.alias or "",
             first,
         )
 
@@ -404,7 +404,7 @@ class FilePlacer:
         if chained:
             if key is not None and key in ref:  # a copy
                 key = self.terms.term(head.ref.path[0])
-            _moved([*args, *(one for one in (key, value) if one is not None)], place)
+            _moved([*args, *(term for term in (key, value) if term is not None)], place)
         return n.HeadNode(ref, args, key, value, head.assign, place)
 
     def _else(self, rule: ast.Rule) -> n.RuleNode:
@@ -435,8 +435,8 @@ class FilePlacer:
 def _moved(nodes: list[Any], place: Place) -> None:
     """Moves nodes and their descendants to one place."""
     for node in nodes:
-        for one in n.walk(node):
-            one.place = place
+        for child in n.walk(node):
+            child.place = place
 
 
 def _variable(head: ast.Head) -> ast.Var:
@@ -454,4 +454,4 @@ def _is_ground(term: TermNode) -> bool:
         return False
     if term.kind == "ref":
         return all(map(_is_ground, term.value[1:]))
-    return all(_is_ground(one) for one in n.children(term) if isinstance(one, TermNode))
+    return all(_is_ground(child) for child in n.children(term) if isinstance(child, TermNode))

@@ -209,7 +209,7 @@ _CONSTANT = frozenset({"null", "boolean", "number", "string"})
 
 def _is_dynamic(ref: list[TermNode]) -> bool:
     """Returns whether an element of a reference is not constant."""
-    return any(not _is_constant_term(one) for one in ref[1:])
+    return any(not _is_constant_term(part) for part in ref[1:])
 
 
 def _is_constant_term(term: TermNode) -> bool:

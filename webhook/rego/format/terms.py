@@ -89,16 +89,16 @@ class TermLayout:
         lines = self.lines
         head, *path = terms
         lines.lose(self.bare, head, head.kind == "call" and head.place.in_parentheses)
-        for one in path:
-            if one.kind == "string":
-                named = not self._is_bracketed(one.value, one.place.text)
-                lines.write(f".{one.value}" if named else f"[{quote(one.value)}]")
-            elif one.kind == "var":
-                lines.write(f"[{shown(one.value)}]")
+        for step in path:
+            if step.kind == "string":
+                named = not self._is_bracketed(step.value, step.place.text)
+                lines.write(f".{step.value}" if named else f"[{quote(step.value)}]")
+            elif step.kind == "var":
+                lines.write(f"[{shown(step.value)}]")
             else:
                 lines.write("[")
                 try:
-                    self.term(one)
+                    self.term(step)
                 except UnexpectedComment:
                     lines.write("\n")  # the bracket would become part of the comment
                 lines.write("]")
@@ -135,7 +135,7 @@ class TermLayout:
 
     def refuse_arity(self, operands: list[TermNode], name: str, place: Place) -> None:
         """Raises if the number of operands is not the operator's."""
-        kinds = ",".join(one.kind for one in operands)
+        kinds = ",".join(operand.kind for operand in operands)
         details = (f"have: ({kinds})", f"want: ({','.join(_expected_types(name))})")
         message = f"{name}: arity mismatch"
         location = self._location(place)
@@ -241,7 +241,7 @@ class TermLayout:
         rows = grouped(elements, last)
         below = False
         if len(rows) == 1:
-            if any(last.row < one.row < end for one in lines.comments):
+            if any(last.row < comment.row < end for comment in lines.comments):
                 raise UnexpectedComment
             below = bool(elements) and _begins_below(elements[0], last)
         if len(rows) > 1 or below:
@@ -262,11 +262,11 @@ class TermLayout:
             lines.start_line()
 
     def _row(self, elements: Elements, write: Callable[[Any], None]) -> None:
-        for one in elements[:-1]:
-            self.lines.lose(write, one)
+        for element in elements[:-1]:
+            self.lines.lose(write, element)
             self.lines.write(", ")
-        for one in elements[-1:]:
-            write(one)
+        for element in elements[-1:]:
+            write(element)
 
     # --- comprehensions --------------------------------------------------------------------
 
@@ -320,15 +320,15 @@ class TermLayout:
         lines.up()
         if lines.before_end is not None:
             lines.next_line()
-        elif any(one.row < expr.place.row for one in lines.comments):
-            before = [one for one in lines.comments if one.row < expr.place.row]
+        elif any(comment.row < expr.place.row for comment in lines.comments):
+            before = [comment for comment in lines.comments if comment.row < expr.place.row]
             lines.write(" ")
             lines.inline = True
             lines.write_comments(before)
             lines.comments = lines.comments[len(before) :]
         self.bodies.expr(expr)
         if following is not None:
-            before = [one for one in lines.comments if one.row < following.place.row]
+            before = [comment for comment in lines.comments if comment.row < following.place.row]
             if before:
                 lines.end_line()
                 lines.write_comments(before)
@@ -364,16 +364,16 @@ def grouped(elements: Elements, last: Place) -> list[Elements]:
     """Returns elements by their original lines; in one group if one of them is generated."""
     if any(map(_is_generated, elements)):
         return [elements]
-    elements.sort(key=lambda one: (place_of(one).row, place_of(one).col))
+    elements.sort(key=lambda element: (place_of(element).row, place_of(element).col))
     rows: list[Elements] = []
     row: Elements = []
-    for position, one in enumerate(elements):
-        place = place_of(one)
+    for position, element in enumerate(elements):
+        place = place_of(element)
         if place.row > last.row and position > 0:
             rows.append(row)
             row = []
         last = place
-        row.append(one)
+        row.append(element)
     return [*rows, row]
 
 
@@ -387,10 +387,10 @@ def _is_generated(element: Any) -> bool:
     """Returns whether a part of an element is not in the source; pairs are not checked."""
     if isinstance(element, tuple):
         return False
-    terms = (one for one in walk(element) if isinstance(one, TermNode))
+    terms = (node for node in walk(element) if isinstance(node, TermNode))
     return any(
-        one.place.synthetic or (one.kind == "var" and one.value.startswith("__local"))
-        for one in terms
+        term.place.synthetic or (term.kind == "var" and term.value.startswith("__local"))
+        for term in terms
     )
 
 
@@ -426,8 +426,8 @@ def _template_text(part: TermNode, raw: bool) -> str:
 
 def _braces_escaped(written: str) -> str:
     return "".join(
-        f"\\{one}" if one == "{" and (at == 0 or written[at - 1] != "\\") else one
-        for at, one in enumerate(written)
+        f"\\{element}" if element == "{" and (at == 0 or written[at - 1] != "\\") else element
+        for at, element in enumerate(written)
     )
 
 

@@ -88,7 +88,7 @@ def shared_name(name: str, fields: Sequence[str], parameters: Value) -> str:
     """A document's name with the parameters that it depends on, as they were written."""
     if type(parameters) is not dict:
         return f"{name} {parameters!r}" if fields else name
-    given = [(one, parameters[one]) for one in fields if one in parameters]
+    given = [(field, parameters[field]) for field in fields if field in parameters]
     return f"{name} {given!r}" if given else name
 
 

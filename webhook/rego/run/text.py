@@ -303,10 +303,12 @@ def indented(value: Any, prefix: str = "") -> str:
     """
     inner = f"{prefix}  "
     if isinstance(value, OrderedFields) and value:
-        lines = [f"{json_string(name)}: {indented(one, inner)}" for name, one in value.items()]
+        lines = [
+            f"{json_string(name)}: {indented(member, inner)}" for name, member in value.items()
+        ]
         opening, closing = "{", "}"
-    elif isinstance(value, list) and any(isinstance(one, OrderedFields | list) for one in value):
-        lines = [indented(one, inner) for one in value]
+    elif isinstance(value, list) and any(isinstance(item, OrderedFields | list) for item in value):
+        lines = [indented(item, inner) for item in value]
         opening, closing = "[", "]"
     elif isinstance(value, OrderedFields):
         return "{}"

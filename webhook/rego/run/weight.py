@@ -98,16 +98,17 @@ def afford_smaller(a: Any, b: Any) -> None:
     """
     if type(a) in SCALARS or type(b) in SCALARS:
         return
-    steps, other = _plain_steps(a), _plain_steps(b)
-    if 0 <= steps <= FREE_STEPS or 0 <= other <= FREE_STEPS:
+    a_steps, b_steps = _plain_steps(a), _plain_steps(b)
+    if 0 <= a_steps <= FREE_STEPS or 0 <= b_steps <= FREE_STEPS:
         return
-    if steps < 0:
+    if a_steps < 0:
         try:
-            steps = _shared_steps(a, MAX_STEPS, texts=False)
+            a_steps = _shared_steps(a, MAX_STEPS, texts=False)
         except EvaluationError:
-            steps = MAX_STEPS
-            other = tree_steps(b) if other < 0 else other
-    charge(steps if other < 0 else min(steps, other))
+            a_steps = MAX_STEPS
+            if b_steps < 0:
+                b_steps = tree_steps(b)
+    charge(a_steps if b_steps < 0 else min(a_steps, b_steps))
 
 
 def tree_steps(value: Any, most: int = MAX_STEPS) -> int:

@@ -98,21 +98,19 @@ def read_annotations(
         if not _begins_block(*comments[i]):
             i += 1
             continue
-        place = comments[i][0]
-        row = place.row
-        lines: list[str] = []
+        start, head = i, comments[i][0]
         i += 1
-        while i < len(comments) and _continues(*comments[i], row + len(lines) + 1):
-            lines.append(comments[i][1].removeprefix(" "))
+        while i < len(comments) and _continues(*comments[i], head.row + i - start):
             i += 1
+        lines = [text.removeprefix(" ") for _, text in comments[start + 1 : i]]
         try:
-            blocks.append(_read_block(lines, place, parse_ref))
+            blocks.append(_read_block(lines, head, parse_ref))
         except _Invalid as fault:
             # OPA counts the lines that YAML names from 0.
-            last = len(lines) if fault.line is None else min(fault.line + 1, len(lines))
-            where, shown = comments[i - 1 - len(lines) + last]
-            details = () if fault.line is None else (f"#{shown}", "^")
-            faults.append(RegoLoadError("rego_parse_error", str(fault), where, details=details))
+            line = len(lines) if fault.line is None else min(fault.line + 1, len(lines))
+            location, text = comments[start + line]
+            details = () if fault.line is None else (f"#{text}", "^")
+            faults.append(RegoLoadError("rego_parse_error", str(fault), location, details=details))
     return blocks, faults
 
 
@@ -160,7 +158,7 @@ def _yaml_line(fault: yaml.YAMLError) -> int | None:
     if mark is not None and isinstance(fault, yaml.scanner.ScannerError):
         return int(mark.line) + 1
     marks = (mark, getattr(fault, "context_mark", None))
-    return next((int(one.line) for one in marks if one is not None and one.line), None)
+    return next((int(place.line) for place in marks if place is not None and place.line), None)
 
 
 def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, Any]:
@@ -172,13 +170,13 @@ def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, An
     if raw.get("entrypoint"):
         value["entrypoint"] = True
     if raw.get("organizations"):
-        value["organizations"] = [_scalar(one) for one in raw["organizations"]]
+        value["organizations"] = [_scalar(organization) for organization in raw["organizations"]]
     if raw.get("related_resources"):
-        value["related_resources"] = [_resource(one) for one in raw["related_resources"]]
+        value["related_resources"] = [_resource(resource) for resource in raw["related_resources"]]
     if raw.get("authors"):
-        value["authors"] = [_author(one) for one in raw["authors"]]
+        value["authors"] = [_author(author) for author in raw["authors"]]
     if raw.get("schemas"):
-        value["schemas"] = [_schema(one, parse_ref) for one in raw["schemas"]]
+        value["schemas"] = [_schema(schema, parse_ref) for schema in raw["schemas"]]
     for name in ("custom", "labels"):
         if raw.get(name):
             value[name] = raw[name]
@@ -221,7 +219,7 @@ def _mismatch(wrong: list[tuple[yaml.Node, str]]) -> _Invalid:
 def _go_text(value: Any) -> str:
     """A value as Go prints it."""
     if isinstance(value, dict):
-        pairs = sorted((str(name), _go_text(one)) for name, one in value.items())
+        pairs = sorted((str(name), _go_text(member)) for name, member in value.items())
         return f"map[{' '.join(f'{name}:{text}' for name, text in pairs)}]"
     if isinstance(value, list):
         return f"[{' '.join(map(_go_text, value))}]"
@@ -323,21 +321,21 @@ def attach(
     """
     if not annotations:
         return rules, [], []
-    below: list[Ref | Import | Rule] = [package, *imports, *rules]
-    below.sort(key=lambda statement: statement.location.row)
-    rows = [statement.location.row for statement in below]
+    statements: list[Ref | Import | Rule] = [package, *imports, *rules]
+    statements.sort(key=lambda statement: statement.location.row)
+    rows = [statement.location.row for statement in statements]
     scoped: list[Annotations] = []
     faults: list[RegoLoadError] = []
     of_rule: dict[int, list[Annotations]] = {}
-    for one in annotations:
-        at = bisect_right(rows, one.location.row)
-        target = below[at] if at < len(below) else None
-        scope = one.scope or _default_scope(one, target)
-        done = replace(one, scope=scope, value={**one.value, "scope": scope})
-        scoped.append(done)
-        faults += _misplaced(done, target)
+    for annotation in annotations:
+        index = bisect_right(rows, annotation.location.row)
+        target = statements[index] if index < len(statements) else None
+        scope = annotation.scope or _default_scope(annotation, target)
+        completed = replace(annotation, scope=scope, value={**annotation.value, "scope": scope})
+        scoped.append(completed)
+        faults += _misplaced(completed, target)
         if isinstance(target, Rule):
-            of_rule.setdefault(id(target), []).append(done)
+            of_rule.setdefault(id(target), []).append(completed)
     attached = [
         replace(rule, annotations=tuple(of_rule[id(rule)])) if id(rule) in of_rule else rule
         for rule in rules
@@ -345,28 +343,30 @@ def attach(
     return attached, scoped, faults
 
 
-def _default_scope(one: Annotations, target: Ref | Import | Rule | None) -> str:
+def _default_scope(annotation: Annotations, target: Ref | Import | Rule | None) -> str:
     if isinstance(target, Rule):
-        return "document" if one.value.get("entrypoint") else "rule"
+        return "document" if annotation.value.get("entrypoint") else "rule"
     if isinstance(target, Ref):
         return "package"
     return "import" if target is not None else ""
 
 
-def _misplaced(one: Annotations, target: Ref | Import | Rule | None) -> list[RegoLoadError]:
+def _misplaced(annotation: Annotations, target: Ref | Import | Rule | None) -> list[RegoLoadError]:
     messages = []
     expected = {"rule": "rule", "document": "rule", "package": "package", "subpackages": "package"}
     have = {Ref: "package", Import: "import", Rule: "rule"}.get(type(target), "")
-    if one.scope not in SCOPES:
+    if annotation.scope not in SCOPES:
         messages.append(
-            f"invalid annotation scope '{one.scope}'. Use one of 'rule', 'document', 'package', "
+            f"invalid annotation scope '{annotation.scope}'. Use one of 'rule', 'document', 'package', "
             "or 'subpackages'"
         )
-    elif expected[one.scope] != have:
-        message = f"annotation scope '{one.scope}' must be applied to {expected[one.scope]}"
-        messages.append(f"{message} (have {have})" if have else message)
-    if one.value.get("entrypoint") and one.scope not in ("document", "package"):
-        messages.append(
-            f"annotation entrypoint applied to non-document or package scope '{one.scope}'"
+    elif expected[annotation.scope] != have:
+        message = (
+            f"annotation scope '{annotation.scope}' must be applied to {expected[annotation.scope]}"
         )
-    return [RegoLoadError("rego_parse_error", text, one.location) for text in messages]
+        messages.append(f"{message} (have {have})" if have else message)
+    if annotation.value.get("entrypoint") and annotation.scope not in ("document", "package"):
+        messages.append(
+            f"annotation entrypoint applied to non-document or package scope '{annotation.scope}'"
+        )
+    return [RegoLoadError("rego_parse_error", text, annotation.location) for text in messages]

@@ -64,27 +64,29 @@ class Metadata:
 
     def _collect(self, module: Module) -> None:
         package = _package_path(module)
-        for one in module.annotations:
-            if one.scope == "package":
-                self._declare(self._packages, package, one)
-            elif one.scope == "subpackages":
-                self._declare(self._paths, package, one)
+        for annotation in module.annotations:
+            if annotation.scope == "package":
+                self._declare(self._packages, package, annotation)
+            elif annotation.scope == "subpackages":
+                self._declare(self._paths, package, annotation)
         for rule in module.rules:
-            for one in rule.annotations:
-                if one.scope == "document":
-                    self._declare(self._paths, rule_path(module, rule), one)
+            for annotation in rule.annotations:
+                if annotation.scope == "document":
+                    self._declare(self._paths, rule_path(module, rule), annotation)
 
-    def _declare(self, scope: dict[Path, Annotations], path: Path, one: Annotations) -> None:
-        first = scope.setdefault(path, one)
-        if first is not one:
-            message = f"{one.scope} annotation redeclared: {first.location}"
-            self.errors.append(RegoLoadError("rego_type_error", message, one.location))
+    def _declare(self, scope: dict[Path, Annotations], path: Path, annotation: Annotations) -> None:
+        first = scope.setdefault(path, annotation)
+        if first is not annotation:
+            message = f"{annotation.scope} annotation redeclared: {first.location}"
+            self.errors.append(RegoLoadError("rego_type_error", message, annotation.location))
 
     def chain(self, module: Module, rule: Rule) -> list[dict[str, Any]]:
         """Return ``rego.metadata.chain()`` of this rule."""
         path, package = rule_path(module, rule), _package_path(module)
-        rule_annotations = [one for one in rule.annotations if one.scope == "rule"]
-        entries = [_entry(path, one) for one in reversed(rule_annotations)]
+        rule_annotations = [
+            annotation for annotation in rule.annotations if annotation.scope == "rule"
+        ]
+        entries = [_entry(path, annotation) for annotation in reversed(rule_annotations)]
         if not entries:
             entries.append({"path": list(path)})
         if path in self._paths:
@@ -102,16 +104,21 @@ class Metadata:
         path, package = rule_path(module, rule), _package_path(module)
         chain = [self._paths.get(package[:length]) for length in range(len(package) + 1)]
         chain += [self._packages.get(package), self._paths.get(path)]
-        chain += [one for one in rule.annotations if one.scope == "rule"]
+        chain += [annotation for annotation in rule.annotations if annotation.scope == "rule"]
         return [
-            schema for one in chain if one is not None for schema in one.value.get("schemas", ())
+            schema
+            for annotation in chain
+            if annotation is not None
+            for schema in annotation.value.get("schemas", ())
         ]
 
     @staticmethod
     def rule(rule: Rule) -> dict[str, Any]:
         """Return ``rego.metadata.rule()`` of this rule."""
-        return next((one.value for one in rule.annotations if one.scope == "rule"), {})
+        return next(
+            (annotation.value for annotation in rule.annotations if annotation.scope == "rule"), {}
+        )
 
 
-def _entry(path: Path, one: Annotations) -> dict[str, Any]:
-    return {"path": list(path), "annotations": one.value}
+def _entry(path: Path, annotation: Annotations) -> dict[str, Any]:
+    return {"path": list(path), "annotations": annotation.value}

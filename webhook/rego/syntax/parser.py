@@ -210,7 +210,7 @@ class _Module:
         for written in self.written:
             if written.rule.else_ is not None:
                 branches.add(id(written.rule.else_))
-        return [one.rule for one in self.written if id(one.rule) not in branches]
+        return [parsed.rule for parsed in self.written if id(parsed.rule) not in branches]
 
     def _statement(self, first: bool) -> None:
         """Reads one package clause, import, rule or body."""

@@ -389,13 +389,13 @@ def _not_constant(term: Term) -> list[str]:
     kinds: list[str] = []
     todo: list[Term | Literal_] = [term]
     while todo:
-        one = todo.pop()
-        if isinstance(one, Var | Ref | Call):
-            kinds.append(_kind(one))
-        elif isinstance(one, TemplateString):
-            todo.extend(part for part in one.parts if not isinstance(part, str))
-        elif not isinstance(one, _COMPREHENSIONS):
-            todo.extend(_children(one))
+        part = todo.pop()
+        if isinstance(part, Var | Ref | Call):
+            kinds.append(_kind(part))
+        elif isinstance(part, TemplateString):
+            todo.extend(piece for piece in part.parts if not isinstance(piece, str))
+        elif not isinstance(part, _COMPREHENSIONS):
+            todo.extend(_children(part))
     return kinds
 
 
@@ -405,5 +405,5 @@ def _children(term: Term | Literal_) -> list[Term]:
     if isinstance(term, Array | Set):
         return list(term.items)
     if isinstance(term, Object):
-        return [one for pair in term.items for one in pair]
+        return [term_ for pair in term.items for term_ in pair]
     return []

@@ -82,8 +82,8 @@ def _membership(key: Term | None, value: Term, domain: Term) -> str:
     return f"{keys}{unparse(value)} in {unparse(domain)}"
 
 
-def _with(one: With) -> str:
-    return f" with {unparse(one.target)} as {unparse(one.value)}"
+def _with(modifier: With) -> str:
+    return f" with {unparse(modifier.target)} as {unparse(modifier.value)}"
 
 
 def _statement(term: Term) -> str:

@@ -37,17 +37,17 @@ class RewrittenRules:
             self.tree.add(self._rewritten(rule, _Rewriting(dict(rule.names), numbers)))
         numbers.give()
 
-    def _rewritten(self, rule: ir.Rule, one: _Rewriting) -> ir.Rule:
-        body = one.body(rule.body)
+    def _rewritten(self, rule: ir.Rule, rewriting: _Rewriting) -> ir.Rule:
+        body = rewriting.body(rule.body)
         if self._tests and any(str(name).startswith("test_") for name in rule.path[-1:]):
-            body = one.compared(body)
+            body = rewriting.compared(body)
         written, is_else = self._as_written(rule)
         if not body:
             body = [ir.Test(ir.Const(True), implied_place(written, is_else=is_else))]
         elif place := whole_place(written, is_else=is_else):
             body[-1] = replace(body[-1], location=place)
-        else_ = None if rule.else_ is None else self._rewritten(rule.else_, one)
-        return replace(rule, body=body, else_=else_, names=one.names)
+        else_ = None if rule.else_ is None else self._rewritten(rule.else_, rewriting)
+        return replace(rule, body=body, else_=else_, names=rewriting.names)
 
     def _as_written(self, rule: ir.Rule) -> tuple[ast.Rule, bool]:
         """The rule in its module, and whether it is an ``else``."""

@@ -41,10 +41,11 @@ class Coverage:
         if place.file:
             self._covered.setdefault(place.file, set()).add(range_of(place))
 
-    def covers(self, file: str, one: Range) -> bool:
+    def covers(self, file: str, range_: Range) -> bool:
         """Whether a range was reached."""
         return any(
-            begin[:2] <= one[:2] and begin[2:] >= one[2:] for begin in self._covered.get(file, ())
+            begin[:2] <= range_[:2] and begin[2:] >= range_[2:]
+            for begin in self._covered.get(file, ())
         )
 
     def report(
@@ -62,10 +63,10 @@ class Coverage:
             covered_lines += inside
             missing_lines += outside
             report: dict[str, Any] = {
-                "covered": [_shown(one) for one in covered],
+                "covered": [_shown(range_) for range_ in covered],
                 "not_covered": [
-                    _shown(one, [kind for kind, other in others if other.covers(file, one)])
-                    for one in missing
+                    _shown(range_, [kind for kind, other in others if other.covers(file, range_)])
+                    for range_ in missing
                 ],
                 "covered_lines": inside,
                 "not_covered_lines": outside,
@@ -81,7 +82,7 @@ class Coverage:
 
     def _missing(self, module: ast.Module) -> set[Range]:
         ranges = {range_of(place) for place in _places(module) if place.file}
-        return {one for one in ranges if not self.covers(module.file, one)}
+        return {range_ for range_ in ranges if not self.covers(module.file, range_)}
 
 
 def percentage(inside: int, outside: int) -> float:
@@ -99,11 +100,11 @@ def range_of(place: Location) -> Range:
 
 def spans(report: dict[str, Any]) -> Iterator[str]:
     """The lines that no test reached: ``policy.rego:3-5``."""
-    for file, one in report["files"].items():
+    for file, lines in report["files"].items():
         rows = sorted(
             {
                 row
-                for span in one.get("not_covered", ())
+                for span in lines.get("not_covered", ())
                 for row in range(span["start"]["row"], span["end"]["row"] + 1)
             }
         )
@@ -117,13 +118,13 @@ def spans(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _rows(ranges: Iterable[Range]) -> set[int]:
-    return {row for one in ranges for row in range(one[0], one[2] + 1)}
+    return {row for range_ in ranges for row in range(range_[0], range_[2] + 1)}
 
 
-def _shown(one: Range, kinds: Sequence[CoverageKind] = ()) -> dict[str, Any]:
+def _shown(range_: Range, kinds: Sequence[CoverageKind] = ()) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "start": {"row": one[0], "col": one[1]},
-        "end": {"row": one[2], "col": one[3]},
+        "start": {"row": range_[0], "col": range_[1]},
+        "end": {"row": range_[2], "col": range_[3]},
     }
     if kinds:
         shown["kinds"] = list(kinds)

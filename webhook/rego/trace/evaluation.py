@@ -269,10 +269,10 @@ class StepwiseEvaluation(RuleSteps):
             results = list(result) if builtin.relation else [result]
         except BuiltinError:
             return None
-        for one in results:
-            if one is UNDEFINED:
+        for value in results:
+            if value is UNDEFINED:
                 continue
-            signal = accept(True if builtin.result is None else one)
+            signal = accept(True if builtin.result is None else value)
             if signal is not None:
                 return signal
         return None

@@ -142,8 +142,8 @@ def _made(lit: ir.Lit) -> str | None:
 def _terms(node: Any) -> Iterator[Any]:
     """Yields the terms of a literal, except terms inside comprehensions and nested bodies."""
     if isinstance(node, tuple):
-        for one in node:
-            yield from _terms(one)
+        for child in node:
+            yield from _terms(child)
     elif isinstance(node, ast.Call):
         yield from _terms(node.args)
     elif isinstance(node, ast.With):
@@ -159,9 +159,9 @@ def _arrows(shown: Sequence[_ShownPart], source: Sequence[str]) -> list[str]:
     """Returns a line with a bar below each part, then a line for each value, from the last on."""
     if not shown:
         return []
-    rows = {one.place.row for one in shown}
+    rows = {expression.place.row for expression in shown}
     if len(rows) > 1 and any("\t" in source[row - 1] for row in rows if row <= len(source)):
-        named = sorted((one.title, one.text()) for one in shown)
+        named = sorted((expression.title, expression.text()) for expression in shown)
         return ["", "Where:", "", *(f"{title}: {text}" for title, text in named)]
     lines = [_arrow_line(shown, source, None)]
     lines += [_arrow_line(shown, source, last) for last in range(len(shown) - 1, -1, -1)]
@@ -172,17 +172,17 @@ def _arrow_line(shown: Sequence[_ShownPart], source: Sequence[str], last: int | 
     part = shown if last is None else shown[: last + 1]
     line = ""
     at = 0
-    for number, one in enumerate(part):
+    for number, shown_part in enumerate(part):
         is_last = number == len(part) - 1
-        if not is_last and part[number + 1].col == one.col:
+        if not is_last and part[number + 1].col == shown_part.col:
             continue
-        text = source[one.place.row - 1] if one.place.row <= len(source) else ""
-        line += "".join("\t" if c == "\t" else " " for c in text[at : one.col - 1])
-        at = one.col
+        text = source[shown_part.place.row - 1] if shown_part.place.row <= len(source) else ""
+        line += "".join("\t" if c == "\t" else " " for c in text[at : shown_part.col - 1])
+        at = shown_part.col
         if not is_last or last is None:
             line += "|"
             continue
         beside = [*shown[max(number - 1, 0) : number], *shown[number + 1 : number + 2]]
-        same = any(other.col == one.col for other in beside)
-        line += f"{one.title}: {one.text()}" if same else one.text()
+        same = any(other.col == shown_part.col for other in beside)
+        line += f"{shown_part.title}: {shown_part.text()}" if same else shown_part.text()
     return line

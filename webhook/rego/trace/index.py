@@ -151,7 +151,7 @@ def _holds(name: str, operands: list[Value]) -> Iterator[bool]:
         return
     match name, operands:
         case "internal.member_2", [member, list() | RegoSet() as collection]:
-            yield any(equal(member, one) for one in collection)
+            yield any(equal(member, item) for item in collection)
         case "startswith", [str() as text, str() as begin]:
             yield text.startswith(begin)
         case "endswith", [str() as text, str() as end]:

@@ -62,11 +62,11 @@ class Ahead:
 
     def call(self, name: tuple[str, ...], args: Sequence[Expression]) -> Value:
         """Return the result of a function for these known operands; MISSING where it is not known."""
-        given: list[Term] = [ir.Const(one.value) for one in args]
+        given: list[Term] = [ir.Const(arg.value) for arg in args]
         out = ir.Var(" out")
         call = ir.Call(name, given, NOWHERE, out=out)
         values = self._ask(
-            (name, *(one.source for one in args)), ir.Comprehension("array", None, out, [call]), {}
+            (name, *(arg.source for arg in args)), ir.Comprehension("array", None, out, [call]), {}
         )
         if type(values) is not list:
             return values

@@ -360,9 +360,9 @@ class Bodies:
             value = self._function.terms.atom(term)
             return ir.Const(value.value) if value.is_known else ir.Given(value)
         if isinstance(term, ir.Array):
-            return ir.Array([self._hoisted(one) for one in term.items])
+            return ir.Array([self._hoisted(item) for item in term.items])
         if isinstance(term, ir.Set):
-            return ir.Set([self._hoisted(one) for one in term.items])
+            return ir.Set([self._hoisted(item) for item in term.items])
         if isinstance(term, ir.Object):
             return ir.Object([(self._hoisted(k), self._hoisted(v)) for k, v in term.items])
         return term

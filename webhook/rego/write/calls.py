@@ -127,7 +127,9 @@ class Calls:
         function.called(called)
         unit.calls[id(node)] = unit.calls.get(id(node), 0) + 1
         if given:
-            operands = [one for one, known in zip(operands, given, strict=True) if known is None]
+            operands = [
+                operand for operand, known in zip(operands, given, strict=True) if known is None
+            ]
         if name in unit.mocked:
             key = unit.constant(function_key(name))
             return function.defined(call("call", function.state, key, called, *operands))
@@ -149,7 +151,7 @@ class Calls:
         unit = self._function.unit
         if unit.ahead is None or name in unit.mocked:
             return ()
-        known = tuple(one if one.is_known else None for one in operands)
+        known = tuple(operand if operand.is_known else None for operand in operands)
         return known if any(known) and unit.may_vary() else ()
 
     def _foreseen(self, name: tuple[str, ...], operands: list[Expression]) -> Value:
@@ -157,7 +159,7 @@ class Calls:
         unit = self._function.unit
         if unit.ahead is None or name in unit.mocked:
             return MISSING
-        if not all(one.is_known for one in operands):
+        if not all(operand.is_known for operand in operands):
             return MISSING
         return unit.ahead.call(name, operands)
 
@@ -271,7 +273,7 @@ def _compared(a: Expression, b: Expression, name: str, state: str) -> Expression
     """A comparison: at once where both are integers, else by Rego's order."""
     operator, general, turned = _COMPARISONS[name]
     fast = compare(a, operator, b)
-    tests = [is_of(one, Kind.INT) for one in (a, b) if one.kind is not Kind.INT]
+    tests = [is_of(operand, Kind.INT) for operand in (a, b) if operand.kind is not Kind.INT]
     if not tests:
         return fast
     slow = call(general, state, *((b, a) if turned else (a, b)), kind=Kind.BOOL)

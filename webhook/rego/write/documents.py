@@ -64,29 +64,32 @@ class Documents:
                 self.kept.append(f"{name} = kept({name}, {self.unit.slot()})")
         self.unit.ends += self.kept
 
-    def write(self, name: str, one: FunctionRequest) -> None:
+    def write(self, name: str, request: FunctionRequest) -> None:
         """Write one function."""
-        outer, self.repeats = self.repeats, isinstance(one, requests.Function | requests.Matching)
-        if isinstance(one, requests.Document):
-            self._document(name, one.node)
-        elif isinstance(one, requests.Members):
-            self._members(name, one.node)
-        elif isinstance(one, requests.Collection):
-            self._collection(name, one.term)
-        elif isinstance(one, requests.Grouped):
-            self._grouped(name, one)
-        elif isinstance(one, requests.Matching):
-            self._matching(name, one)
-        elif isinstance(one, requests.Function):
-            if not one.given:
-                self.functions.append((name, one.node))
-            self._function(name, one)
-        elif isinstance(one, requests.ObjectDocument):
-            self._object(name, one)
-        elif isinstance(one, requests.Built):
-            self._built(name, one)
+        outer, self.repeats = (
+            self.repeats,
+            isinstance(request, requests.Function | requests.Matching),
+        )
+        if isinstance(request, requests.Document):
+            self._document(name, request.node)
+        elif isinstance(request, requests.Members):
+            self._members(name, request.node)
+        elif isinstance(request, requests.Collection):
+            self._collection(name, request.term)
+        elif isinstance(request, requests.Grouped):
+            self._grouped(name, request)
+        elif isinstance(request, requests.Matching):
+            self._matching(name, request)
+        elif isinstance(request, requests.Function):
+            if not request.given:
+                self.functions.append((name, request.node))
+            self._function(name, request)
+        elif isinstance(request, requests.ObjectDocument):
+            self._object(name, request)
+        elif isinstance(request, requests.Built):
+            self._built(name, request)
         else:
-            self._branching(name, one.node)
+            self._branching(name, request.node)
         self.repeats = outer
 
     def _finish(
@@ -149,10 +152,10 @@ class Documents:
         writer.result(writer.nest.collection(term))
         self._finish(f"{name}e", _STATE, (), writer)
 
-    def _grouped(self, name: str, one: requests.Grouped) -> None:
+    def _grouped(self, name: str, request: requests.Grouped) -> None:
         """The solutions of a comprehension, by the values that variables around it have."""
         self.kept.append(f"{name} = once({name}e, {self.unit.slot()})")
-        term, keys = one.term, [ir.Var(key) for key in one.names]
+        term, keys = request.term, [ir.Var(key) for key in request.names]
         uses = Uses()
         uses.body([term.value, *keys], term.body)
         writer = new_function(self.unit, uses)
@@ -213,26 +216,28 @@ class Documents:
         if inner in self.unit.fixed:
             self.unit.fixed[name] = UNDEFINED
 
-    def _matching(self, name: str, one: requests.Matching) -> None:
+    def _matching(self, name: str, request: requests.Matching) -> None:
         """Writes the function that returns the members of a set with given property values.
 
         It replaces an iteration over all members. The result holds the ``open`` properties of each
         member.
         """
-        params = [local(f"a{i}", kind) for i, (_, kind) in enumerate(one.given)]
-        writer = self._function_of(one.node.rules)
+        params = [local(f"a{i}", kind) for i, (_, kind) in enumerate(request.given)]
+        writer = self._function_of(request.node.rules)
 
         def matches(rule: Rule) -> list[tuple[ir.Term, Expression]]:
             terms = _properties(rule)
-            return [(terms[key], param) for (key, _), param in zip(one.given, params, strict=True)]
+            return [
+                (terms[key], param) for (key, _), param in zip(request.given, params, strict=True)
+            ]
 
         def add(rule: Rule) -> None:
             terms = _properties(rule)
-            key_parts = [writer.terms.operand(terms[key]) for key in one.open]
+            key_parts = [writer.terms.operand(terms[key]) for key in request.open]
             value = key_parts[0] if len(key_parts) == 1 else tuple_of(key_parts)
             writer.line(method(OUT, "append", value).source)
 
-        RuleBodies(writer, matches, add, OUT.source).write(one.node.rules)
+        RuleBodies(writer, matches, add, OUT.source).write(request.node.rules)
         writer.end(OUT)
         names = (*_STATE, *(param.source for param in params))
         self._finish(name, names, ("out = []",), writer)
@@ -250,15 +255,15 @@ class Documents:
 
     # --- single values -------------------------------------------------------------------------------
 
-    def _function(self, name: str, one: requests.Function) -> None:
+    def _function(self, name: str, request: requests.Function) -> None:
         """A function; without parameters for the operands that are given."""
-        args = one.node.rules[0].args
+        args = request.node.rules[0].args
         assert args is not None
-        given = one.given or (None,) * len(args)
+        given = request.given or (None,) * len(args)
         params = (*_STATE, *(f"a{i}" for i, known in enumerate(given) if known is None))
-        if one.given or not self._table(name, params, one.node.rules):
+        if request.given or not self._table(name, params, request.node.rules):
             outer, self.given = self.given, given
-            self._single(name, params, one.node)
+            self._single(name, params, request.node)
             self.given = outer
 
     def _table(self, name: str, params: tuple[str, ...], rules: list[Rule]) -> bool:
@@ -394,22 +399,22 @@ class Documents:
 
     # --- objects -----------------------------------------------------------------------------------------
 
-    def _object(self, name: str, one: requests.ObjectDocument) -> None:
+    def _object(self, name: str, request: requests.ObjectDocument) -> None:
         """Writes the document of all rules below a node, or of the rules that a path can reach."""
         inner = f"{name}e"
-        self._cached(name, inner, one.node, self.unit.slot())
-        built = self.unit.want(requests.Built(one.node, one.chosen))
+        self._cached(name, inner, request.node, self.unit.slot())
+        built = self.unit.want(requests.Built(request.node, request.chosen))
         self._plain(inner, _STATE, method(call(built, *_STATE), "value"))
 
-    def _built(self, name: str, one: requests.Built) -> None:
+    def _built(self, name: str, request: requests.Built) -> None:
         """Write the function that builds a document from its rules; its callers raise a conflict in it."""
         inner = f"{name}e"
-        self._cached(name, inner, one.node, self.unit.slot(), guard=False)
-        rules = [rule for below in one.node.walk() for rule in below.rules]
-        if one.chosen is not None:
-            rules = [rules[i] for i in one.chosen]
+        self._cached(name, inner, request.node, self.unit.slot(), guard=False)
+        rules = [rule for below in request.node.walk() for rule in below.rules]
+        if request.chosen is not None:
+            rules = [rules[i] for i in request.chosen]
         writer = self._function_of(rules)
-        put = partial(self._put, writer, len(one.node.path))
+        put = partial(self._put, writer, len(request.node.path))
         RuleBodies(writer, _no_matches, put, in_order=True).write(rules)
         writer.end(OUT)
         self._finish(inner, _STATE, ("out = Branch()",), writer)

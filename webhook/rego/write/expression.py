@@ -146,7 +146,9 @@ def _within(operand: Operand, binds: Binds) -> str:
 
 def _listed(operands: Iterable[Operand]) -> str:
     """Join expressions by commas, where none needs parentheses."""
-    return ", ".join([one if isinstance(one, str) else one.source for one in operands])
+    return ", ".join(
+        [operand if isinstance(operand, str) else operand.source for operand in operands]
+    )
 
 
 def is_decimal(value: int) -> bool:
@@ -226,13 +228,15 @@ def conditional(then: Expression, test: Expression, other: Expression) -> Expres
 def text_of(parts: Iterable[Expression | str]) -> Expression:
     """A text of constants, and of expressions without quotes that are formatted between them."""
     pieces = []
-    for one in parts:
-        if isinstance(one, str):
-            if one:
-                pieces.append(repr(one))
+    for operand in parts:
+        if isinstance(operand, str):
+            if operand:
+                pieces.append(repr(operand))
         else:
-            begin = " " if one.source.startswith("{") else ""  # two braces would be one of the text
-            pieces.append(f"f'{{{begin}{one.source}}}'")
+            begin = (
+                " " if operand.source.startswith("{") else ""
+            )  # two braces would be one of the text
+            pieces.append(f"f'{{{begin}{operand.source}}}'")
     return Expression(f"({' '.join(pieces) or repr('')})", kind=Kind.STRING)
 
 

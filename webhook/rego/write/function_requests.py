@@ -65,7 +65,9 @@ class Function(_OfNode):
     @property
     def key(self) -> Hashable:
         """The key; requests with equal keys share a function."""
-        given = tuple([None if one is None else one.source for one in self.given])
+        given = tuple(
+            [None if expression is None else expression.source for expression in self.given]
+        )
         return self.letter, id(self.node), given
 
 

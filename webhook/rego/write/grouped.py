@@ -67,17 +67,17 @@ def _bound_by(body: Body, keys: set[str], arity: Callable[[Function], int]) -> s
     """Return the variables that a body binds in its order; None where it needs keys before it binds them."""
     safe = set(ROOTS)
     for lit in body:
-        one = _unifying(lit)
-        if _seeks(one, keys - safe):
+        unifying = _unifying(lit)
+        if _seeks(unifying, keys - safe):
             return None
-        safe |= outputs(one, safe, arity)
+        safe |= outputs(unifying, safe, arity)
         needed: set[str] = set()
-        for term in terms_of(one):
+        for term in terms_of(unifying):
             visible(term, needed)
-        for modifier in one.withs:
+        for modifier in unifying.withs:
             visible(modifier.value, needed)
-        if type(one) in NESTING:
-            in_closures(one, needed)
+        if type(unifying) in NESTING:
+            in_closures(unifying, needed)
             needed &= keys
         if not needed <= safe:
             return None

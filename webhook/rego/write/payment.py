@@ -126,7 +126,7 @@ def _callees_first(payments: Mapping[str, Payment]) -> list[str]:
             else:
                 entered.add(name)
                 calls = payments[name].calls
-                waiting += [one for one, _ in calls if one in payments and one not in entered]
+                waiting += [call for call, _ in calls if call in payments and call not in entered]
     return list(ordered)
 
 

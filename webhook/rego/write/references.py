@@ -361,9 +361,9 @@ class References:
             function.patterns.match(part, constant(items[0][0]))
             return constant(items[0][1])
         function.charge_constant(len(items))
-        value = function.new(_kind_of_all(one for _, one in items))
+        value = function.new(_kind_of_all(item for _, item in items))
         if function.terms.single_use(part):
-            function.loop(value, function.unit.constant(tuple(one for _, one in items)))
+            function.loop(value, function.unit.constant(tuple(item for _, item in items)))
             function.env[part.name] = UNREAD  # type: ignore[union-attr]  # nobody reads it
             return value
         key = function.new(_kind_of_all(key for key, _ in items))

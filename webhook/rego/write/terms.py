@@ -91,9 +91,9 @@ class Terms:
         if isinstance(term, ir.Ref):
             return self._function.references.reference(term)
         if isinstance(term, ir.Array):
-            return list_of([self.operand(one) for one in term.items])
+            return list_of([self.operand(item) for item in term.items])
         if isinstance(term, ir.Set):
-            items = tuple_of([self.operand(one) for one in term.items])
+            items = tuple_of([self.operand(item) for item in term.items])
             return call("RegoSet", items, kind=Kind.SET)
         if isinstance(term, ir.Object):
             return self._object(term)
@@ -121,11 +121,11 @@ class Terms:
         else:
             return list(operands.values())
         while len(operands) < len(args):
-            before = len(operands)
+            count_before = len(operands)
             for i, arg in enumerate(args):
                 if i not in operands and self.evaluable(arg):
                     operands[i] = self.operand(arg)
-            if len(operands) == before:
+            if len(operands) == count_before:
                 function = self._function
                 raise function.unit.refuse("operand is not bound", function.location)
         return [operands[i] for i in range(len(args))]
@@ -162,11 +162,10 @@ class Terms:
             return dict_of(items)
         # Of names that turn out to be equal the last one counts; OPA has those first that are written
         # out.
-        written = [isinstance(key, ir.Const) for key, _ in term.items]
-        ordered = [
-            tuple_of(pair)
-            for first in (True, False)
-            for pair, is_written in zip(items, written, strict=True)
-            if is_written is first
-        ]
-        return function.assign(call("build", tuple_of(ordered)))
+        constant, computed = [], []
+        for pair, (key, _) in zip(items, term.items, strict=True):
+            if isinstance(key, ir.Const):
+                constant.append(tuple_of(pair))
+            else:
+                computed.append(tuple_of(pair))
+        return function.assign(call("build", tuple_of([*constant, *computed])))

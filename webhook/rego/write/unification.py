@@ -196,7 +196,7 @@ class Unification:
             waiting.clear()
             self._function.condition(FALSE)
             return
-        waiting.extend((one, ir.Const(value)) for one, value in zip(x.items, values, strict=True))
+        waiting.extend((item, ir.Const(value)) for item, value in zip(x.items, values, strict=True))
 
     def _unify_objects(
         self, x: ir.Object, y: ir.Object, waiting: list[tuple[ir.Term, ir.Term]], i: int

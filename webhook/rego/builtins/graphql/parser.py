@@ -127,14 +127,17 @@ class Parser:
         return items
 
     def _until(self, end: str, read: Callable[[], Any]) -> list[Any]:
-        self._depth += 1
-        if self._depth > DEPTH_MAX:
-            raise EvaluationError("eval_cancel_error", "GraphQL is nested too deeply")
+        self._enter()
         items = []
         while not self.peek(end):
             items.append(read())
         self._depth -= 1
         return items
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise EvaluationError("eval_cancel_error", "GraphQL is nested too deeply")
 
     # --- what both kinds of document have -------------------------------------------------
 
@@ -198,9 +201,7 @@ class Parser:
         """``Name``, ``[Type]``, and either with ``!``."""
         if self.skip("["):
             place = self.token
-            self._depth += 1
-            if self._depth > DEPTH_MAX:
-                raise EvaluationError("eval_cancel_error", "GraphQL is nested too deeply")
+            self._enter()
             reference = make("Type", place, Elem=self.type_reference())
             self._depth -= 1
             self.expect("]")
@@ -232,22 +233,22 @@ class _QueryParser(Parser):
             description, before = self.description()
             if description is not None and self.peek("{"):
                 raise located(f"Unexpected {description}", description.line, description.column)
-            about = {
+            documentation = {
                 "Description": "" if description is None else description.value,
                 "Comment": comments([*before, *self.comments]),
             }
             if self.peek(lexer.NAME, "fragment"):
-                document["Fragments"].append(self._fragment_definition(about))
+                document["Fragments"].append(self._fragment_definition(documentation))
             elif self.peek("{") or (self.peek(lexer.NAME) and self.token.value in _OPERATIONS):
-                document["Operations"].append(self._operation_definition(about))
+                document["Operations"].append(self._operation_definition(documentation))
             else:
                 raise self.unexpected()
         return document
 
-    def _operation_definition(self, about: Node) -> Node:
+    def _operation_definition(self, documentation: Node) -> Node:
         node = make("OperationDefinition", self.token, Operation="query")
         if not self.peek("{"):  # gqlparser keeps no comment of the short form
-            node |= about
+            node |= documentation
             node["Operation"] = self.operation()
             if self.peek(lexer.NAME):
                 node["Name"] = self.next().value
@@ -304,8 +305,8 @@ class _QueryParser(Parser):
         node["SelectionSet"] = self._selections()
         return node
 
-    def _fragment_definition(self, about: Node) -> Node:
-        node = make("FragmentDefinition", self.token, **about)
+    def _fragment_definition(self, documentation: Node) -> Node:
+        node = make("FragmentDefinition", self.token, **documentation)
         self.keyword("fragment")
         if self.token.value == "on":
             raise self.unexpected()

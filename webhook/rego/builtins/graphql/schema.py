@@ -217,14 +217,14 @@ def _check_type(schema: Schema, reference: Node | None) -> None:
 def _check_definition(schema: Schema, definition: Node) -> None:
     kind, name = definition["Kind"], definition["Name"]
     is_input = kind == "INPUT_OBJECT"
-    for one in definition["Fields"]:
-        _check_name(one)
-        _check_type(schema, one["Type"])
-        _check_object_fields(one["DefaultValue"])
-        _check_argument_names(one["Arguments"], f"{name}.{one['Name']}")
-        _check_arguments(schema, one["Arguments"], None)
+    for declared in definition["Fields"]:
+        _check_name(declared)
+        _check_type(schema, declared["Type"])
+        _check_object_fields(declared["DefaultValue"])
+        _check_argument_names(declared["Arguments"], f"{name}.{declared['Name']}")
+        _check_arguments(schema, declared["Arguments"], None)
         place = "INPUT_FIELD_DEFINITION" if is_input else "FIELD_DEFINITION"
-        _check_directives(schema, one["Directives"], place)
+        _check_directives(schema, declared["Directives"], place)
     for member in definition["Types"]:
         if member not in schema.types:
             raise _fault(definition, f'Undefined type "{member}".')
@@ -262,11 +262,11 @@ def _check_members(schema: Schema, definition: Node) -> None:
         noun = "input fields" if is_input else "fields"
         raise _fault(definition, f"{kind} {name}: must define one or more {noun}.")
     allowed = _INPUT_KINDS if is_input else _OUTPUT_KINDS
-    for one in definition["Fields"]:
-        declared = schema.types[_named(one["Type"])]["Kind"]
+    for member in definition["Fields"]:
+        declared = schema.types[_named(member["Type"])]["Kind"]
         if declared not in allowed:
-            subject = f"{declared} {one['Name']}" if is_input else f"{kind} {name}"
-            raise _fault(one, f"{subject}: field must be one of {', '.join(allowed)}.")
+            subject = f"{declared} {member['Name']}" if is_input else f"{kind} {name}"
+            raise _fault(member, f"{subject}: field must be one of {', '.join(allowed)}.")
 
 
 def _check_unique(definition: Node) -> None:
@@ -387,7 +387,7 @@ def _check_implements(schema: Schema, definition: Node, name: str) -> None:
         )
         raise _fault(definition, message)
     subject = f"For {definition['Name']} to implement {name}"
-    fields = {one["Name"]: one for one in definition["Fields"]}
+    fields = {member["Name"]: member for member in definition["Fields"]}
     for required in interface["Fields"]:
         field = fields.get(required["Name"])
         if field is None:
@@ -465,12 +465,12 @@ def _follow_inputs(
         return
     done.add(name)
     places[name] = len(path)
-    for one in schema.types[name]["Fields"]:
-        reference = one["Type"]
+    for member in schema.types[name]["Fields"]:
+        reference = member["Type"]
         target = reference["NamedType"]
         if not reference["NonNull"] or schema.types.get(target, {}).get("Kind") != "INPUT_OBJECT":
             continue
-        path.append(one)
+        path.append(member)
         if target in places:
             cycle = path[places[target] :]
             names = ".".join(step["Name"] for step in cycle)

@@ -216,9 +216,9 @@ def _allows_usage(chain: Sequence[Fields], usages: Iterable[int]) -> bool:
     for fields in chain:
         if not fields["ExtKeyUsage"] and not fields["UnknownExtKeyUsage"]:
             continue
-        own = fields["ExtKeyUsage"] or ()
-        if _ANY_USAGE not in own:
-            remaining &= set(own)
+        allowed = fields["ExtKeyUsage"] or ()
+        if _ANY_USAGE not in allowed:
+            remaining &= set(allowed)
     return bool(remaining)
 
 
