@@ -111,8 +111,7 @@ class NotedRows:
         row.
         """
         results, faults, late, _, undecided, excused, *_ = responses
-        if len(results) > self.results:
-            self.results = len(results)
+        self.results = max(self.results, len(results))
         if (not allowed and code != 403) or not results or faults or undecided or late or excused:
             return self._judged(responses, allowed, code, message)
         # The gravest is always the first.
