@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loadtest.bench.machine import describe
-from loadtest.bench.measurement import BODIES
 from loadtest.bench.policies import read, write
 from loadtest.telemetry.review import (
     BODY_MAX,
@@ -29,6 +28,7 @@ from loadtest.telemetry.review import (
     endpoint_over,
     slice_seconds,
 )
+from loadtest.traces import BODIES
 from tests import policies
 from tests.programs import ROOT
 from webhook.server.decoding import Decoding

@@ -30,9 +30,10 @@ from loadtest.bench import gatekeeper
 from loadtest.bench.gatekeeper import Installation
 from loadtest.bench.load import Generator, ask, go_first
 from loadtest.bench.machine import describe
-from loadtest.bench.measurement import BODIES, make_certificates, same_answer, say
+from loadtest.bench.measurement import make_certificates, same_answer, say
 from loadtest.bench.policies import POLICIES
 from loadtest.bench.servers import Cores, Server, waddle
+from loadtest.traces import BODIES
 from tests import policies
 from tests.cluster import Cluster
 from tests.programs import ROOT, build

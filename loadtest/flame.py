@@ -22,11 +22,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from loadtest.bench.load import Generator
-from loadtest.bench.measurement import BODIES, make_certificates, warm
+from loadtest.bench.measurement import make_certificates, warm
 from loadtest.bench.policies import POLICIES
 from loadtest.bench.servers import Cores, Server, running, waddle
 from loadtest.plots.flame import flame_graph, tree
 from loadtest.tail import Slow, causes, drawing, read, slowest, table
+from loadtest.traces import BODIES
 from tests.decisions.process import Sidecar
 from tests.ports import free_ports
 from tests.programs import ProgramUnavailableError

@@ -1,13 +1,9 @@
 """What keeping results saves a review's CPU, and costs: ``python -m loadtest.memo [--quick] [--save]``.
 
 From the body to the answer's bytes, without TLS and HTTP: the same requests to two endpoints over the
-same policies, one with a memo. Slices take turns in an order drawn anew. No body is sent twice:
-
-- ``rollout``: 50 Deployments are rolled out one after the other, ten Pods each. Pods of one differ in
-  their names and in that of their token's volume, Deployments in images and labels.
-- ``updates``: changes of an annotation or of the status of Pods that exist already.
-- ``mix``: Pods of roll-outs, and 30 % of shapes that nobody has seen.
-- ``cold``: all of them of such shapes, for what the memo costs where it finds nothing.
+same policies, one with a memo. Slices take turns in an order drawn anew. No body is sent twice;
+:mod:`loadtest.traces` says what each trace is. ``cold`` shows what the memo costs where it finds
+nothing.
 
 Told are medians of slices' CPU for a request and their ratio, and beside it that to a review by no
 policies at all. Exit code 1 where ``cold`` is more than 3 % slower than without a memo.
@@ -16,20 +12,17 @@ policies at all. Exit code 1 where ``cold`` is more than 3 % slower than without
 from __future__ import annotations
 
 import argparse
-import copy
 import gc
-import json
 import random
 import statistics
 import tempfile
-import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from loadtest.bench.machine import describe
-from loadtest.bench.measurement import BODIES
 from loadtest.bench.policies import POLICIES
 from loadtest.telemetry.review import BODY_MAX, REQUESTS, seconds_for
+from loadtest.traces import Traces
 from tests.programs import ROOT
 from webhook.api.admission import decode_review
 from webhook.constraint.client import Client
@@ -54,9 +47,6 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Remembering
 
 RESULTS: Final = ROOT / "loadtest" / "results" / "memo.md"
-DEPLOYMENTS: Final = 50
-PODS: Final = 10
-UNSEEN: Final = 0.3
 COLD_MAX: Final = 1.03
 SETS: Final = ("p12", "p100")
 WARM_UP: Final = 40
@@ -64,8 +54,6 @@ WARM_UP: Final = 40
 FULL, QUICK = 150, 30
 """Slices of each trace."""
 MEMO_BYTES: Final = 16 << 20
-
-Json = dict[str, Any]
 
 
 def endpoint(
@@ -80,95 +68,6 @@ def endpoint(
     assert loader.load(), loader.faults()
     admission = Admission(serving, AdmissionOptions(10.0, memo=memo), registry, log)
     return ReviewEndpoint(admission, registry, log, decoding=decoding), serving
-
-
-class Traces:
-    """Bodies, none of them twice."""
-
-    def __init__(self) -> None:
-        self._random = random.Random(0)
-        self._pod = json.loads((BODIES / "pod.json").read_bytes())
-        self._number = 0
-
-    def rollout(self) -> Iterator[bytes]:
-        """Deployment by Deployment, each anew with another image once all had their turn."""
-        turn = 0
-        while True:
-            for deployment in range(DEPLOYMENTS):
-                shape = self._shape(f"app-{deployment}", f"{turn}.{deployment}")
-                for _ in range(PODS):
-                    yield self._body(shape)
-            turn += 1
-
-    def updates(self) -> Iterator[bytes]:
-        """An annotation and the status of one of 50 Pods."""
-        shapes = [self._shape(f"app-{number}", "1") for number in range(DEPLOYMENTS)]
-        for number, one in enumerate(shapes):
-            one["spec"] = _with_token(one["spec"], f"kube-api-access-{number}")
-        while True:
-            old = self._random.choice(shapes)
-            new = copy.deepcopy(old)
-            new["metadata"]["annotations"] = {"seen": str(self._number)}
-            new["status"] = {"phase": "Running", "podIP": f"10.0.0.{self._number % 250}"}
-            yield self._body(new, old)
-
-    def mix(self) -> Iterator[bytes]:
-        """Of roll-outs, and others."""
-        rollout, cold = self.rollout(), self.cold()
-        while True:
-            yield next(cold if self._random.random() < UNSEEN else rollout)
-
-    def cold(self) -> Iterator[bytes]:
-        """Each of a shape of its own."""
-        while True:
-            yield self._body(self._shape(f"job-{self._number}", str(self._number)))
-
-    def _shape(self, app: str, version: str) -> Json:
-        """A Pod of a Deployment and its version."""
-        pod: Json = copy.deepcopy(self._pod["request"]["object"])
-        pod["metadata"]["labels"] |= {
-            "app": app,
-            "pod-template-hash": f"{zlib.crc32(version.encode()):x}",
-        }
-        for container in pod["spec"]["containers"]:
-            container["image"] = f"{container['image'].rpartition(':')[0]}:{version}"
-        return pod
-
-    def _body(self, pod: Json, old: Json | None = None) -> bytes:
-        self._number += 1
-        name = f"{pod['metadata']['labels']['app']}-{self._number:x}"
-        objects = [pod] if old is None else [pod, old]
-        request = {**self._pod["request"], "uid": f"uid-{self._number}", "name": name}
-        if old is None:
-            token = f"kube-api-access-{self._number:x}"
-            pod["spec"] = _with_token(pod["spec"], token)
-        for one in objects:
-            one["metadata"]["name"] = name
-        request |= {"object": pod, "oldObject": old, "operation": "UPDATE" if old else "CREATE"}
-        return json.dumps({**self._pod, "request": request}).encode()
-
-
-def _with_token(spec: Json, name: str) -> Json:
-    """Returns the spec with the API server's addition to each Pod: a volume of a random name."""
-    mount = {"name": name, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
-    others = [one for one in spec.get("volumes", ()) if "projected" not in one]
-    token = {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}
-    containers = [
-        {
-            **one,
-            "volumeMounts": [
-                *(
-                    at
-                    for at in one.get("volumeMounts", ())
-                    if at["mountPath"] != mount["mountPath"]
-                ),
-                mount,
-            ],
-        }
-        for one in spec["containers"]
-    ]
-    volume = {"name": name, "projected": {"defaultMode": 420, "sources": [token]}}
-    return {**spec, "containers": containers, "volumes": [*others, volume]}
 
 
 class Compared(NamedTuple):
@@ -229,7 +128,7 @@ _INTRODUCTION: Final = (
     "CPU of a review from the body to the answer's bytes, with a memo and without, over the same "
     "requests. Times are medians of slices. Of the slices' ratios it is the median, with its quartiles. "
     "Beside it stand the ratio to a review by no policies, and the part of constraints that were not "
-    "evaluated. Made by `make bench-memo`; `loadtest/memo.py` says what each trace is."
+    "evaluated. Made by `make bench-memo`; `loadtest/traces.py` says what each trace is."
 )
 
 

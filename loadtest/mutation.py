@@ -23,9 +23,10 @@ from loadtest.bench import gatekeeper
 from loadtest.bench.gatekeeper import Installation
 from loadtest.bench.load import Generator, ask
 from loadtest.bench.machine import describe
-from loadtest.bench.measurement import BODIES, make_certificates, say, warm
+from loadtest.bench.measurement import make_certificates, say, warm
 from loadtest.bench.policies import POLICIES
 from loadtest.bench.servers import Cores, Server, waddle
+from loadtest.traces import BODIES
 from tests.cluster import Api, Cluster
 from tests.json_patch import apply_patch
 from tests.programs import ROOT, build

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from loadtest.bench.machine import describe
-from loadtest.bench.measurement import BODIES
+from loadtest.traces import BODIES
 from tests import policies
 from tests.programs import ROOT
 from webhook.api.config import SYNC_SET

@@ -5,13 +5,20 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 CPU = "server_cpu_ms_per_request"
-CPU_GOALS = {"p1": 0.25, "p12": 0.05, "p100": 0.035}
-MEMORY_GOALS = {"p12": 1.0, "p100": 0.8, "p1000": 0.8}
+CPU_GOALS = {"p1": 0.08, "p12": 0.03, "p100": 0.018}
+TRACE_GOALS = {
+    ("p12", "rollout"): 1.5,
+    ("p100", "rollout"): 1.8,
+    ("p12", "mix"): 2.2,
+    ("p100", "mix"): 4.0,
+}
+"""Of the CPU of a bare uvicorn application."""
+MEMORY_GOALS = {"p12": 0.4, "p100": 0.4, "p1000": 0.4}
 IDLE_CONSTRAINTS_GOAL = 1.3
-LATENCY_GOAL = 0.2
+LATENCY_GOAL = 0.1
 THROUGHPUT_GOAL = 10.0
-FLOOR_GOAL = 1.6
-START_GOAL = 1.0
+FLOOR_GOAL = 1.2
+START_GOAL = 0.5
 
 SETS = {
     "p1": "1 constraint",
@@ -51,6 +58,7 @@ def verdicts(result: dict[str, Any]) -> list[Verdict]:
     }
     return [
         *_cpu(points),
+        *_traces(result["traces"]),
         *_throughput(points),
         *_latency(result["schedule"]),
         *_memory(result["memory"]),
@@ -79,6 +87,13 @@ def _cpu(points: dict[str, Any]) -> Iterator[Verdict]:
         yield Verdict(
             "CPU with 1 constraint, beside a bare uvicorn application", ratio, FLOOR_GOAL, "at most"
         )
+
+
+def _traces(traces: list[dict[str, Any]]) -> Iterator[Verdict]:
+    for one in traces:
+        if bound := TRACE_GOALS.get((one["set"], one["trace"])):
+            goal = f"CPU on the trace {one['trace']!r}, {SETS[one['set']]}, beside the bare application"
+            yield Verdict(goal, one["ratio"], bound, "at most")
 
 
 def _throughput(points: dict[str, Any]) -> Iterator[Verdict]:

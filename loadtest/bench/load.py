@@ -91,16 +91,18 @@ class Generator:
         rounds: int,
         expected: str,
         apart: bool = True,
+        skip: int = 0,
     ) -> list[list[dict[str, float]]]:
         """Sends so many requests to each server in turn, and returns each round's costs.
 
         ``body`` is for all, or one for each; a server may be there several times. Without ``apart``
-        several bodies are sent in turn to all. ``cpu_us`` is the CPU of a server's whole process
+        several bodies, or the lines of a ``.jsonl`` file, are sent in turn to all, each round going
+        on where the one before it ended; ``skip`` bodies come first that are not sent. ``cpu_us`` is the CPU of a server's whole process
         from round to round, for each request, and ``own_cpu_us`` that while it was asked itself.
         """
         urls, pids = (",".join(each) for each in zip(*map(_place, servers), strict=True))
         bodies = [body] if isinstance(body, Path) else body
-        verdicts = ",".join(expected for _ in bodies)
+        verdicts = ",".join(expected for _ in bodies) if expected else ""
         finished = subprocess.run(
             [
                 *("taskset", "--cpu-list", str(self.core), build("loadgen")),
@@ -110,6 +112,7 @@ class Generator:
                     f"-apart={str(apart and len(bodies) > 1).lower()}",
                 ),
                 *(f"-c={connections}", f"-n={requests}", f"-rounds={rounds}"),
+                f"-skip={skip}",
                 f"-d={COUNT_SECONDS_MAX}s",
             ],
             stdin=subprocess.DEVNULL,

@@ -1,6 +1,7 @@
 """The measurements of a run: sets of policies in turn, with both servers side by side."""
 
 import contextlib
+import statistics
 import sys
 import tempfile
 import time
@@ -16,9 +17,8 @@ from loadtest.bench.load import Generator, ask
 from loadtest.bench.machine import describe
 from loadtest.bench.servers import Cores, Server, floor, waddle
 from loadtest.bytecode import compile_modules
+from loadtest.traces import BODIES, Trace, write
 from webhook.certificates.pairs import self_signed
-
-BODIES = Path(__file__).resolve().parent.parent / "bodies"
 
 # The expected verdicts hold for every set; the real Gatekeeper is asked too, at each start.
 VERDICTS = {"pod": "allowed", "pod_bad": "denied", "deployment": "allowed"}
@@ -32,6 +32,14 @@ bodies with a thousand constraints would take it a quarter of an hour. It needs 
 small ones."""
 
 START_SETS = ("p1", "p12", "p100")
+
+TRACES: dict[str, tuple[Trace, ...]] = {
+    "p12": ("rollout", "updates", "mix"),
+    "p100": ("rollout", "updates", "mix"),
+}
+TRACE_REQUESTS = 400
+TRACE_WARM_UP = 6000
+"""A constraint has code of its own from its 5,000th evaluation on."""
 
 JUDGED_CONNECTIONS = 8
 """The number of connections for goals: an API server sends several requests at a time."""
@@ -59,6 +67,8 @@ class Plan:
     schedule: tuple[int, float]
     # Requests before the first round, after which memory is read.
     requests: int
+    # Rounds of a trace, of TRACE_REQUESTS each.
+    traces: int
 
 
 # Gatekeeper takes 14 minutes for 10,000 requests with 1,000 constraints; with the other sets it takes
@@ -69,6 +79,7 @@ FULL = Plan(
     2.5,
     (3, 6),
     10_000,
+    40,
 )
 QUICK = Plan(
     {"p1": _POINTS[:1], "p12": _POINTS[:4], "p100": _POINTS[:1], "p1000": _POINTS[:1]},
@@ -76,6 +87,7 @@ QUICK = Plan(
     1,
     (1, 4),
     300,
+    10,
 )
 
 
@@ -91,6 +103,7 @@ class Bench:
     memory: dict[str, dict[str, float]] = field(default_factory=dict)
     started: dict[str, dict[str, float]] = field(default_factory=dict)
     floors: dict[str, float] = field(default_factory=dict)
+    traces: list[dict[str, Any]] = field(default_factory=list)
     installed: dict[str, gatekeeper.Installation] = field(default_factory=dict)
 
     @property
@@ -109,11 +122,13 @@ class Bench:
         return self.folder / "certificates"
 
     def ours(
-        self, source: Path, core: int | None = None
+        self, source: Path, core: int | None = None, *, keeps_results: bool = False
     ) -> contextlib.AbstractContextManager[Server]:
         """Our server with a set of policies, on the servers' core if no other is named."""
         where = self.cores.server if core is None else core
-        return waddle(source, self.certificates, core=where, log=self.log)
+        return waddle(
+            source, self.certificates, core=where, log=self.log, keeps_results=keeps_results
+        )
 
     def prepare(self, name: str, stack: contextlib.ExitStack, core: int) -> None:
         """A cluster with a set of policies in it; memory of both after the same requests."""
@@ -123,7 +138,8 @@ class Bench:
         prepared = gatekeeper.prepared(source, self.certificates, here, core=core)
         installed = self.installed[name] = stack.enter_context(prepared)
         installed.pin(self.cores.client)
-        with installed.gatekeeper(core) as peer, self.ours(source, core) as server:
+        ours = self.ours(source, core, keeps_results=True)
+        with installed.gatekeeper(core) as peer, ours as server:
             for body in VERDICTS:
                 same_answer([server, peer], BODIES / f"{body}.json")
             self._remember(name, [server, peer])
@@ -158,12 +174,51 @@ class Bench:
             points = [self._point(name, point, beside) for point in self.plan.points[name]]
             self.points += points
             self.schedule.append(self._schedule(name, [server, peer], points))
+        for trace in TRACES.get(name, ()):
+            self.traces.append(self._trace(name, source, trace))
+
+    def _trace(self, name: str, source: Path, trace: Trace) -> dict[str, Any]:
+        """Measures requests that all differ, as shipped, beside the bare application."""
+        rounds, core = self.plan.traces, self.cores.server
+        count = TRACE_WARM_UP + (rounds + 1) * TRACE_REQUESTS
+        bodies = write(trace, self.folder / f"{name}-{trace}.jsonl", count)
+        with (
+            self.ours(source, keeps_results=True) as server,
+            floor(self.certificates, core=core, log=self.log) as bare,
+        ):
+            self.generator.count(
+                server, bodies, connections=8, requests=TRACE_WARM_UP, expected="allowed"
+            )
+            taken = self.generator.compare(
+                [server, bare],
+                bodies,
+                connections=JUDGED_CONNECTIONS,
+                requests=TRACE_REQUESTS,
+                rounds=rounds,
+                expected="allowed",
+                skip=TRACE_WARM_UP,
+            )
+        bodies.unlink()
+        cpu = [[one[side]["own_cpu_us"] / 1000 for one in taken] for side in (0, 1)]
+        ratios = [ours / least for ours, least in zip(*cpu, strict=True)]
+        found = {
+            "set": name,
+            "trace": trace,
+            "waddle": statistics.median(cpu[0]),
+            "floor": statistics.median(cpu[1]),
+            "ratio": statistics.median(ratios),
+            "p99_ms": statistics.median(one[0]["p99_ms"] for one in taken),
+        }
+        say(
+            f"{name} {trace}: {found['waddle']:.3f} ms, {found['ratio']:.2f} of the bare application"
+        )
+        return found
 
     def _start(self, name: str, source: Path) -> None:
         """Measures each start until ready, ours without compiled policies."""
         core = self.cores.server
         servers = {
-            "waddle": lambda: self.ours(source),
+            "waddle": lambda: self.ours(source, keeps_results=True),
             "gatekeeper": lambda: self.installed[name].gatekeeper(core),
         }
         self.started[name] = start.beside(servers)
@@ -251,6 +306,7 @@ def measure(plan: Plan) -> dict[str, Any]:
         "plan": asdict(plan),
         "points": bench.points,
         "schedule": bench.schedule,
+        "traces": bench.traces,
         "memory": bench.memory,
         "floors": start.import_floors() | bench.floors,
         "start": bench.started,

@@ -42,7 +42,9 @@ def markdown(result: dict[str, Any], pictures: Sequence[str]) -> str:
 Written by `{result["command"]}` in {result["minutes"]:g} minutes, begun {result["began"]}. Both
 servers on one core (Gatekeeper with `GOMAXPROCS=1`), the client on another; TLS 1.3 with keep-alive;
 the same bodies and policies (`loadtest/bodies`, `loadtest/policies`); alternated rounds, medians.
-Every answer's verdict and uid was checked. CPU is the server's user and system time.
+Every answer's verdict and uid was checked. CPU is the server's user and system time. These bodies
+are sent again and again: Waddle keeps no results of earlier reviews here (`--memo-bytes=0`), but for
+the traces, memory and starts.
 
 | machine | |
 |---|---|
@@ -70,6 +72,16 @@ A bare uvicorn application that decodes the same body and answers a constant
 | body | connections | bare, CPU ms/request | waddle | ratio |
 |---|---|---|---|---|
 {_floors(result["points"])}
+## Traces of real shape
+
+No request is sent twice; Waddle runs as shipped and keeps results. `rollout`: 50 Deployments of ten
+Pods, which differ in names and hashes. `updates`: annotations and statuses of Pods. `mix`: roll-outs,
+and 30 % of Pods of shapes that nobody has seen. Both servers in turn, 8 connections; medians of rounds
+and of their ratios (`loadtest/traces.py`).
+
+| set | trace | bare, CPU ms/request | waddle | ratio | p99 ms waddle |
+|---|---|---|---|---|---|
+{_traces(result["traces"])}
 ## Latency at the same offered load
 
 `pod.json` on a fixed schedule at half of what Gatekeeper can do with 8 connections; a latency counts
@@ -141,6 +153,14 @@ def _floors(points: Iterable[dict[str, Any]]) -> str:
         f"| {one['waddle'][cpu]:.3f} | {one['waddle'][cpu] / one['floor'][cpu]:.2f} |\n"
         for one in points
         if "floor" in one
+    )
+
+
+def _traces(traces: Iterable[dict[str, Any]]) -> str:
+    return "".join(
+        f"| {one['set']} | {one['trace']} | {one['floor']:.3f} | {one['waddle']:.3f} "
+        f"| {one['ratio']:.2f} | {one['p99_ms']:.2f} |\n"
+        for one in traces
     )
 
 

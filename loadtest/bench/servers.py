@@ -123,8 +123,13 @@ def waddle(
     log: Path,
     flags: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    keeps_results: bool = False,
 ) -> contextlib.AbstractContextManager[Server]:
-    """Our server with a directory of policies, and flags and variables of the caller's own."""
+    """Our server with a directory of policies, and flags and variables of the caller's own.
+
+    Benchmarks send few bodies many times. Results of earlier reviews would decide all of them, so
+    none are kept unless ``keeps_results`` says otherwise.
+    """
     port, health, metrics = free_ports(3)
     command: list[str | Path] = [
         sys.executable,
@@ -139,6 +144,7 @@ def waddle(
         f"--prometheus-port={metrics}",
         f"--cert-dir={certificates}",
         "--shutdown-delay=0",
+        *(() if keeps_results else ("--memo-bytes=0",)),
         *flags,
     ]
     return running(

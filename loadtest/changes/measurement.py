@@ -11,13 +11,14 @@ from typing import Any
 
 from loadtest.bench import policies
 from loadtest.bench.load import Generator, ask
-from loadtest.bench.measurement import BODIES, warm
+from loadtest.bench.measurement import warm
 from loadtest.bench.servers import Cores
 from loadtest.bench.servers import Server as Answering
 from loadtest.changes.churn import Churn
 from loadtest.changes.policies import LABEL, Changing
 from loadtest.cluster.servers import Server
 from loadtest.cluster.stages import Site, site
+from loadtest.traces import BODIES
 from tests.patience import until
 
 PROGRAMS = ("waddle", "gatekeeper")

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from loadtest.bench import gatekeeper, policies
-from loadtest.bench.measurement import BODIES
 from loadtest.bench.servers import Server, waddle
 from loadtest.curves.points import Stand, medians
+from loadtest.traces import BODIES
 
 MATCHING = (1, 10, 30, 100, 1000)
 IDLE = (1, 10, 100, 1000)

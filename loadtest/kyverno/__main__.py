@@ -27,11 +27,12 @@ from loadtest import readme
 from loadtest.bench import report
 from loadtest.bench.load import Generator, ask
 from loadtest.bench.machine import describe
-from loadtest.bench.measurement import BODIES, make_certificates, say
+from loadtest.bench.measurement import make_certificates, say
 from loadtest.bench.policies import POLICIES
 from loadtest.bench.servers import Cores, Server, floor, waddle
 from loadtest.bytecode import compile_modules
 from loadtest.kyverno.installation import Kyverno
+from loadtest.traces import BODIES
 from tests.cluster import Cluster
 from tests.patience import until
 from tests.programs import ROOT, ProgramUnavailableError, build

@@ -23,7 +23,8 @@ type turn struct {
 
 // compare sends each server a slice of requests at a time, in turn and on connections that stay:
 // whatever the machine does meanwhile, it does to all of them. Another one begins each round, and
-// the first round is not counted. With apart each of them has a body of its own.
+// the first round is not counted. With apart each of them has a body of its own; else each round goes on
+// with the bodies where the one before it ended.
 func compare(o options, targets, pids string, rounds int, apart bool) ([][]turn, error) {
 	urls, clocks := strings.Split(targets, ","), strings.Split(pids, ",")
 	if len(urls) != len(clocks) || o.requests == 0 {
@@ -44,6 +45,7 @@ func compare(o options, targets, pids string, rounds int, apart bool) ([][]turn,
 			i := (number + place) % len(urls)
 			one := o
 			one.url = urls[i]
+			one.first = o.first + number*o.requests
 			if apart {
 				one.bodies = o.bodies[i : i+1]
 			}

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -23,11 +24,12 @@ type options struct {
 	requests    int
 	rate        float64
 	warmUp      int
+	first       int // the body to begin with
 }
 
 func main() {
 	var o options
-	bodies := flag.String("body", "", "files with the bodies, comma separated; they are sent in turn")
+	bodies := flag.String("body", "", "files with the bodies, comma separated; they are sent in turn; one that ends in .jsonl has a body in each line")
 	expect := flag.String("expect", "", "allowed or denied for each body, comma separated (default: either)")
 	pids := flag.String("pid", "", "the server's processes, comma separated: report CPU and memory")
 	samples := flag.String("samples", "", "file for each request: when due, sent after, answered after, in microseconds")
@@ -39,6 +41,7 @@ func main() {
 	flag.DurationVar(&o.duration, "d", 10*time.Second, "how long to send")
 	flag.IntVar(&o.requests, "n", 0, "how many to send (0: as many as -d allows)")
 	flag.Float64Var(&o.rate, "rate", 0, "requests a second on a fixed schedule (0: closed loop)")
+	flag.IntVar(&o.first, "skip", 0, "bodies that are not sent, or are sent last")
 	flag.IntVar(&o.warmUp, "warm", 0, "requests before, not counted")
 	flag.Parse()
 
@@ -113,22 +116,40 @@ func readBodies(files, expect string) ([]body, error) {
 		if err != nil {
 			return nil, err
 		}
-		var review struct {
-			Request struct {
-				UID string `json:"uid"`
-			} `json:"request"`
-		}
-		if err := json.Unmarshal(content, &review); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		one := body{content: content, want: [][]byte{fmt.Appendf(nil, `"uid":%q`, review.Request.UID)}}
+		verdict := ""
 		if expect != "" {
 			if len(verdicts) <= i || (verdicts[i] != "allowed" && verdicts[i] != "denied") {
 				return nil, fmt.Errorf("-expect needs allowed or denied for %s", file)
 			}
-			one.want = append(one.want, fmt.Appendf(nil, `"allowed":%t`, verdicts[i] == "allowed"))
+			verdict = verdicts[i]
 		}
-		bodies = append(bodies, one)
+		contents := [][]byte{content}
+		if strings.HasSuffix(file, ".jsonl") {
+			contents = bytes.Split(bytes.TrimSpace(content), []byte("\n"))
+		}
+		for _, each := range contents {
+			one, err := readBody(each, verdict)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+			bodies = append(bodies, one)
+		}
 	}
 	return bodies, nil
+}
+
+func readBody(content []byte, verdict string) (body, error) {
+	var review struct {
+		Request struct {
+			UID string `json:"uid"`
+		} `json:"request"`
+	}
+	if err := json.Unmarshal(content, &review); err != nil {
+		return body{}, err
+	}
+	one := body{content: content, want: [][]byte{fmt.Appendf(nil, `"uid":%q`, review.Request.UID)}}
+	if verdict != "" {
+		one.want = append(one.want, fmt.Appendf(nil, `"allowed":%t`, verdict == "allowed"))
+	}
+	return one, nil
 }

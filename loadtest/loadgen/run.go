@@ -73,7 +73,7 @@ func run(client *http.Client, o options) measurement {
 					return
 				}
 				late := time.Since(begin)
-				size, problem, transport := send(client, o.url, o.bodies[i%int64(len(o.bodies))])
+				size, problem, transport := send(client, o.url, o.bodies[(i+int64(o.first))%int64(len(o.bodies))])
 				samples[worker] = append(samples[worker], sample{begin.Sub(started), late, time.Since(begin)})
 				received.Add(int64(size))
 				if problem != "" {

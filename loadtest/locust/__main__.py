@@ -94,7 +94,9 @@ def _servers(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, st
     with contextlib.ExitStack() as stack:
         count = options.replicas if options.case == "direct" else 1
         servers = [
-            stack.enter_context(waddle(policies, certificates, core=core, log=log))
+            stack.enter_context(
+                waddle(policies, certificates, core=core, log=log, keeps_results=True)
+            )
             for _ in range(count)
         ]
         urls = [f"https://{urlsplit(server.url).netloc}" for server in servers]

@@ -22,8 +22,8 @@ from unittest import mock
 
 import orjson
 
-from loadtest.bench.measurement import BODIES
 from loadtest.bench.policies import read
+from loadtest.traces import BODIES
 from tests import policies
 from tests.webhook.controllers import projected_replica
 from tests.webhook.controllers.projected_replica import InCel, InRego, Replica

@@ -22,31 +22,36 @@ def result() -> dict[str, Any]:
             "set": name,
             "body": "pod",
             "connections": 8,
-            "waddle": figures(cpu / 50, 1000),
+            "waddle": figures(cpu / 60, 1000),
             "gatekeeper": figures(cpu, 50),
         }
         for name, cpu in gatekeeper.items()
     ]
-    points[0]["floor"] = figures(0.2, 1000)
+    points[0]["floor"] = figures(1.0, 1000)
     points[3]["waddle-p12"] = figures(2.0, 1000)
-    memory = {"waddle": 60.0, "gatekeeper": 100.0, "requests": 10_000}
+    memory = {"waddle": 40.0, "gatekeeper": 100.0, "requests": 10_000}
     return {
         "points": points,
         "schedule": [
-            {"set": name, "rate": 10.0, "waddle": {"p99_ms": 1.0}, "gatekeeper": {"p99_ms": 10.0}}
+            {"set": name, "rate": 10.0, "waddle": {"p99_ms": 1.0}, "gatekeeper": {"p99_ms": 11.0}}
             for name in gatekeeper
         ],
         "memory": {name: dict(memory) for name in gatekeeper},
-        "start": {name: {"waddle": 1.0, "gatekeeper": 1.0} for name in ("p1", "p12", "p100")},
+        "traces": [
+            {"set": name, "trace": trace, "ratio": 1.4}
+            for name in ("p12", "p100")
+            for trace in ("rollout", "updates", "mix")
+        ],
+        "start": {name: {"waddle": 1.0, "gatekeeper": 2.1} for name in ("p1", "p12", "p100")},
     }
 
 
 def test_every_goal_is_judged() -> None:
     judged = verdicts(result())
-    assert len(judged) == 16
+    assert len(judged) == 20
     assert all(one.met for one in judged)
     lines = verdict_lines([one.as_json() for one in judged])
-    assert lines.count("met    ") == 16
+    assert lines.count("met    ") == 20
 
 
 @pytest.mark.parametrize(
@@ -58,6 +63,7 @@ def test_every_goal_is_judged() -> None:
         (("points", 3, "waddle", CPU), 2.61, "CPU with 1,000 constraints of which 12 match"),
         (("points", 0, "floor", CPU), 0.01, "CPU with 1 constraint, beside a bare"),
         (("points", 1, "waddle", "requests_per_second"), 499, "saturation of one core"),
+        (("traces", 0, "ratio"), 1.6, "CPU on the trace 'rollout', 12 constraints"),
         (("schedule", 1, "waddle", "p99_ms"), 2.1, "p99 at half of Gatekeeper's saturation, 12"),
         (("start", "p1", "waddle"), 1.1, "start to ready, 1 constraint"),
         (("memory", "p12", "waddle"), 101, "memory after 10,000 requests, 12 constraints"),

@@ -6,9 +6,10 @@ import pytest
 
 from loadtest import flame
 from loadtest.bench.load import Generator, ask
-from loadtest.bench.measurement import BODIES, make_certificates, same_answer
+from loadtest.bench.measurement import make_certificates, same_answer
 from loadtest.bench.policies import POLICIES
 from loadtest.bench.servers import Cores, floor, waddle
+from loadtest.traces import BODIES
 from tests.programs import Programs
 
 

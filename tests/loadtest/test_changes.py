@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from loadtest.bench.measurement import BODIES
 from loadtest.changes import report
 from loadtest.changes.measurement import CHANGES_PER_MINUTE, STATES
 from loadtest.changes.policies import LABEL, Changing
+from loadtest.traces import BODIES
 from webhook.cli.clients import new_client
 from webhook.constraint.client import Client
 from webhook.constraint.review import AugmentedObject

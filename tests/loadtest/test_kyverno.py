@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from loadtest import freshness
-from loadtest.bench.measurement import BODIES
 from loadtest.kyverno import __main__ as bench
+from loadtest.traces import BODIES
 from tests.programs import ProgramUnavailableError
 from webhook.api.gvk import name_of
 from webhook.kyverno.policy import PolicyQuestion

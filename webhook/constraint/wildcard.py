@@ -33,8 +33,16 @@ def matches_generate_name(pattern: str, prefix: str) -> bool:
     return pattern.endswith("*") and matches(pattern, prefix)
 
 
+def no_name(name: str) -> bool:
+    """The test of no patterns. Callers may compare with it, to spare the look-up of a name."""
+    del name
+    return False
+
+
 def any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
     """Compiles patterns into one test; plain names cost one look-up together."""
+    if not patterns:
+        return no_name
     plain = frozenset(pattern for pattern in patterns if "*" not in pattern)
     wild = tuple(pattern for pattern in patterns if "*" in pattern)
     if not wild:

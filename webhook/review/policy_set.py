@@ -174,10 +174,8 @@ class WebhookMutations(MutatingStage, Protocol):
         """Returns the policies with a rule for the request's kind."""
 
 
-def nothing_excluded(namespace: str) -> bool:
-    """The exclusion where there is no Config: no namespace is excluded."""
-    del namespace
-    return False
+nothing_excluded: Final = wildcard.no_name
+"""The exclusion where Config excludes no namespace."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -334,7 +334,7 @@ class Admission:
             until,
             budget=budget,
             observer=self._current.trace,
-            requester=requester(case.request),
+            requester=case.questions.requester,
             known=case.questions.known,
             begin=case.questions.begin,
             moment=case.questions.moment,
@@ -388,7 +388,7 @@ class Admission:
 
     def _walk(self, case: _Case, revision: Revision) -> Found | Needs:
         """Reviews on this thread, within the budget that other requests allow."""
-        span, budget, user = case.span, self._options.budget, requester(case.request)
+        span, budget, user = case.span, self._options.budget, case.questions.requester
         case.began = began = time.monotonic()
         waited = began - span.received_at
         if began < span.until and self._goes_beside(case, waited):
@@ -468,7 +468,7 @@ class Admission:
         if not self._options.blames:
             return "others"
         slow = case.slow
-        delay = self._times.since(case.span.received_at, requester(case.request))
+        delay = self._times.since(case.span.received_at, case.questions.requester)
         delay = delay._replace(worked_seconds=case.worked_seconds)
         if isinstance(slow, Delay):
             return responsible_for(telling(slow, delay))

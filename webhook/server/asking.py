@@ -30,12 +30,12 @@ _OFF: Final = "external data is turned off (--enable-external-data)"
 class Questions:
     """The provider requests of one review; equal requests get the same response."""
 
-    __slots__ = ("_asker", "_fresh", "_requester", "_round", "answers", "moment", "rounds")
+    __slots__ = ("_asker", "_fresh", "_round", "answers", "moment", "requester", "rounds")
 
     def __init__(self, asker: ProviderAsker | None, requester: str, *, fresh: bool = False) -> None:
         """With ``fresh``, responses are not taken from the cache."""
         self._asker = asker
-        self._requester = requester
+        self.requester = requester
         self._fresh = fresh
         self.answers: dict[ProviderRequest, ProviderResponse] = {}
         self._round: AskedRound | None = None
@@ -57,7 +57,7 @@ class Questions:
         if self._asker is None:
             return
         if self._round is None:
-            self._round = self._asker.round(fresh=self._fresh, requester=self._requester)
+            self._round = self._asker.round(fresh=self._fresh, requester=self.requester)
         for request in requests:
             self._round.begin(request)
 

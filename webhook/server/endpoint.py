@@ -56,12 +56,15 @@ _EMPTY: Final = encode(
 )
 """The answer of controller-runtime to a request without a body, with 200; probes rely on it."""
 
-
 _WAITING: Final = "waddle.waiting"
 """The key of a waiting request's state in its ASGI scope, between its two calls."""
 
 _TOO_MANY_LARGE: Final = (
     "too many large requests of the same user are being reviewed: send fewer at once"
+)
+
+_NO_ROOM: Final = Unanswerable(
+    429, "overload", "too many large requests are being reviewed: try again or try another replica"
 )
 
 _RETRY: Final = ((b"retry-after", b"0"), (b"connection", b"close"))
@@ -71,10 +74,14 @@ cannot answer, that costs milliseconds; if none can, the user sees the answer it
 would end in `context deadline exceeded`, which says nothing.
 """
 
-
 READ_BYTES_A_SECOND: Final = 64 * 1024 * 1024
 """The rate at which a port reads large bodies, in bytes a second, in turns of 64 KiB each
 millisecond: senders of large bodies get this much of the thread's time.
+"""
+
+MEASURED_BYTES: Final = 16 * 1024
+"""The size from which the decoding of a body is measured. The densest body below it takes 0.3 ms,
+less than what is noted; a measurement costs 1 µs.
 """
 
 
@@ -212,10 +219,10 @@ class ReviewEndpoint:
                         return 200, JSON_ALONE, _EMPTY
                     if (refusal := self._refusal(scope, body)) is not None:
                         return self._refused(refusal)
-                    began = time.thread_time()
+                    is_measured = len(body) >= MEASURED_BYTES
+                    began = time.thread_time() if is_measured else 0.0
                     request = self._read(body)
-                    taken = time.thread_time() - began
-                    if taken > NOTED_SECONDS:
+                    if is_measured and (taken := time.thread_time() - began) > NOTED_SECONDS:
                         self._decoding.times.note(requester(request), taken)
                 api_version = request.api_version
                 if STRANGER in scope:
@@ -244,7 +251,7 @@ class ReviewEndpoint:
         else:  # It may have come late behind its user's others.
             delay = self.work_since(since, occupant_of(prefix).requester)
             answer = self.refuse_delayed(prefix, delay, _TOO_MANY_LARGE)
-        return answer or self._refused(_no_room())
+        return answer or self._refused(_NO_ROOM)
 
     def _invalid(self, error: InvalidReview, body: bytes | bytearray) -> HttpAnswer:
         """Returns the answer to a body that is no reviewable AdmissionReview."""
@@ -329,11 +336,6 @@ class ReviewEndpoint:
 def received_at(scope: dict[str, Any]) -> float:
     """When a request was received, on the monotonic clock."""
     return float(scope.get("received_at") or time.monotonic())
-
-
-def _no_room() -> Unanswerable:
-    message = "too many large requests are being reviewed: try again or try another replica"
-    return Unanswerable(429, "overload", message)
 
 
 def _nothing() -> None:

@@ -235,7 +235,7 @@ class Mutation:
 
     def _attempt(self, case: _Case, policies: PolicySet) -> _Attempt:
         """Mutate on this thread, for as long as others can wait."""
-        budget, user = self._options.budget, requester(case.request)
+        budget, user = self._options.budget, case.questions.requester
         case.began = time.monotonic()
         if self._preparations.reviewer is None:
             budget = None
@@ -255,7 +255,7 @@ class Mutation:
         """Mutate beside this thread, in the lane of slow reviews."""
         reviewer, span = self._preparations.reviewer, case.span
         assert reviewer is not None  # Else there is no budget.
-        user, annotates = requester(case.request), self._options.annotations
+        user, annotates = case.questions.requester, self._options.annotations
         case.is_slow = True
         case.began = time.monotonic()
 

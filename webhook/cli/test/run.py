@@ -159,7 +159,7 @@ def review_objects(
     faults += _add_each(
         [item for item in sources.manifests if _is_data(item.document)],
         client.add_data,
-        lambda manifest: f'adding data of GVK "{manifest.gvk}" ({manifest.file}:{manifest.line})',
+        lambda manifest: f'adding data of GVK "{manifest.gvk}"',
     )
     extensions = Extensions()
     faults += [
@@ -472,13 +472,13 @@ def _add_each(
     add: Callable[[dict[str, Any]], bool],
     title: Callable[[Manifest], str],
 ) -> list[str]:
-    """Adds manifests; returns all refusals, where gator stops at the first."""
+    """Adds manifests; returns all refusals with file and line, where gator stops at the first."""
     lines = []
     for manifest in manifests:
         try:
             add(manifest.document)
         except ConstraintFrameworkError as error:
-            lines.append(f"auditing objects: {title(manifest)}: {error}")
+            lines.append(f"{manifest.place}: auditing objects: {title(manifest)}: {error}")
     return lines
 
 
