@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from types import CodeType
+from typing import Any
 
 import pytest
 
@@ -34,9 +35,12 @@ def test_a_policy_that_is_nested_is_called_nested():
 
 def test_code_is_kept_without_line_numbers(monkeypatch):
     ran: list[CodeType] = []
-    monkeypatch.setattr(
-        generate, "exec", lambda code, names: (ran.append(code), exec(code, names)), raising=False
-    )
+
+    def noting(code: CodeType, names: dict[str, Any]) -> None:
+        ran.append(code)
+        exec(code, names)
+
+    monkeypatch.setattr(generate, "exec", noting, raising=False)
     module = parse_module("package a\nf(x) := [y | y := x[_]; y > 1]\np := f(input.x)", "f.rego")
     compile_modules([module]).rule("data.a.p")
     pending = list(ran)
