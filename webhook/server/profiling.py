@@ -42,7 +42,8 @@ def folded(frame: FrameType | None) -> str:
     names: list[str] = []
     while frame is not None:
         code = frame.f_code
-        names.append(f"{code.co_qualname} ({code.co_filename}:{frame.f_lineno})")
+        line = frame.f_lineno or code.co_firstlineno  # code of policies has no lines
+        names.append(f"{code.co_qualname} ({code.co_filename}:{line})")
         frame = frame.f_back
     return ";".join(reversed(names))
 

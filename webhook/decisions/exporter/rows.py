@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.decisions.exporter.admission import NO_POLICIES, excuses, judge, verdict_of, why
+from webhook.decisions.exporter.admission import NO_POLICIES, judge, verdict_of, why
 from webhook.decisions.wire.rows import FRAME, records
 
 if TYPE_CHECKING:
@@ -110,36 +110,21 @@ class NotedRows:
         The arguments are those of the answer. Raises :class:`TypeError` if orjson cannot encode the
         row.
         """
-        results = responses.results
+        results, faults, late, _, undecided, excused, *_ = responses
         self.results = max(self.results, len(results))
-        if (
-            (not allowed and code != 403)
-            or not results
-            or responses.faults
-            or responses.undecided
-            or responses.deadline_exceeded
-            or excuses(responses)
-        ):
+        if (not allowed and code != 403) or not results or faults or undecided or late or excused:
             return self._judged(responses, allowed, code, message)
-        first = results[0].enforcement_action == "deny"  # the gravest is always the first
-        verdict = "deny" if first else verdict_of(results)
+        # The gravest is always the first.
+        verdict = "deny" if results[0].enforcement_action == "deny" else verdict_of(results)
         if verdict == "allow":
             return self._judged(responses, allowed, code, message)
         known, written = self._known, []
-        for result in results:
-            constraint, details = result.constraint, result.details
-            written.append(
-                (
-                    (known.get(id(constraint)) or self._describe(constraint))[0],
-                    result.target,
-                    result.enforcement_action,
-                    result.scoped_actions,
-                    result.msg,
-                    {} if details is None else details,
-                    result.cause,
-                    *(_EXISTING if result.existing else ()),
-                )
-            )
+        for target, constraint, msg, details, action, scoped, cause, excuse, existing in results:
+            if excuse is not None:
+                return self._judged(responses, allowed, code, message)
+            number, _ = known.get(id(constraint)) or self._describe(constraint)
+            values = number, target, action, scoped, msg, {} if details is None else details, cause
+            written.append((*values, *_EXISTING) if existing else values)
         return {"verdict": verdict, "code": code, "allowed": allowed, "results": written}
 
     def _have_text(self) -> None:

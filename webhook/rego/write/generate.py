@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 import sys
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.errors import GENERATED, BuiltinError
@@ -19,7 +20,6 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import CodeType
 
     from webhook.rego.builtins.registry import Builtin
     from webhook.rego.run.values import Value
@@ -193,6 +193,17 @@ def compile_parts(parts: Sequence[str]) -> tuple[CodeType, ...]:
     return tuple(compile(part, GENERATED, "exec", dont_inherit=True, optimize=2) for part in parts)
 
 
+def _without_lines(code: CodeType) -> CodeType:
+    """Returns the code without line numbers, which take an eighth of a template's memory.
+
+    Nobody could look the lines up, since the generated source is not kept.
+    """
+    constants = tuple(
+        _without_lines(value) if isinstance(value, CodeType) else value for value in code.co_consts
+    )
+    return code.replace(co_consts=constants, co_linetable=b"")
+
+
 def _nesting(source: str) -> int:
     """How deep brackets and blocks stand in each other at most; brackets in texts count, too."""
     deepest = 0
@@ -217,7 +228,7 @@ def generate(
     parts: Sequence[str] = ()
     try:
         parts = parts_of(unit)
-        codes = compile_(parts)
+        codes = tuple(map(_without_lines, compile_(parts)))
     except (SyntaxError, RecursionError, MemoryError) as error:
         # CPython's own bounds on nesting, where ours are wider; anything else is a bug of ours.
         if isinstance(error, SyntaxError) and "too many" not in str(error):

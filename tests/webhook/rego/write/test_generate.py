@@ -1,13 +1,15 @@
-"""An error for code that CPython cannot compile says what is too large."""
+"""Generated code has no lines; an error for code that CPython cannot compile says what is too large."""
 
 from collections.abc import Sequence
 from types import CodeType
+from typing import Any
 
 import pytest
 
 from webhook.rego.engine import CompileOptions, compile_modules
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax.parser import parse_module
+from webhook.rego.write import generate
 
 
 def without_memory(parts: Sequence[str]) -> tuple[CodeType, ...]:
@@ -29,3 +31,21 @@ def test_a_large_policy_that_memory_lacks_for_is_not_called_nested():
 def test_a_policy_that_is_nested_is_called_nested():
     with pytest.raises(RegoErrors, match="nested too deeply"):
         compiled(f"p := {'[' * 110}input.a{']' * 110}")
+
+
+def test_code_is_kept_without_line_numbers(monkeypatch):
+    ran: list[CodeType] = []
+
+    def noting(code: CodeType, names: dict[str, Any]) -> None:
+        ran.append(code)
+        exec(code, names)
+
+    monkeypatch.setattr(generate, "exec", noting, raising=False)
+    module = parse_module("package a\nf(x) := [y | y := x[_]; y > 1]\np := f(input.x)", "f.rego")
+    compile_modules([module]).rule("data.a.p")
+    pending = list(ran)
+    assert pending
+    while pending:
+        code = pending.pop()
+        assert code.co_linetable == b""
+        pending += [value for value in code.co_consts if isinstance(value, CodeType)]
