@@ -367,7 +367,11 @@ class Trips(NamedTuple):
 
 
 def round_trips(provider: Json, certificates: Path, core: int) -> Trips:
-    """Returns the waits of a bare client on a core, over connections that stay."""
+    """Returns the waits of a bare client on a core, over connections that stay.
+
+    Each request begins after the same silence as a paced request to a server. A provider and a
+    client that never rest answer from warm caches, and no server's requests find these.
+    """
     spec = provider["spec"]
     context = ssl.create_default_context(cadata=base64.b64decode(spec["caBundle"]).decode())
     context.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
@@ -391,6 +395,7 @@ def round_trips(provider: Json, certificates: Path, core: int) -> Trips:
                     keys = [f"trip-{number}-{place}-{key}" for key in range(KEYS)]
                     body = json.dumps({"request": {"keys": keys}})
                     requests.append(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+                time.sleep(1 / PACE)
                 began = time.perf_counter()
                 for connection, request in zip(connections, requests, strict=False):
                     connection.sendall(request)
