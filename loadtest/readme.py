@@ -201,7 +201,21 @@ def exceptions() -> str:
     return (
         f"What {result['exceptions']:,} exceptions from 12 constraints add to the CPU of a review, "
         "without TLS and HTTP ([figures](loadtest/results/exceptions.md), `make bench-exceptions`):"
-        f"\n\n| | without | more | of it |\n|---|---|---|---|\n{rows}"
+        f"\n\n| | without | more | of it |\n|---|---|---|---|\n{rows}{expiry()}"
+    )
+
+
+def expiry() -> str:
+    """Returns how soon an expiry is in force; empty if it has not been measured."""
+    file = RESULTS / "expiry.json"
+    if not file.exists():
+        return ""
+    result = json.loads(file.read_text())
+    return (
+        f"\nFrom the expiry of an exception until the last of {result['replicas']} replicas denies: "
+        f"median {result['median_seconds'] * 1000:.0f} ms, at most "
+        f"{result['latest_seconds'] * 1000:.0f} ms "
+        "([figures](loadtest/results/expiry.md)).\n"
     )
 
 
