@@ -37,6 +37,7 @@ def sections() -> dict[str, str]:
         "audit": audit(),
         "external": external_data(),
         "exceptions": exceptions(),
+        "expiry": expiry(),
         "kyverno": kyverno(),
     }
 
@@ -201,7 +202,7 @@ def exceptions() -> str:
     return (
         f"What {result['exceptions']:,} exceptions from 12 constraints add to the CPU of a review, "
         "without TLS and HTTP ([figures](loadtest/results/exceptions.md), `make bench-exceptions`):"
-        f"\n\n| | without | more | of it |\n|---|---|---|---|\n{rows}{expiry()}"
+        f"\n\n| | without | more | of it |\n|---|---|---|---|\n{rows}"
     )
 
 
@@ -212,10 +213,10 @@ def expiry() -> str:
         return ""
     result = json.loads(file.read_text())
     return (
-        f"\nFrom the expiry of an exception until the last of {result['replicas']} replicas denies: "
+        f"From the expiry of an exception until the last of {result['replicas']} replicas denies: "
         f"median {result['median_seconds'] * 1000:.0f} ms, at most "
         f"{result['latest_seconds'] * 1000:.0f} ms "
-        "([figures](loadtest/results/expiry.md)).\n"
+        "([figures](loadtest/results/expiry.md), `make bench-exceptions`).\n"
     )
 
 
