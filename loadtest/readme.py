@@ -37,6 +37,7 @@ def sections() -> dict[str, str]:
         "audit": audit(),
         "external": external_data(),
         "exceptions": exceptions(),
+        "expiry": expiry(),
         "kyverno": kyverno(),
     }
 
@@ -202,6 +203,20 @@ def exceptions() -> str:
         f"What {result['exceptions']:,} exceptions from 12 constraints add to the CPU of a review, "
         "without TLS and HTTP ([figures](loadtest/results/exceptions.md), `make bench-exceptions`):"
         f"\n\n| | without | more | of it |\n|---|---|---|---|\n{rows}"
+    )
+
+
+def expiry() -> str:
+    """Returns how soon an expiry is in force; empty if it has not been measured."""
+    file = RESULTS / "expiry.json"
+    if not file.exists():
+        return ""
+    result = json.loads(file.read_text())
+    return (
+        f"From the expiry of an exception until the last of {result['replicas']} replicas denies: "
+        f"median {result['median_seconds'] * 1000:.0f} ms, at most "
+        f"{result['latest_seconds'] * 1000:.0f} ms "
+        "([figures](loadtest/results/expiry.md), `make bench-exceptions`).\n"
     )
 
 
