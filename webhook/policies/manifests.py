@@ -70,6 +70,11 @@ class Manifest:
         return gvk.group, gvk.kind, namespace_of(self.document), name
 
     @property
+    def place(self) -> str:
+        """File and line, for messages."""
+        return f"{self.file}:{self.line}"
+
+    @property
     def title(self) -> str:
         """Kind and name, for messages."""
         namespace, name = namespace_of(self.document), name_of(self.document)

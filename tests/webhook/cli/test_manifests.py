@@ -292,6 +292,33 @@ def test_an_object_defined_twice_is_warned_about(tmp_path):
     assert run.returncode == 0
 
 
+def test_of_many_objects_defined_twice_three_are_named_and_all_are_counted(tmp_path):
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump_all([template(), constraint(match=PODS)]))
+    for overlay in range(4):
+        pods = [pod(name=f"pod-{number}") for number in range(5)]
+        (tmp_path / f"overlay-{overlay}.yaml").write_text(yaml.safe_dump_all(pods))
+
+    warnings = waddle("test", "-f", tmp_path).stderr.splitlines()
+
+    assert warnings[0].startswith(
+        "WARNING - 5 resources are defined more than once, 20 times together."
+    )
+    assert f'"{tmp_path}/overlay-1.yaml:1"' in warnings[1]
+    assert warnings[1].endswith(f'"{tmp_path}/overlay-0.yaml:1", and 2 times more')
+    assert len(warnings) == 4
+
+
+def test_of_a_policy_defined_twice_the_definition_that_counts_is_named(tmp_path):
+    first, second = template(rego=REGO), template(rego=REGO.replace("quoted", "other"))
+    path = manifest(tmp_path, first, second, constraint(match=PODS), pod())
+
+    run = waddle("test", "-f", path)
+
+    line = path.read_text().split("---")[0].count("\n") + 2
+    assert run.stderr.splitlines()[0].endswith(f": the one in {path}:{line} counts")
+    assert "other" in run.stdout
+
+
 def test_what_policies_print_is_shown_when_verbose(tmp_path):
     rego = 'package p\nviolation[{"msg": "x"}] { print("hello"); false }'
     path = manifest(tmp_path, template(rego=rego), constraint(match=PODS), pod())
