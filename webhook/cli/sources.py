@@ -211,7 +211,12 @@ def _sort(
         return
     is_foreign = keeps and not (type(value) is dict and is_object(value))
     if type(value) is dict and not is_foreign:
-        manifests = list(expand_lists([Manifest(value, file, text.line)]))
+        manifests = [Manifest(value, file, text.line)]
+        try:
+            manifests = list(expand_lists(manifests))
+        except UnreadableFile as error:
+            if not any_value:
+                raise CannotTest(f"reading: {error}") from None
         targets = [item for item in manifests if declares_target(item.document)]
         if targets:
             sources.targets.extend(targets)
@@ -248,9 +253,13 @@ def is_of_documents(value: Any) -> bool:
     """Whether a document is, or lists, a policy of Kyverno that reviews documents (mode JSON)."""
     if type(value) is not dict:
         return False
+    try:
+        items = list(expand_lists([Manifest(value, "", 1)]))
+    except UnreadableFile:
+        return False
     return any(
         is_evaluated(item.document) and evaluation_mode(item.document) == JSON_MODE
-        for item in expand_lists([Manifest(value, "", 1)])
+        for item in items
     )
 
 
@@ -288,7 +297,7 @@ def _conflicts(manifests: Iterable[Manifest]) -> list[str]:
     if len(repeated) > _CONFLICTS_SHOWN:
         warnings.insert(
             0,
-            f"WARNING - {len(repeated)} resources are defined more than once, "
+            f"WARNING - {quantity(len(repeated), 'resource')} are defined more than once, "
             f"{sum(map(len, repeated))} times together. Each definition is reviewed; of a policy "
             f"the last one counts. Check one folder at a time, or look at the first "
             f"{_CONFLICTS_SHOWN}:",

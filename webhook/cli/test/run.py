@@ -159,7 +159,7 @@ def review_objects(
     faults += _add_each(
         [item for item in sources.manifests if _is_data(item.document)],
         client.add_data,
-        lambda manifest: f'adding data of GVK "{manifest.gvk}" ({manifest.file}:{manifest.line})',
+        lambda manifest: f'adding data of GVK "{manifest.gvk}"',
     )
     extensions = Extensions()
     faults += [
@@ -458,13 +458,13 @@ def _add_policies(client: Client, sources: Sources) -> list[str]:
         for problem in advice_on_document(item.document)
     )
     known = {one.key for one in client.snapshot.constraints}
-    sources.warnings.extend(
-        f"WARNING - {item.title}: {why}"
+    # A cluster refuses such a constraint, so a pipeline must not pass by it.
+    return faults + [
+        f'auditing objects: adding constraint "{name_of(item.document)}": {why} ({item.place})'
         for item in constraints
         if (item.gvk.kind, name_of(item.document)) in known
         and (why := enforcement.fault_of(item.document))
-    )
-    return faults
+    ]
 
 
 def _add_each(
@@ -478,7 +478,7 @@ def _add_each(
         try:
             add(manifest.document)
         except ConstraintFrameworkError as error:
-            lines.append(f"auditing objects: {title(manifest)}: {error}")
+            lines.append(f"auditing objects: {title(manifest)}: {error} ({manifest.place})")
     return lines
 
 
