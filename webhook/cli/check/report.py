@@ -136,7 +136,8 @@ def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
 
 def placed(checked: PolicyCheck, problem: Problem) -> str:
     """Returns a problem with the file and line of its object, if it is from a file."""
-    place = checked.places.get((problem.kind, problem.name))
+    key = problem.kind, problem.name
+    place = checked.places.get(key) or checked.manifest_places.get(key)
     text = str(problem).replace(problem.name, printable_name(problem.name))
     return f"{printable_name(str(place))}: {text}" if place else text
 
