@@ -48,6 +48,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "rego": ("webhook/rego", "loadtest/rego"),
     "rego-bounds": ("webhook/rego", "loadtest/rego"),
     "reports": (*_REVIEW, "webhook/reports", "webhook/audit", "loadtest/reports"),
+    "scale": (*_REVIEW, "webhook/audit", *_FOLLOWED, "loadtest/scale.py"),
     "serving": (*_SERVED, "webhook/metrics", "loadtest/bench", "loadtest/traces.py"),
     "serving-quick": (*_SERVED, "webhook/metrics", "loadtest/bench", "loadtest/traces.py"),
     "soak": (*_SERVED, *_FOLLOWED, "loadtest/soak"),

@@ -81,7 +81,7 @@ def measure(folder: Path, few: int | None, many: int) -> dict[str, Any]:
     cluster = Cluster.start(build("testcluster"), folder / "cluster")
     try:
         api = cluster.api
-        _install(api)
+        install(api)
         (folder / "api-cache").mkdir()
         pair = self_signed(["localhost"], dt.datetime.now(tz=dt.UTC))
         (folder / "tls.crt").write_bytes(pair.certificate)
@@ -109,13 +109,13 @@ def measure(folder: Path, few: int | None, many: int) -> dict[str, Any]:
 def _point(cluster: Cluster, folder: Path, number: int, core: int) -> dict[str, Any]:
     """Measures one size: ours, then Gatekeeper, and the statuses after each."""
     found: dict[str, Any] = {"pods": number}
-    with auditing(*_waddle(cluster), core) as ours:
+    with auditing(*waddle(cluster), core) as ours:
         ours.wait_started(SWEEPS + 1, SWEEP_SECONDS_MAX)
-        found["waddle"] = _figures(ours, skip=1)
+        found["waddle"] = figures_of(ours, skip=1)
     statuses = _statuses(cluster.api)
     with auditing(*_gatekeeper(cluster, folder, "audit"), core) as theirs:
         theirs.wait_started(2, SWEEP_SECONDS_MAX)
-        found["gatekeeper"] = _figures(theirs, skip=0)
+        found["gatekeeper"] = figures_of(theirs, skip=0)
     peer = _statuses(cluster.api)
     found["equal"] = peer == statuses
     found["totals"] = {name: total for name, (total, _) in sorted(statuses.items())}
@@ -130,7 +130,7 @@ def _kept(cluster: Cluster, number: int, core: int) -> dict[str, Any]:
         ("unchanged", [], 0),
         ("changed", [], number // 100),
     ):
-        with auditing(*_waddle(cluster, *flags), core) as ours:
+        with auditing(*waddle(cluster, *flags), core) as ours:
             for sweep in range(SWEEPS + 1):
                 ours.wait_finished(sweep + 1, SWEEP_SECONDS_MAX)
                 # Apart from each other: those of one stretch of the list would be one page.
@@ -139,11 +139,12 @@ def _kept(cluster: Cluster, number: int, core: int) -> dict[str, Any]:
                 ]
                 pods.change(cluster.kubeconfig, touched, str(sweep))
             ours.wait_started(SWEEPS + 1, SWEEP_SECONDS_MAX)
-            found[name] = _figures(ours, skip=1)
+            found[name] = figures_of(ours, skip=1)
     return found
 
 
-def _figures(auditor: Auditor, *, skip: int) -> dict[str, Any]:
+def figures_of(auditor: Auditor, *, skip: int) -> dict[str, Any]:
+    """Returns the medians of the sweeps after the first ``skip``, and the peak of memory."""
     sweeps = auditor.sweeps()
     kept = sweeps[skip:]
     return {
@@ -183,9 +184,9 @@ def _decisions(cluster: Cluster, folder: Path, core: int) -> dict[str, Any]:
     with Sidecar(folder / "sidecar", [sink]) as sidecar:
         configuration = folder / "decisions.yaml"
         configuration.write_text(yaml.safe_dump({"sidecarURL": sidecar.url}))
-        with auditing(*_waddle(cluster, f"--decision-log-config={configuration}"), core) as auditor:
+        with auditing(*waddle(cluster, f"--decision-log-config={configuration}"), core) as auditor:
             auditor.wait_started(2, SWEEP_SECONDS_MAX)
-            figures = _figures(auditor, skip=0)
+            figures = figures_of(auditor, skip=0)
         sidecar.stop()
     records = [json.loads(line) for line in target.read_text().splitlines()]
     sweep = next(one["auditID"] for one in records if one["eventType"] == "audit_started")
@@ -206,7 +207,7 @@ def _decisions(cluster: Cluster, folder: Path, core: int) -> dict[str, Any]:
     }
 
 
-def _install(api: Api) -> None:
+def install(api: Api) -> None:
     """Gatekeeper's CRDs and Pod, and a Pod of ours."""
     gatekeeper.install(api)
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
@@ -225,7 +226,8 @@ def _install(api: Api) -> None:
 Command = tuple[str, list[str | Path], dict[str, str]]
 
 
-def _waddle(cluster: Cluster, *flags: str) -> Command:
+def waddle(cluster: Cluster, *flags: str) -> Command:
+    """Returns the command and environment of our audit."""
     command: list[str | Path] = [
         *(sys.executable, "-m", "webhook", "serve"),
         f"--kubeconfig={cluster.kubeconfig}",

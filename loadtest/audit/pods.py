@@ -14,7 +14,7 @@ from webhook.cluster.credentials import load_credentials
 
 BODIES = Path(__file__).resolve().parent.parent / "bodies"
 SPACES = 20
-"""Namespaces that the Pods are spread over."""
+"""Namespaces that the Pods are usually spread over."""
 
 AT_ONCE = 12
 
@@ -25,9 +25,9 @@ ACCOUNTS = Resource(
 )
 
 
-def fill(kubeconfig: Path, first: int, last: int) -> None:
-    """Make Pods of these numbers."""
-    event_loop.run(_fill(kubeconfig, first, last))
+def fill(kubeconfig: Path, first: int, last: int, spaces: int = SPACES) -> None:
+    """Make Pods of these numbers, spread over so many namespaces."""
+    event_loop.run(_fill(kubeconfig, first, last, spaces))
 
 
 def change(kubeconfig: Path, numbers: Collection[int], value: str) -> None:
@@ -43,10 +43,10 @@ async def _change(kubeconfig: Path, numbers: Collection[int], value: str) -> Non
             await client.merge(PODS, f"pod-{number}", _space(number % SPACES), body)
 
 
-async def _fill(kubeconfig: Path, first: int, last: int) -> None:
+async def _fill(kubeconfig: Path, first: int, last: int, spaces: int) -> None:
     bodies = [_pod(name) for name in ("pod", "pod_bad")]
     async with ClusterClient(load_credentials(kubeconfig)) as client:
-        for number in range(SPACES):
+        for number in range(spaces):
             await client.apply(NAMESPACES, _object("v1", "Namespace", _space(number)))
             account = _object("v1", "ServiceAccount", "default", _space(number))
             await client.apply(ACCOUNTS, account)
@@ -55,7 +55,7 @@ async def _fill(kubeconfig: Path, first: int, last: int) -> None:
         async def work() -> None:
             for number in numbers:
                 pod = bodies[number % len(bodies)]
-                space = _space(number % SPACES)
+                space = _space(number % spaces)
                 metadata = {**pod["metadata"], "name": f"pod-{number}", "namespace": space}
                 await client.create(PODS, {**pod, "metadata": metadata}, space)
 

@@ -87,7 +87,7 @@ class Site:
             maker.wait_ready()
             for one in constraints:
                 path = constraint_path(one)
-                until(functools.partial(_applied, api, path, one), path, SETTLED_SECONDS_MAX)
+                until(functools.partial(applied, api, path, one), path, SETTLED_SECONDS_MAX)
             until(lambda: self._kinds() == len(templates), "kinds", SETTLED_SECONDS_MAX)
 
     def _kinds(self) -> int:
@@ -173,7 +173,8 @@ def constraint_path(constraint: dict[str, Any]) -> str:
     return f"{CONSTRAINTS}/{constraint['kind'].lower()}/{constraint['metadata']['name']}"
 
 
-def _applied(api: Api, path: str, constraint: dict[str, Any]) -> bool:
+def applied(api: Api, path: str, constraint: dict[str, Any]) -> bool:
+    """Whether a constraint was taken; its kind may not be served yet."""
     try:
         api.apply(path, constraint)
     except ApiError as error:

@@ -121,7 +121,7 @@ def _parameters() -> Iterator[Change]:
 
 
 @dataclass(slots=True)
-class _Writes:
+class Writes:
     """The writes of programs, by the API server's audit log."""
 
     log: Path
@@ -138,13 +138,13 @@ class _Writes:
 
 
 def _replicas(made: Site, program: str, count: int) -> dict[str, Any]:
-    writes = _Writes(made.plane.audit_log)
+    writes = Writes(made.plane.audit_log)
     before = writes.count(program)
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(made.start(program)) for _ in range(count)]
         for server in servers:
             server.wait_ready()
-        _await_rest(writes, program)
+        await_rest(writes, program)
         started = writes.count(program)
         memory = [server.rss_mib for server in servers]
         shared = [_pss_mib(server.process.pid) for server in servers]
@@ -153,7 +153,7 @@ def _replicas(made: Site, program: str, count: int) -> dict[str, Any]:
         # Not what the program before it has set: an apply without a change changes nothing.
         one["spec"]["parameters"]["cpu"] = str(3 + PROGRAMS.index(program))
         made.plane.api.apply(constraint_path(one), one)
-        _await_rest(writes, program)
+        await_rest(writes, program)
         return {
             "rss_mib": sum(memory),
             "pss_mib": sum(shared),
@@ -163,7 +163,7 @@ def _replicas(made: Site, program: str, count: int) -> dict[str, Any]:
         }
 
 
-def _await_rest(writes: _Writes, program: str) -> None:
+def await_rest(writes: Writes, program: str) -> None:
     """Until nothing more is written for some seconds."""
     seen = -1
     while (now := writes.count(program)) != seen:

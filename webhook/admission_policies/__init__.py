@@ -1,14 +1,14 @@
 """ValidatingAdmissionPolicies and their bindings, read and evaluated as an API server does.
 
-All of it is pure. :mod:`~webhook.admission_policies.reading` compiles what files hold,
-:mod:`~webhook.admission_policies.matching` tells which requests a policy is about,
-:mod:`~webhook.admission_policies.parameters` finds what a binding names, and
-:mod:`~webhook.admission_policies.verdict` evaluates. ::
+The package is pure. :mod:`~webhook.admission_policies.reading` compiles policies and bindings,
+:mod:`~webhook.admission_policies.matching` decides whether they match a request,
+:mod:`~webhook.admission_policies.parameters` finds the parameters of a binding, and
+:mod:`~webhook.admission_policies.verdict` evaluates a policy. ::
 
     policy, binding = read_policy(document), read_binding(other)
     if policy.matches(request, namespace) and binding.matches(request, namespace):
         for parameter in parameters_of(policy, binding, request, find):
             verdict = evaluate(policy, request, namespace, parameter)
 
-A request is the ``request`` of an AdmissionReview, a namespace the Namespace that it is in, or None.
+A request is the ``request`` of an AdmissionReview; a namespace is its Namespace, or None.
 """

@@ -1,4 +1,4 @@
-"""Warns of policies whose rules or expressions are probably not the ones that are meant."""
+"""Warns of policies with probable mistakes in their rules or expressions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 NEAR: Final = 0.8
-"""How alike two names are, of 1, that one is suggested for the other: difflib's ratio."""
+"""The similarity from which a name is suggested for another: difflib's ratio, at most 1."""
 
 
 def type_warnings(document: Mapping[str, Any]) -> list[str]:
-    """Return the warnings of the API server's type check, from a policy's status."""
+    """Returns the warnings of the API server's type check, from a policy's status."""
     checked = object_of(object_of(document.get("status")).get("typeChecking"))
     return [
         f"{one.get('fieldRef')}: {' '.join(str(one.get('warning')).split())}"
@@ -26,11 +26,13 @@ def type_warnings(document: Mapping[str, Any]) -> list[str]:
 
 
 def unserved_resources(document: Mapping[str, Any]) -> Iterator[str]:
-    """Warn of resources that no API server serves, in rules of its own policies or of Kyverno's.
+    """Warns of resources that no API server serves, in rules of its own or Kyverno's policies.
 
-    Of groups that are not Kubernetes' own nothing is said: what a custom resource is called is not
-    known. Nor is it of a name without a near one, and of versions but those that were given up: an
-    API server may be newer than this list.
+    There are no warnings in these cases:
+
+    - groups of custom resources, whose resources are unknown here;
+    - names without a similar known one;
+    - versions other than the removed ones, as an API server may be newer than this list.
     """
     constraints = object_of(object_of(document.get("spec")).get("matchConstraints"))
     for number, rule in enumerate(objects_of(constraints.get("resourceRules"))):
@@ -54,13 +56,13 @@ def unserved_resources(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _groups_with(resource: str) -> list[str]:
-    """The groups of Kubernetes' own that still have a resource of this name."""
+    """Returns Kubernetes' own groups that still serve a resource of this name."""
     known = sorted({group for group, kind in BUILTIN_KINDS if plural_of(kind) == resource})
     return [group for group in known if not gone_since({"apiVersions": ["*"]}, group, resource)]
 
 
 def _given_up(field: str, rule: Mapping[str, Any]) -> Iterator[str]:
-    """Warn of resources that a rule names in no version that is still served."""
+    """Warns of resources that a rule names only in versions that are no longer served."""
     groups, versions = texts_of(rule.get("apiGroups")), texts_of(rule.get("apiVersions"))
     for resource in texts_of(rule.get("resources")):
         releases = [gone_since(rule, group, resource) for group in groups]

@@ -1,7 +1,8 @@
-"""An apply configuration merged into an object, as an API server's policies apply it.
+"""Merges an apply configuration into an object, as an API server's policies do.
 
-k8s.io/apiserver, admission/plugin/policy/mutating/patch/smd.go; structured-merge-diff, typed/merge.go.
-Whether the kind has a field is not known here: that an API server finds out.
+k8s.io/apiserver, admission/plugin/policy/mutating/patch/smd.go; structured-merge-diff,
+typed/merge.go. The schema of the kind is unknown here, so fields are not checked; the API server
+checks them.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ def applied(
     *,
     replaces_wholes: bool = False,
 ) -> dict[str, Any]:
-    """The object with what a configuration says; both are left as they are.
+    """Returns the object merged with a configuration; changes neither argument.
 
-    ``replaces_wholes`` is whether it may set atomic lists and objects, which are replaced then. Raises :class:`~webhook.cel.errors.EvaluationError` for a configuration that cannot be applied.
+    ``replaces_wholes`` allows atomic lists and objects in the configuration, which replace the old
+    ones. Raises :class:`~webhook.cel.errors.EvaluationError` for a configuration that cannot be
+    applied.
     """
     wholes = [] if replaces_wholes else list(_wholes(configuration, of, ""))
     if wholes:
@@ -42,7 +45,7 @@ def applied(
 
 
 def _wholes(value: Any, of: MergeType, at: str) -> Iterator[str]:
-    """The paths of what would be replaced as a whole, which nobody means who names some fields."""
+    """Yields the paths of atomic values, which an apply would replace as a whole."""
     if type(value) is dict:
         if of.is_whole:
             yield at
@@ -69,16 +72,17 @@ def _merged(old: Any, new: Any, of: MergeType, at: str) -> Any:
 
 
 def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str) -> Any:
-    """The items of both by their keys.
+    """Returns the items of both lists, merged by their keys.
 
-    Those of the old list that are not in the new one keep their places, and those of the new one come
-    in its order.
+    Items only in the old list keep their places; items of the new list come in its order.
     """
     ids = _distinct(new, of, at)
     old_ids = [_id(item, of, f"{at}[{number}]") for number, item in enumerate(old)]
     by_id: dict[_Id, Any] = {}
     for one, item in zip(old_ids, old, strict=True):
-        by_id[one] = None if one in by_id else item  # of several with one key none is merged
+        by_id[one] = (
+            None if one in by_id else item
+        )  # items of the old list with the same key are not merged
     made: list[Any] = []
     named = set(ids)
     shared = deque(one for one in ids if one in by_id)
@@ -129,7 +133,7 @@ def _distinct(new: Sequence[Any], of: MergeType, at: str) -> list[_Id]:
 
 
 def _id(item: Any, of: MergeType, at: str) -> _Id:
-    """Return the key that tells an item from others."""
+    """Returns the key that identifies an item."""
     if of.is_set:
         return (_hashable(item),)
     if type(item) is not dict:

@@ -1,8 +1,8 @@
 """Answers checks of rights from files: SubjectAccessReviews with the status that an API server gave.
 
-A review answers a question that names the same user, verb and resource. What it leaves out of its
-resource (name, namespace, subresource, ...) is empty there, and so it has to be in the question; ``*``
-stands for anything. Groups of a review are some of the user's. Of several that fit the one with fewest
+A review answers a question with the same user, verb and resource. A field missing in its resource
+(name, namespace, subresource, ...) must be empty in the question; ``*`` stands for anything. The
+groups of a review must be among the user's. Of several matching reviews the one with the fewest
 ``*`` answers, and of these one that denies. ::
 
     kind: SubjectAccessReview
@@ -40,21 +40,24 @@ _PATH: Final = {"verb": "verb", "path": "path"}
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerAnswer:
-    """A question to the authorizer and its answer; ``*`` in a part of the question matches anything."""
+    """A question to the authorizer and its answer.
+
+    ``*`` in a field of the question matches anything.
+    """
 
     user: str
     groups: frozenset[str]
     about: Mapping[str, str]
-    """By the fields of the question; all others are empty."""
+    """The fields of the question by name; all others are empty."""
     decision: AccessDecision
 
     @property
     def width(self) -> int:
-        """How many parts of a question it leaves open."""
+        """Returns the number of wildcards in the question."""
         return [self.user or WILDCARD, *self.about.values()].count(WILDCARD)
 
     def is_about(self, question: AccessQuestion) -> bool:
-        """Whether its user, groups and attributes are those of the question."""
+        """Whether user, groups and attributes match a question."""
         if self.user not in {"", WILDCARD, question.user}:
             return False
         if not self.groups <= {*question.groups}:
@@ -65,13 +68,16 @@ class AuthorizerAnswer:
 
 
 class Answers:
-    """The answers of files."""
+    """The answers of SubjectAccessReviews in files."""
 
     def __init__(self, answers: Sequence[AuthorizerAnswer] = ()) -> None:
         self._answers = sorted(answers, key=lambda one: (one.width, one.decision.allowed))
 
     def decide(self, question: AccessQuestion) -> AccessDecision:
-        """The answer that fits best; raises :class:`~webhook.cel.errors.NobodyAnswers` where there is none."""
+        """Returns the best answer.
+
+        Raises :class:`~webhook.cel.errors.NobodyAnswers` without one.
+        """
         for one in self._answers:
             if one.is_about(question):
                 return one.decision
@@ -84,7 +90,7 @@ NO_ANSWERS: Final = Answers()
 
 
 def read_answer(document: Mapping[str, Any]) -> AuthorizerAnswer:
-    """A SubjectAccessReview with its status.
+    """Reads a SubjectAccessReview with its status.
 
     Raises :class:`~webhook.admission_policies.kinds.InvalidAdmissionPolicy`, whose text begins with
     the field.
@@ -133,7 +139,7 @@ _EVERY: Final = {*_RESOURCE.values(), *_PATH.values()}
 
 
 def authorizers(request: Json, answers: Answers) -> dict[str, Any]:
-    """The variables by which expressions ask, of a request's user and of what it is about."""
+    """Returns the variables ``authorizer`` and ``authorizer.requestResource`` for a request."""
     user = object_of(request.get("userInfo"))
     groups = [one for one in user.get("groups") or () if type(one) is str]
     user_authorizer = authorizer(answers, str(user.get("username") or ""), groups)

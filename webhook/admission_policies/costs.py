@@ -1,7 +1,7 @@
-"""Estimates what the expressions of a policy cost, beside what an API server lets them cost.
+"""Estimates the cost of a policy's expressions against the limits of an API server.
 
-An API server estimates nothing of a policy before it is asked. It counts what an evaluation costs, ends
-one that costs too much, and lets failurePolicy decide. The estimate is that of an object whose lists
+An API server does not estimate a policy's cost in advance. It counts the cost of an evaluation,
+ends it beyond the limit, and lets failurePolicy decide. The estimate assumes an object whose lists
 and maps have :data:`~webhook.cel.cost.ENTRIES` entries.
 """
 
@@ -27,10 +27,10 @@ _MEND: Final = "Write fewer loops within loops; until then"
 
 
 class PolicyCost(NamedTuple):
-    """The estimate of a policy.
+    """The estimated cost of a policy.
 
-    ``share`` is the largest part, of 1, that is used up of any limit: by ``field``. ``warnings`` name
-    what would be ended.
+    ``share`` is the largest share of any limit, 1 for all of it; ``field`` uses it. ``warnings``
+    name expressions that would be ended.
     """
 
     share: float = 0.0
@@ -42,7 +42,7 @@ FREE: Final = PolicyCost()
 
 
 def policy_cost(parts: Sequence[tuple[str, Checked]], *, fails: bool) -> PolicyCost:
-    """The estimate of expressions, each with the field that it stands in.
+    """Returns the estimate of expressions, each given with its field.
 
     ``fails`` is whether failurePolicy is Fail.
     """

@@ -1,4 +1,4 @@
-"""A JSON Patch (RFC 6902) applied as API servers apply them (gopkg.in/evanphx/json-patch.v4)."""
+"""Applies a JSON Patch (RFC 6902) as API servers do (gopkg.in/evanphx/json-patch.v4)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _INVALID: Final = "invalid index referenced"
 
 
 class TestFailed(Exception):
-    """A ``test`` of the patch that does not hold: the object stays as it is."""
+    """A ``test`` of the patch fails: the object stays unchanged."""
 
     __test__ = False
 
 
 class _Missing(Exception):
-    """Nothing is there."""
+    """A path leads to no value."""
 
 
 def patched(document: dict[str, Any], operations: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The document with all operations; it is left as it is.
+    """Returns the document after all operations; does not change the argument.
 
-    Raises :class:`TestFailed`, and :class:`~webhook.cel.errors.EvaluationError` for an operation that
-    does not apply.
+    Raises :class:`TestFailed`, and :class:`~webhook.cel.errors.EvaluationError` for an operation
+    that does not apply.
     """
     result: Any = _copied(document)
     for operation in operations:
@@ -56,7 +56,10 @@ def _fault(text: str) -> EvaluationError:
 
 
 def _holder(document: Any, path: str) -> tuple[Any, str]:
-    """Return the holder of the last part of a path, and that part; None where the path does not lead there."""
+    """Returns the object or list that holds the last part of a path, and that part.
+
+    Returns None for a path that leads nowhere.
+    """
     parts = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")]
     if len(parts) < 2:
         return None, ""
@@ -71,7 +74,7 @@ def _holder(document: Any, path: str) -> tuple[Any, str]:
 
 
 def _index(part: str, size: int) -> int:
-    """A place in a list; from its end where it is negative."""
+    """Returns an index into a list; a negative one counts from the end."""
     if _NUMBER.fullmatch(part) is None:
         raise _Missing(f"value was not a proper array index: '{part}'")
     at = int(part)
@@ -81,7 +84,7 @@ def _index(part: str, size: int) -> int:
 
 
 def _at(holder: Any, part: str) -> Any:
-    """A field's value, None where it is not there; an item of a list."""
+    """Returns the value of a field, None for a missing one; or an item of a list."""
     return holder.get(part) if type(holder) is dict else holder[_index(part, len(holder))]
 
 
@@ -141,9 +144,7 @@ def _replace(document: Any, operation: dict[str, Any]) -> Any:
         if type(holder) is list:
             holder[_index(part, len(holder))] = _copied(value)
         else:
-            holder[part] = _copied(
-                value
-            )  # as json-patch.v4 does, whether the field is there or not
+            holder[part] = _copied(value)  # json-patch.v4 does not check that the field exists
     except _Missing:
         raise _fault(
             f"replace operation does not apply: doc is missing key: {path}: {_MISSING}"

@@ -1,4 +1,4 @@
-"""The API server's own policies and their bindings: their names, and what may be wrong with them."""
+"""Constants of the API server's own policies and bindings, and the errors of reading them."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ PLURALS: Final = {
 
 ANSWER_GROUP: Final = "authorization.k8s.io"
 ANSWER: Final = "SubjectAccessReview"
-"""The kind whose status says who may do what, as an API server gave it; expressions ask for it."""
+"""The kind whose status has an API server's answer on a user's right; expressions query it."""
 
 VERSIONS: Final = ("v1", "v1beta1", "v1alpha1")
-"""The versions that API servers serve or have served; all are read alike."""
+"""The versions that API servers serve or have served; all are read in the same way."""
 
 CONDITIONS_MAX: Final = 64
-"""Match conditions of one policy (k8s.io/apiserver, admissionregistration validation)."""
+"""The most match conditions of one policy (k8s.io/apiserver, admissionregistration validation)."""
 
 REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
-"""Why a validation refuses, for the client; without one it is Invalid. The API's documentation names
-Unauthorized, too, which API servers refuse."""
+"""The reasons of a failed validation for the client; the default is Invalid. The API's
+documentation names Unauthorized, too, which API servers refuse."""
 
 ACTIONS: Final = ("Deny", "Warn", "Audit")
 """The actions of a binding on a request that violates its policy."""
 
 MUTATED_OPERATIONS: Final = ("CREATE", "UPDATE", "CONNECT")
-"""The operations of mutating policies: no other has an object to change."""
+"""The operations of mutating policies: no other operation has an object to change."""
 
 OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT", "*")
 """The operations that rules may name."""
@@ -55,21 +55,24 @@ SCOPES: Final = ("Cluster", "Namespaced", "*")
 
 
 PATCH_TYPES: Final = ("ApplyConfiguration", "JSONPatch")
-"""How a mutation says what it changes."""
+"""The forms of a mutation's change."""
 
 REINVOCATIONS: Final = ("Never", "IfNeeded")
-"""Whether a policy is asked once more when others have changed the object after it."""
+"""Whether a policy runs again after other policies have changed the object."""
 
 
 def is_answer(document: Mapping[str, Any]) -> bool:
-    """Whether an object answers what policies ask; without a status it is one like any other."""
+    """Whether an object is a SubjectAccessReview with an answer in its status."""
     if gvk_of(document).group_kind != (ANSWER_GROUP, ANSWER):
         return False
     return "allowed" in object_of(document.get("status"))
 
 
 def name_or_digest(document: Mapping[str, Any]) -> str:
-    """The name of an object; an answer, which is sent and never stored, may have none: its digest."""
+    """Returns the name of an object, or a digest for an answer without one.
+
+    Answers are sent and never stored, so they may lack a name.
+    """
     name = name_of(document)
     if name or not is_answer(document):
         return name
@@ -77,8 +80,11 @@ def name_or_digest(document: Mapping[str, Any]) -> str:
 
 
 class InvalidAdmissionPolicy(ConstraintFrameworkError):
-    """An API server would refuse it; the text begins with the field."""
+    """An API server would refuse this policy; the text begins with the field."""
 
 
 class ConfigurationFault(Exception):
-    """A binding's parameters cannot be had; the policy's failurePolicy says what becomes of it."""
+    """The parameters of a binding are unavailable.
+
+    The policy's failurePolicy decides the result.
+    """

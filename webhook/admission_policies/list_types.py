@@ -1,8 +1,9 @@
-"""How the fields of a kind are merged when a policy applies a configuration.
+"""The merge types of a kind's fields, for policies that apply a configuration.
 
-Some lists have keys, some are sets, and some values are replaced as a whole (structured-merge-diff).
-A table says so for Kubernetes' own kinds, and the CustomResourceDefinition for others. A list that
-neither mentions is replaced as a whole. Everything else is merged field by field.
+Some lists have keys, some are sets, and some values are replaced as a whole
+(structured-merge-diff). A table has the types of Kubernetes' own kinds; CustomResourceDefinitions
+have those of others. A list in neither is replaced as a whole. All other values are merged field by
+field.
 """
 
 from __future__ import annotations
@@ -213,62 +214,63 @@ storage.v1.VolumeAttachmentSource inlineVolumeSpec:core.v1.PersistentVolumeSpec
 storage.v1.VolumeAttachmentSpec source:storage.v1.VolumeAttachmentSource
 storage.v1.VolumeAttributesClass metadata:meta.v1.ObjectMeta
 """
-"""The types in which something is not merged field by field, with the fields that matter (client-go
-0.36, applyconfigurations/internal): ``f:Type`` is of that type, ``f*Type`` a map of them, ``f[key]Type``
-a list of them by keys, which may have defaults, ``f{}`` a set, and ``f!`` one whole."""
+"""The types that are not merged field by field throughout, with the relevant fields (client-go
+0.36, applyconfigurations/internal): ``f:Type`` has that type, ``f*Type`` is a map of it,
+``f[key]Type`` a list of it by keys, which may have defaults, ``f{}`` a set, and ``f!`` an atomic
+value."""
 
 _FIELD: Final = re.compile(r"([^][:*{!]+)(?:\[(.*)\])?(\{\}|!|\*!|[:*])?(.*)")
 
 
 @dataclass(frozen=True, slots=True)
 class MergeKey:
-    """A key of a list's items; ``default`` is what it is where an item has none."""
+    """A key of a list's items; ``default`` is the value for items without the field."""
 
     name: str
     default: str | int | None
 
 
 class MergeType(Protocol):
-    """How a value is merged."""
+    """The way in which a value is merged."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is replaced as a whole, if it is an object."""
+        """Whether an object is replaced as a whole."""
 
     @property
     def keys(self) -> tuple[MergeKey, ...]:
-        """The fields that tell the items of a list apart; empty for a list without keys."""
+        """The key fields of a list's items; empty for a list without keys."""
 
     @property
     def is_set(self) -> bool:
-        """Whether it is a list in which each item stands once."""
+        """Whether a list is a set: each item occurs once."""
 
     def field(self, name: str) -> MergeType:
-        """How the value that a field has is merged."""
+        """Returns the merge type of a field's value."""
 
     def item(self) -> MergeType:
-        """How each item of a list is merged."""
+        """Returns the merge type of a list's items."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """By the table."""
+    """A merge type of the table."""
 
     type_name: str = ""
     is_whole: bool = False
     keys: tuple[MergeKey, ...] = ()
     is_set: bool = False
     values: str = ""
-    """The type of a map's values."""
+    """The type of a map's values; empty if it is not a map."""
 
     def field(self, name: str) -> MergeType:
-        """How the value that a field has is merged."""
+        """Returns the merge type of a field's value."""
         if self.values:
             return _Named(is_whole=True) if self.values == "!" else _Named(self.values)
         return _types().get(self.type_name, {}).get(name, _PLAIN)
 
     def item(self) -> MergeType:
-        """How each item of a list is merged."""
+        """Returns the merge type of a list's items."""
         return _Named(self.type_name)
 
 
@@ -277,7 +279,7 @@ _PLAIN: Final = _Named()
 
 @lru_cache(maxsize=1)
 def _types() -> dict[str, dict[str, _Named]]:
-    """The table by type and field."""
+    """Returns the table by type and field."""
     named_types: dict[str, dict[str, _Named]] = {}
     for row in _TABLE.strip().replace("\n  ", " ").splitlines():
         name, *fields = row.split(" ")
@@ -309,14 +311,14 @@ def _key(text: str) -> MergeKey:
 
 @dataclass(frozen=True, slots=True)
 class _Described:
-    """By the schema of a custom resource."""
+    """A merge type from the schema of a custom resource."""
 
     schema: Mapping[str, Any]
     is_root: bool = False
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is replaced as a whole."""
+        """Whether an object is replaced as a whole."""
         return self.schema.get("x-kubernetes-map-type") == "atomic"
 
     @property
@@ -334,19 +336,19 @@ class _Described:
         return self.schema.get("x-kubernetes-list-type") == "set"
 
     def field(self, name: str) -> MergeType:
-        """How a field is merged; every object has the same metadata."""
+        """Returns the merge type of a field's value; every object has the same metadata."""
         if self.is_root and name == "metadata":
             return _Named("meta.v1.ObjectMeta")
         known = object_of(object_of(self.schema.get("properties")).get(name))
         return _Described(known or object_of(self.schema.get("additionalProperties")))
 
     def item(self) -> MergeType:
-        """How each item of a list is merged."""
+        """Returns the merge type of a list's items."""
         return _Described(object_of(self.schema.get("items")))
 
 
 def merge_type(gvk: GroupVersionKind, definitions: Iterable[Mapping[str, Any]]) -> MergeType:
-    """How objects of a kind are merged; ``definitions`` are CustomResourceDefinitions."""
+    """Returns the merge type of a kind; ``definitions`` are CustomResourceDefinitions."""
     if gvk.group in BUILTIN_GROUPS:
         package = _PACKAGES.get(gvk.group) or gvk.group.partition(".")[0]
         return _Named(f"{package}.{gvk.version}.{gvk.kind}")
@@ -362,4 +364,4 @@ def merge_type(gvk: GroupVersionKind, definitions: Iterable[Mapping[str, Any]]) 
 
 
 _PACKAGES: Final = {"": "core", "rbac.authorization.k8s.io": "rbac"}
-"""The name of a group's package in Go, by group, where it is not the group's first word."""
+"""The Go package of a group whose package is not the first word of its name."""

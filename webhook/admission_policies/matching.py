@@ -1,7 +1,7 @@
 """Decides whether a policy or a binding matches a request: rules and selectors.
 
-k8s.io/apiserver, admission/plugin/policy/matching and admission/plugin/webhook/predicates. Where a
-request names no resource, it is the plural that Kubernetes guesses of the kind.
+k8s.io/apiserver, admission/plugin/policy/matching and admission/plugin/webhook/predicates. A
+request without a resource has the plural that Kubernetes guesses from the kind.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _SERVED: Final = {
     ("autoscaling", "horizontalpodautoscalers"): (("autoscaling", "v1"), ("autoscaling", "v2")),
 }
 """The resources that an API server with such policies (1.30 and later) serves in several groups or
-versions and stores as one, of those it enables by itself. All its other resources have one
-version."""
+versions and stores in one; only those enabled by default. All its other resources have one version.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedResource:
-    """The fields of a request that rules read."""
+    """The fields of a request that rules check."""
 
     group: str
     version: str
@@ -82,7 +82,7 @@ class Matching:
     )
 
     def __init__(self, resources: Mapping[str, Any], field: str) -> None:
-        """``matchConstraints`` or ``matchResources``; ``field`` is where they stand.
+        """Reads ``matchConstraints`` or ``matchResources``; ``field`` is their path in errors.
 
         Raises :class:`~webhook.admission_policies.kinds.InvalidAdmissionPolicy`.
         """
@@ -97,7 +97,7 @@ class Matching:
         self._selects_namespace = _selector(resources, "namespaceSelector", field)
         self._selects_object = _selector(resources, "objectSelector", field)
         self.reads_names = any(one.get("resourceNames") for one in (*self._rules, *self._excluded))
-        """Whether a rule is about objects of some names alone."""
+        """Whether a rule has ``resourceNames``."""
 
     @property
     def has_selectors(self) -> bool:
@@ -105,12 +105,12 @@ class Matching:
         return self._selects_namespace is not None or self._selects_object is not None
 
     def __call__(self, request: Json, namespace: Json | None) -> bool:
-        """Whether a request is one of them."""
+        """Whether rules and selectors match a request."""
         requested = requested_resource(request)
         return self.names(requested) and self.selects(requested, request, namespace)
 
     def names(self, requested: RequestedResource) -> bool:
-        """Whether the rules name what a request is about."""
+        """Whether the rules match a requested resource."""
         if (requested.group, requested.resource) in _SPARED:
             return False
         if _names(self._excluded, requested, is_fuzzy=self._is_fuzzy):
@@ -118,7 +118,7 @@ class Matching:
         return not self._rules or _names(self._rules, requested, is_fuzzy=self._is_fuzzy)
 
     def selects(self, requested: RequestedResource, request: Json, namespace: Json | None) -> bool:
-        """Whether the selectors take a request in."""
+        """Whether the selectors match a request."""
         if self._selects_namespace is not None and not _in_namespace(
             self._selects_namespace, request, requested, namespace
         ):
@@ -131,7 +131,7 @@ class Matching:
 
 
 def requested_resource(request: Json) -> RequestedResource:
-    """Reads the resource of a request as rules name it.
+    """Returns the fields of a request that rules check.
 
     An object of a subresource may be of another group: a Scale of Deployments is of autoscaling.
     """
@@ -157,7 +157,7 @@ def _in_namespace(
     requested: RequestedResource,
     namespace: Json | None,
 ) -> bool:
-    """Return whether a namespace selector holds; an object in no namespace is never left out."""
+    """Whether a namespace selector matches; always true for cluster-scoped resources."""
     if (requested.group, requested.resource) == ("", "namespaces"):
         document = request.get("object") or request.get("oldObject")
         return selects(labels_of(document) if type(document) is dict else {})
@@ -169,14 +169,17 @@ def _in_namespace(
 def _selector(
     resources: Mapping[str, Any], name: str, field: str
 ) -> Callable[[Mapping[str, str]], bool] | None:
-    """The selector of a field; None for one that takes all in."""
+    """Returns the selector of a field; None for an empty one, which matches everything."""
     selector = resources.get(name) or {}
     check_selector(selector, f"{field}.{name}")
     return compile_selector(selector) if selector else None
 
 
 def check_selector(selector: Any, field: str) -> None:
-    """Raises :class:`~webhook.admission_policies.kinds.InvalidAdmissionPolicy` for what is none."""
+    """Checks a label selector.
+
+    Raises :class:`~webhook.admission_policies.kinds.InvalidAdmissionPolicy`.
+    """
     try:
         is_one = type(selector) is dict and validate_selector(selector)
     except InvalidConstraint as error:
@@ -224,7 +227,7 @@ def _names(rules: Sequence[Json], requested: RequestedResource, *, is_fuzzy: boo
 
 
 def concerns_kind(rule: Json, gvk: GroupVersionKind, operation: str = "CREATE") -> bool:
-    """Whether a rule names an operation on objects of a kind, as Kubernetes guesses its resource."""
+    """Whether a rule covers an operation on a kind, by the plural that Kubernetes guesses."""
     groups = {gvk.group, *(group for group, _ in _SERVED.get((gvk.group, plural_of(gvk.kind)), ()))}
     names = {one.partition("/")[0] for one in rule["resources"]}
     return (
@@ -254,9 +257,9 @@ def _of_version(rule: Json, group: str, version: str) -> bool:
 
 
 def _of_equivalent(rule: Json, requested: RequestedResource) -> bool:
-    """Whether it names the same resource as served in another version or group.
+    """Whether a rule covers the same resource in another version or group.
 
-    Which versions of a custom resource are served is not known here: each that is named counts.
+    The served versions of a custom resource are unknown here, so every version counts.
     """
     served = _SERVED.get((requested.group, requested.resource))
     if served is not None:

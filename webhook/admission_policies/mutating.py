@@ -1,7 +1,7 @@
 """Applies a mutating policy to an object, with one resource of parameters.
 
-k8s.io/apiserver, admission/plugin/policy/mutating. Its mutations are made one after the other, each of
-what the one before left; one in error changes nothing.
+k8s.io/apiserver, admission/plugin/policy/mutating. The mutations run in order, each on the result
+of the one before; a failed mutation changes nothing.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 class PolicyChange(NamedTuple):
-    """An object as a policy changed it; ``faults`` are why mutations could not be made.
+    """An object after a policy's mutations; ``faults`` are the errors of failed mutations.
 
-    ``undecided`` are those that ask what nobody answers. ``is_skipped`` is whether a match condition
-    does not hold.
+    ``undecided`` are mutations whose questions to the authorizer have no answer. ``is_skipped`` is
+    whether a match condition is false.
     """
 
     object: Json
@@ -59,9 +59,9 @@ def change(
     answers: Answers = NO_ANSWERS,
     definitions: Iterable[Mapping[str, Any]] = (),
 ) -> PolicyChange:
-    """Change the object of a request that a policy matches.
+    """Changes the object of a request that a policy matches.
 
-    ``definitions`` are the CustomResourceDefinitions that are known: they say how lists are merged.
+    ``definitions`` are the known CustomResourceDefinitions; they define how lists are merged.
     """
     obj: Json = request["object"]
     given = variables_of({**request, "namespaceObject": namespace}) | authorizers(request, answers)
@@ -114,9 +114,9 @@ def with_value(
     *,
     replaces_wholes: bool = False,
 ) -> Json:
-    """Returns what the value of a mutation's expression makes of an object.
+    """Returns an object changed by the value of a mutation's expression.
 
-    ``replaces_wholes`` is whether a configuration may set what is only replaced as a whole. Raises
+    ``replaces_wholes`` allows atomic lists and objects in a configuration. Raises
     :class:`~webhook.cel.errors.EvaluationError`.
     """
     if patch_type == "JSONPatch":
@@ -134,7 +134,7 @@ def with_value(
 
 
 def _operation(fields: Mapping[str, Any]) -> Json:
-    """An operation of a JSON Patch; what is not said is empty."""
+    """Returns an operation of a JSON Patch; missing fields are empty."""
     operation: Json = {"op": fields.get("op", ""), "path": fields.get("path", "")}
     if fields.get("from"):
         operation["from"] = fields["from"]
@@ -147,7 +147,7 @@ def _operation(fields: Mapping[str, Any]) -> Json:
 
 
 def _check_types(value: Any, path: str) -> None:
-    """Refuse a part of an object that is written as that of another field."""
+    """Refuses an object type that belongs to another field."""
     if type(value) is Opaque and is_object(value.type_name):
         if value.type_name != path:
             raise EvaluationError(
@@ -165,7 +165,7 @@ def _check_types(value: Any, path: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Returns a value as JSON."""
     if type(value) is Opaque and is_object(value.type_name):
         return {name: _plain(inner) for name, inner in value.value.items()}
     if type(value) is dict:

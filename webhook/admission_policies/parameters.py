@@ -1,4 +1,4 @@
-"""The parameters that a binding names, among what is known."""
+"""Finds the parameters of a binding among the known objects."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
     Find: TypeAlias = Callable[[GroupVersionKind], Sequence[Mapping[str, Any]]]
-    """All objects of a kind that are known, written in its version."""
+    """Returns all known objects of a kind, in its version."""
 
 NOTHING: Final[tuple[None]] = (None,)
 
 UNNAMED: Final = "default"
-"""Where an object goes that names no namespace."""
+"""The namespace of an object that names none."""
 
 DEFINITIONS: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 class UnknownParameters(Exception):
-    """It is not known which parameters there are, so nothing can be decided by them."""
+    """The existing parameters of a kind are unknown, so a policy cannot decide."""
 
 
 class ParameterStore:
-    """Parameters as a cluster has them, and which kinds are in namespaces."""
+    """The parameters of a cluster, and the scopes of their kinds."""
 
     def __init__(self) -> None:
         self._objects: dict[GroupVersionKind, Sequence[Mapping[str, Any]]] = {}
@@ -47,30 +47,30 @@ class ParameterStore:
     def put(
         self, kind: GroupVersionKind, objects: Sequence[Mapping[str, Any]], *, namespaced: bool
     ) -> None:
-        """Know all objects of a kind."""
+        """Stores all objects of a kind."""
         self._objects[kind] = objects
         self._namespaced[kind] = namespaced
 
     def lack(self, kind: GroupVersionKind, why: str) -> None:
-        """Know that the objects of a kind cannot be listed."""
+        """Records that the objects of a kind cannot be listed."""
         self._unlisted[kind] = why
 
     def check(self, policy: AdmissionPolicy | MutatingPolicy, binding: AdmissionBinding) -> None:
-        """Raise :class:`UnknownParameters` where it is not known which there are."""
+        """Raises :class:`UnknownParameters` if the policy's parameters cannot be listed."""
         kind = policy.param_kind
         if kind is not None and binding.param_ref is not None and kind in self._unlisted:
             raise UnknownParameters(f"parameters of {kind}: {self._unlisted[kind]}")
 
     def why_unknown(self, kind: GroupVersionKind) -> str:
-        """Why the objects of a kind are not known; empty where they are."""
+        """Returns the reason why the objects of a kind are unknown; empty if they are known."""
         return self._unlisted.get(kind, "")
 
     def find(self, kind: GroupVersionKind) -> Sequence[Mapping[str, Any]]:
-        """All that are known."""
+        """Returns all known objects of a kind."""
         return self._objects.get(kind, ())
 
     def namespaced(self, kind: GroupVersionKind) -> bool | None:
-        """Whether they are in namespaces; None for a kind that is not known."""
+        """Whether a kind is namespaced; None for an unknown kind."""
         return self._namespaced.get(kind)
 
 
@@ -82,10 +82,10 @@ def parameters_of(
     *,
     namespaced: bool | None = None,
 ) -> Sequence[Any]:
-    """Return the parameters that a policy is evaluated with, once for each: None where it has none.
+    """Returns the parameters of a policy; it is evaluated with each. (None,) if it takes none.
 
-    ``namespaced`` says whether its parameters are in namespaces, where that is known.
-    Raises :class:`~webhook.admission_policies.kinds.ConfigurationFault`.
+    ``namespaced`` is whether the parameters' kind is namespaced; None if unknown. Raises
+    :class:`~webhook.admission_policies.kinds.ConfigurationFault`.
     """
     kind, reference = policy.param_kind, binding.param_ref
     if kind is None or reference is None:
@@ -112,10 +112,13 @@ def parameters_of(
 
 
 def is_namespaced(kind: GroupVersionKind, known: Sequence[Mapping[str, Any]], find: Find) -> bool:
-    """Whether parameters of a kind are in namespaces.
+    """Whether a kind of parameters is namespaced.
 
-    There are three cases. Kubernetes' own kinds are in a table. A CustomResourceDefinition, where
-    there is one, says it. Otherwise the kind is in namespaces if any of its objects names one.
+    There are three cases:
+
+    - a table has Kubernetes' own kinds;
+    - a CustomResourceDefinition, if there is one, has the scope of its kind;
+    - any other kind is namespaced if one of its objects has a namespace.
     """
     if kind.group_kind in BUILTIN_KINDS:
         return not is_cluster_scoped(*kind.group_kind)
@@ -130,7 +133,7 @@ def is_namespaced(kind: GroupVersionKind, known: Sequence[Mapping[str, Any]], fi
 def named_parameters(
     reference: Json, kind: GroupVersionKind, find: Find
 ) -> Sequence[Mapping[str, Any]]:
-    """Returns the parameters of a ``paramRef``, in its namespace or, where it has none, in any."""
+    """Returns the parameters of a ``paramRef``, in its namespace, or in any if it names none."""
     known = find(kind)
     place = reference.get("namespace")
     if place and is_namespaced(kind, known, find):

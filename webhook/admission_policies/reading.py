@@ -1,4 +1,4 @@
-"""Policies and bindings as files hold them, compiled. What an API server would refuse is refused."""
+"""Reads and compiles policies and bindings; refuses those that an API server would refuse."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ PATCH_RESULTS: Final = {
     "ApplyConfiguration": Type(OBJECT, message=True),
     "JSONPatch": list_of(Type(JSON_PATCH, message=True)),
 }
-"""By its patchType, what the expression of a mutation must evaluate to."""
+"""The result type of a mutation's expression, by patchType."""
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionPolicy:
-    """A policy, compiled."""
+    """A compiled ValidatingAdmissionPolicy."""
 
     name: str
     document: PolicyDocument
@@ -63,14 +63,14 @@ class AdmissionPolicy:
     variables: dict[str, Expression]
     validations: tuple[CompiledValidation, ...]
     reasons: tuple[str, ...]
-    """Of each validation."""
+    """The reason of each validation."""
     audit_annotations: Mapping[str, Expression]
     cost: PolicyCost = FREE
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyMutation:
-    """One change, compiled: ``patch_type`` says what its expression gives."""
+    """One compiled mutation; ``patch_type`` decides the result type of its expression."""
 
     patch_type: str
     expression: Expression
@@ -78,7 +78,10 @@ class PolicyMutation:
 
 @dataclass(frozen=True, slots=True)
 class MutatingPolicy:
-    """A mutating policy, compiled. ``reinvokes`` is whether it is asked once more."""
+    """A compiled MutatingAdmissionPolicy.
+
+    ``reinvokes`` is whether it runs again after other policies have changed the object.
+    """
 
     name: str
     document: PolicyDocument
@@ -94,9 +97,9 @@ class MutatingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionBinding:
-    """A binding of either kind, compiled.
+    """A compiled binding of either kind of policy.
 
-    ``actions`` are as its ``validationActions`` has them; a mutating policy's has none.
+    ``actions`` are its ``validationActions``; the binding of a mutating policy has none.
     """
 
     name: str
@@ -109,7 +112,7 @@ class AdmissionBinding:
 
 
 def read_policy(document: PolicyDocument) -> AdmissionPolicy:
-    """A ValidatingAdmissionPolicy.
+    """Reads a ValidatingAdmissionPolicy.
 
     Raises :class:`~webhook.admission_policies.kinds.InvalidAdmissionPolicy`, whose text begins with
     the field.
@@ -141,7 +144,7 @@ def read_policy(document: PolicyDocument) -> AdmissionPolicy:
 
 
 def read_mutating_policy(document: PolicyDocument) -> MutatingPolicy:
-    """A MutatingAdmissionPolicy; raises likewise."""
+    """Reads a MutatingAdmissionPolicy; raises like :func:`read_policy`."""
     spec, param_kind, fails, constraints = _policy(document)
     _check_operations(constraints, "spec.matchConstraints")
     reinvocation = spec.get("reinvocationPolicy")
@@ -171,7 +174,7 @@ def read_mutating_policy(document: PolicyDocument) -> MutatingPolicy:
 
 
 def read_binding(document: PolicyDocument) -> AdmissionBinding:
-    """A ValidatingAdmissionPolicyBinding; raises likewise."""
+    """Reads a ValidatingAdmissionPolicyBinding; raises like :func:`read_policy`."""
     spec, policy, resources = _bound(document)
     actions = spec.get("validationActions")
     if type(actions) is not list or not actions:
@@ -197,7 +200,7 @@ def read_binding(document: PolicyDocument) -> AdmissionBinding:
 
 
 def read_mutating_binding(document: PolicyDocument) -> AdmissionBinding:
-    """A MutatingAdmissionPolicyBinding; raises likewise."""
+    """Reads a MutatingAdmissionPolicyBinding; raises like :func:`read_policy`."""
     spec, policy, resources = _bound(document)
     _check_operations(resources, "spec.matchResources")
     if spec.get("validationActions") is not None:
@@ -216,7 +219,7 @@ def read_mutating_binding(document: PolicyDocument) -> AdmissionBinding:
 
 
 def _policy(document: PolicyDocument) -> tuple[Json, GroupVersionKind | None, bool, Json]:
-    """Read the fields of policies of both kinds: spec, paramKind, whether errors fail, what they match."""
+    """Returns spec, paramKind, whether failurePolicy is Fail, and matchConstraints."""
     spec = _spec(document)
     param_kind = _param_kind(spec)
     failure = spec.get("failurePolicy") or "Fail"
@@ -230,7 +233,7 @@ def _policy(document: PolicyDocument) -> tuple[Json, GroupVersionKind | None, bo
 
 
 def _bound(document: PolicyDocument) -> tuple[Json, str, Json]:
-    """Read the fields of bindings of both kinds: spec, the policy's name, what they match."""
+    """Returns spec, policyName and matchResources of any binding."""
     spec = _spec(document)
     policy = spec.get("policyName")
     if type(policy) is not str or not policy:
@@ -242,7 +245,7 @@ def _bound(document: PolicyDocument) -> tuple[Json, str, Json]:
 
 
 def _check_operations(resources: Json, field: str) -> None:
-    """Refuse rules for what has no object that could be changed."""
+    """Refuses operations without an object to change."""
     rules = resources.get("resourceRules")
     for number, rule in enumerate(rules if type(rules) is list else ()):
         named = rule.get("operations") if type(rule) is dict else None
@@ -292,7 +295,7 @@ def _param_ref(spec: Json) -> Json | None:
 
 
 def _items(spec: Json, name: str) -> list[tuple[str, Json]]:
-    """The objects of a list with where each stands."""
+    """Returns the objects of a list, each with its path."""
     given = spec.get(name) or []
     if type(given) is not list:
         raise InvalidAdmissionPolicy(f"spec.{name}: is not a list")
@@ -326,17 +329,17 @@ def _reason(one: Json, at: str) -> str:
 
 
 class _Compiler:
-    """Compiles the expressions of a policy, in the order in which they may read each other."""
+    """Compiles the expressions of a policy in the order in which they may refer to each other."""
 
     def __init__(self, *, params: bool) -> None:
         self._params = params
         self._types: dict[str, Type] = {}
         self.variables: dict[str, Expression] = {}
         self.parts: list[tuple[str, Checked]] = []
-        """The compiled expressions, each with the field that it stands in."""
+        """The compiled expressions, each with its field."""
 
     def conditions(self, items: list[tuple[str, Json]]) -> tuple[Expression, ...]:
-        """Match conditions, which read no variables."""
+        """Compiles match conditions, which cannot use variables."""
         if len(items) > CONDITIONS_MAX:
             raise InvalidAdmissionPolicy(
                 f"spec.matchConditions: has {len(items)}; {CONDITIONS_MAX} are allowed"
@@ -351,7 +354,7 @@ class _Compiler:
         return tuple(made.values())
 
     def compose(self, items: list[tuple[str, Json]]) -> None:
-        """Variables: each may read those before it."""
+        """Compiles variables; each may use the ones before it."""
         for at, one in items:
             name = _text(one, "name", at, required=True)
             if _IDENTIFIER.fullmatch(name) is None:
@@ -363,7 +366,7 @@ class _Compiler:
             self.variables[name] = expression
 
     def validation(self, one: Json, at: str) -> CompiledValidation:
-        """Compile a validation."""
+        """Compiles a validation."""
         message = _text(one, "message", at)
         if "\n" in message.strip():
             raise InvalidAdmissionPolicy(f"{at}.message: has more than one line")
@@ -375,7 +378,7 @@ class _Compiler:
         return CompiledValidation(expression, message, message_expression)
 
     def annotations(self, items: list[tuple[str, Json]]) -> dict[str, Expression]:
-        """Compile the annotations for the API server's audit log."""
+        """Compiles the annotations for the API server's audit log."""
         made = {}
         for at, one in items:
             key = _text(one, "key", at, required=True)
@@ -387,7 +390,7 @@ class _Compiler:
         return made
 
     def mutation(self, one: Json, at: str) -> PolicyMutation:
-        """Compile a mutation."""
+        """Compiles a mutation."""
         patch_type = one.get("patchType")
         _among(f"{at}.patchType", patch_type, PATCH_TYPES)
         field = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"

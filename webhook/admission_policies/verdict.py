@@ -1,8 +1,8 @@
 """Evaluates a policy on a request, with one resource of parameters.
 
-As k8s.io/apiserver, admission/plugin/policy/validating/validator.go. Who may do what is answered by
-what was given (:mod:`~webhook.admission_policies.authorizer`): an expression that asks what nobody
-answers is undecided.
+As k8s.io/apiserver, admission/plugin/policy/validating/validator.go. Given answers decide on users'
+rights (:mod:`~webhook.admission_policies.authorizer`). An expression that needs a missing answer is
+undecided.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 ANNOTATION_BYTES_MAX: Final = 10 * 1024
-"""Of an audit annotation's value, which is cut there (validating/validator.go)."""
+"""The longest value of an audit annotation; longer ones are cut (validating/validator.go)."""
 
 
 class PolicyFailure(NamedTuple):
-    """Why a request is refused: a validation that is false, or an error under ``Fail``.
+    """A refusal of a request: by a false validation, or by an error under ``Fail``.
 
-    ``denies`` says whether it does so whatever the binding's actions are: so do parameters that
-    cannot be had, and audit annotations in error (validating/dispatcher.go).
+    ``denies`` is whether it denies whatever the binding's actions are. It does for unavailable
+    parameters and for audit annotations in error (validating/dispatcher.go).
     """
 
     message: str
@@ -48,14 +48,14 @@ class PolicyFailure(NamedTuple):
 
 
 class PolicyVerdict(NamedTuple):
-    """``ignored`` are errors that ``failurePolicy: Ignore`` passes over."""
+    """The result of a policy; ``ignored`` are errors that ``failurePolicy: Ignore`` admits."""
 
     failures: tuple[PolicyFailure, ...] = ()
     ignored: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
     annotations: Mapping[str, str] = {}
     is_skipped: bool = False
-    """Whether a match condition does not hold."""
+    """Whether a match condition is false."""
 
 
 def evaluate(
@@ -66,9 +66,10 @@ def evaluate(
     look: Callable[[], None] | None = None,
     answers: Answers = NO_ANSWERS,
 ) -> PolicyVerdict:
-    """Evaluate a policy on a request that it matches; the Namespace where the request is in one.
+    """Evaluates a policy on a request that it matches.
 
-    ``answers`` say who may do what.
+    ``namespace`` is the Namespace of the request, if it has one. ``answers`` are the answers on
+    users' rights.
     """
     given = variables_of({**request, "namespaceObject": namespace})
     inputs = {**given, **authorizers(request, answers)}
@@ -104,7 +105,7 @@ def evaluate(
 
 
 def misconfigured(policy: AdmissionPolicy, text: str) -> PolicyVerdict:
-    """Return the verdict of a policy whose parameters cannot be had."""
+    """Returns the verdict of a policy with unavailable parameters."""
     return _faulty(policy, f"failed to configure binding: {text}", denies=True)
 
 

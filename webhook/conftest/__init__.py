@@ -1,5 +1,5 @@
-"""conftest's ways: policies of ``deny``, ``violation`` and ``warn`` rules over files of any format.
+"""Tests files of any format by policies of ``deny``, ``violation`` and ``warn`` rules.
 
-What is loaded, evaluated, counted and printed is as github.com/open-policy-agent/conftest does it.
-It must not know Kubernetes, templates or a server.
+The package loads, evaluates, counts and prints as github.com/open-policy-agent/conftest does. It
+must not know Kubernetes, templates or a server.
 """

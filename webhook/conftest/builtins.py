@@ -1,7 +1,7 @@
 """conftest's built-ins, which read configurations within policies (builtins/parse_config.go).
 
-``parse_config_file`` and ``parse_combined_config_files`` take paths that begin where the policy's
-file is: :func:`placed` writes that folder into their calls before a module is compiled.
+``parse_config_file`` and ``parse_combined_config_files`` take paths relative to the policy's
+folder: :func:`placed` writes that folder into their calls before a module is compiled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FILE: Final = "parse_config_file"
 _FILES: Final = "parse_combined_config_files"
 _IN_FOLDER: Final = {_FILE: "conftest.parse_config_file", _FILES: "conftest.parse_config_files"}
 PRIVATE: Final = frozenset(_IN_FOLDER.values())
-"""Names that stand in compiled modules and in no policy."""
+"""Names of built-ins in compiled modules, which policies do not use."""
 
 
 def _parse(name: str, configuration: str) -> Value:
@@ -54,7 +54,7 @@ def _parse_files(folder: str, paths: list[Value]) -> Value:
 
 
 def _beside(folder: str, path: str) -> str:
-    """A path from a folder, as Go's ``filepath.Join`` has it: one that begins with / leads there, too."""
+    """Returns a path below a folder like Go's ``filepath.Join``, even if it begins with ``/``."""
     return os.path.normpath(f"{folder or '.'}/{path}")
 
 
@@ -76,7 +76,7 @@ TABLE: Final = {
 
 
 def named(error: Exception) -> str:
-    """An error with the names that policies call."""
+    """Returns an error's text with the names that policies use."""
     text = str(error)
     for name, private in _IN_FOLDER.items():
         text = text.replace(f"{private}:", f"{name}:")
@@ -84,10 +84,10 @@ def named(error: Exception) -> str:
 
 
 def placed(module: Module) -> Module:
-    """The module with its folder in each call that reads files beside it."""
+    """Returns the module with its folder in each call that reads files."""
     if _FILE not in module.source and _FILES not in module.source:
         return module
-    folder = os.path.dirname(module.file)  # noqa: PTH120  # the text as it is
+    folder = os.path.dirname(module.file)  # noqa: PTH120  # must stay textual
     return replace(module, rules=tuple(_placed(rule, folder) for rule in module.rules))
 
 

@@ -1,6 +1,6 @@
-"""Files to be checked: found as conftest finds them, and read into documents.
+"""Finds files to check as conftest does, and reads them into documents.
 
-What cannot be read costs itself alone: it is named, and all else is checked.
+An unreadable file is reported, and the others are still checked.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ STANDARD_INPUT: Final = "-"
 COMBINED: Final = "Combined"
 
 FILE_BYTES_MAX: Final = 1 << 28
-"""A larger file is refused before it is read: twice the largest plans that are known, and what is
-read takes some five times as much."""
+"""The largest file in bytes; larger ones are not read. It is twice the largest known plans, and
+parsed values take some five times as much memory."""
 
 
 class FileError(Exception):
-    """A file, or folder, that cannot be used: where, and why."""
+    """A file or folder is unusable; has its path, the reason and the line."""
 
     def __init__(self, path: str, message: str, line: int = 0) -> None:
         super().__init__(path, message, line)
@@ -45,24 +45,23 @@ class FileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A file's path, as it is told, and its value; an array holds several documents."""
+    """A file's path for messages, and its value; an array is several documents."""
 
     path: str
     value: Any
 
     @property
     def documents(self) -> list[Any]:
-        """Return the documents that policies review one by one."""
+        """Returns the documents that policies review one by one."""
         return self.value if type(self.value) is list else [self.value]
 
 
 def find(
     paths: Sequence[str], ignored: Callable[[str], bool], faults: list[FileError]
 ) -> list[str]:
-    """The files at these paths, folders with all below them that have a parser.
+    """Returns the files at these paths; for folders all files below them that have a parser.
 
-    ``ignored`` says which to pass over. What is not there, or cannot be looked into, is put into
-    ``faults``.
+    ``ignored`` decides which files to skip. Missing or unreadable paths are added to ``faults``.
     """
     files: list[str] = []
     visited: set[tuple[int, int]] = set()
@@ -88,8 +87,8 @@ def _below(
     faults: list[FileError],
     visited: set[tuple[int, int]],
 ) -> Iterator[str]:
-    """The files below a folder in the order of names; a folder that links lead to is told once."""
-    if os.path.islink(folder):  # noqa: PTH114  # paths as they are told
+    """Yields the files below a folder in the order of names; visits a linked folder once."""
+    if os.path.islink(folder):  # noqa: PTH114  # paths as in messages
         folder = os.path.realpath(folder)
     try:
         place = os.stat(folder)  # noqa: PTH116  # as above
@@ -123,14 +122,14 @@ def _linked(
     except OSError as error:
         faults.append(FileError(path, f"walk path: {_reason(error)}"))
         return
-    if os.path.isdir(real):  # noqa: PTH112  # paths as they are told
+    if os.path.isdir(real):  # noqa: PTH112  # paths as in messages
         yield from _below(real, ignored, faults, visited)
     elif parsers.is_supported(real):
         yield real
 
 
 def read(paths: Iterable[str], parser: str, faults: list[FileError]) -> Iterator[Configuration]:
-    """Each file's value, by the parser of this name or "" for what its name says."""
+    """Yields each file's value; ``parser`` is a parser's name, or "" to choose by file name."""
     for path in paths:
         try:
             yield read_one(path, parser)
@@ -139,7 +138,7 @@ def read(paths: Iterable[str], parser: str, faults: list[FileError]) -> Iterator
 
 
 def read_one(path: str, parser: str = "") -> Configuration:
-    """One file's value; raises :class:`FileError`."""
+    """Returns one file's value; raises :class:`FileError`."""
     try:
         name = parser or _parser_of(path)
         parse = parsers.parser(name)
@@ -155,7 +154,7 @@ def read_one(path: str, parser: str = "") -> Configuration:
 
 
 def _parser_of(path: str) -> str:
-    """The parser that a name says; a pipe that says none is YAML, as standard input is."""
+    """Returns the parser for a name; YAML for a pipe without one, as for standard input."""
     try:
         return parsers.name_for(path)
     except ParseError:
@@ -165,9 +164,9 @@ def _parser_of(path: str) -> str:
 
 
 def is_pipe(path: str) -> bool:
-    """Whether a path is what a shell puts in place of ``<(command)``, or the like."""
+    """Whether a path is a pipe, as a shell makes for ``<(command)``."""
     try:
-        mode = os.stat(path).st_mode  # noqa: PTH116  # paths as they are told
+        mode = os.stat(path).st_mode  # noqa: PTH116  # paths as in messages
     except OSError:
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
@@ -191,13 +190,13 @@ def _bytes_of(path: str) -> bytes:
 
 
 def _reason(error: OSError) -> str:
-    """As Go says it."""
+    """Returns the reason of an error in Go's form."""
     text = error.strerror or str(error)
     return text[:1].lower() + text[1:]
 
 
 def combined(configurations: Sequence[Configuration]) -> list[dict[str, Any]]:
-    """All documents in one array of ``{path, contents}``, in the order of their paths."""
+    """Returns all documents in one array of ``{path, contents}``, in the order of their paths."""
     return [
         {"path": configuration.path, "contents": document}
         for configuration in sorted(configurations, key=lambda one: os.fsencode(one.path))

@@ -1,4 +1,4 @@
-"""A page about the policies of a folder, from their METADATA annotations (document/)."""
+"""Writes a page about the policies of a folder, from their METADATA annotations (document/)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Annotations, Module
 
 _CHARACTERS_MAX: Final = 16 << 20
-"""A page of policies is read by people."""
+"""The longest page; a page is for people."""
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FIELDS: Final[dict[str, tuple[str, Any]]] = {
@@ -36,12 +36,12 @@ _FIELDS: Final[dict[str, tuple[str, Any]]] = {
     "Custom": ("custom", {}),
     "Labels": ("labels", {}),
 }
-"""The fields of OPA's annotations that templates read, by their members here."""
+"""The annotation fields of OPA that templates read, with the keys and defaults here."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentedSection:
-    """A part of the page: what is annotated, with how deep a heading."""
+    """A section of the page: an annotated rule or package, and the depth of its heading."""
 
     depth: int
     name: str
@@ -49,12 +49,12 @@ class DocumentedSection:
 
     @property
     def heading(self) -> str:
-        """Markdown's marks of the heading."""
+        """Returns Markdown's mark for the heading."""
         return "#" * self.depth
 
 
 def documentation(folder: str, template: str) -> str:
-    """The page, by a file with a Go template where one is named.
+    """Returns the page; ``template`` is the path of a Go template, or empty.
 
     Raises :class:`ConftestPolicyError`.
     """
@@ -76,7 +76,7 @@ def documentation(folder: str, template: str) -> str:
 
 
 def _modules(folder: str) -> list[Module]:
-    """The folder's modules but its tests."""
+    """Returns the folder's modules without tests."""
     try:
         return load([folder], ignore=["*_test.rego"], documents=False, annotations=True).modules
     except LoadErrors as errors:
@@ -86,7 +86,7 @@ def _modules(folder: str) -> list[Module]:
 
 
 def sections(modules: list[Module]) -> list[DocumentedSection]:
-    """Yield the annotated rules in the order of their paths, with headings that go down step by step."""
+    """Returns the annotated rules and packages by path; headings go down one step at a time."""
     entries = [entry for module in modules for entry in _annotated(module)]
     entries.sort(key=lambda entry: (entry[0], entry[1].location.file, entry[1].location.row))
     parts = []
@@ -112,7 +112,7 @@ def _annotated(module: Module) -> Iterator[tuple[tuple[str, ...], Annotations]]:
 
 
 def _text(path: tuple[str, ...]) -> str:
-    """A path as Rego writes it, without ``data``."""
+    """Returns a path in Rego's syntax, without ``data``."""
     first, *rest = path
     names = [
         f".{name}" if _IDENTIFIER.fullmatch(name) else f"[{json_string(name)}]" for name in rest
@@ -138,7 +138,7 @@ def _markdown(part: DocumentedSection) -> str:
 
 
 def _value(part: DocumentedSection) -> dict[str, Any]:
-    """Return a section as a template sees it."""
+    """Returns a section as the data of a template."""
     members = part.annotations.value
     fields = {name: _plain(members.get(key, empty)) for name, (key, empty) in _FIELDS.items()}
     fields["RelatedResources"] = [
@@ -158,7 +158,7 @@ def _value(part: DocumentedSection) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of YAML as templates know values."""
+    """Returns a value of YAML as a value of templates."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -168,7 +168,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Unpaid:
-    """A template of the user's own has no budget but the size of what it makes."""
+    """A budget without limit: a user's own template is limited only by its output."""
 
     def charge(self, steps: int) -> None:
-        """Nothing is paid."""
+        """Charges nothing."""

@@ -1,7 +1,7 @@
-"""Policies that are fetched: by ``pull``, and before a run (downloader/, hashicorp/go-getter).
+"""Fetches policies for ``pull``, and before a run (downloader/, hashicorp/go-getter).
 
-Sources are named as go-getter has it: ``git::URL//FOLDER?ref=TAG``, ``oci://…``, addresses of
-registries that are known as such, ``github.com/OWNER/NAME``, paths, and the web.
+Sources have go-getter's syntax: ``git::URL//FOLDER?ref=TAG``, ``oci://…``, addresses of known
+registries, ``github.com/OWNER/NAME``, paths, and URLs of the web.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BYTES_MAX: Final = 64 << 20
-"""A larger file is no policy."""
+"""The largest file; a larger one is no policy."""
 
 _SECONDS_MAX: Final = 60
 _GIT_SECONDS_MAX: Final = 300
@@ -55,7 +55,7 @@ _FORCED: Final = re.compile(r"([A-Za-z0-9]+)::(.+)")
 
 @dataclass(frozen=True, slots=True)
 class FetchSource:
-    """Where policies are: how they are fetched, from where, and which folder of it is meant."""
+    """The source of policies: protocol, address, folder in it, and query."""
 
     kind: str
     address: str
@@ -64,12 +64,12 @@ class FetchSource:
 
 
 def update(folder: str, urls: Sequence[str], *, tls: bool | None = None) -> None:
-    """Bring what the URLs name into the folder; raises :class:`ConftestPolicyError`."""
+    """Fetches the URLs into the folder; raises :class:`ConftestPolicyError`."""
     _fetch_all(folder, urls, tls=tls, overwrites=True, doing="update policies")
 
 
 def pull(folder: str, urls: Sequence[str], *, tls: bool | None = None) -> None:
-    """As :func:`update`, but no file that is there is replaced by one that is named."""
+    """Fetches like :func:`update`, but refuses to overwrite an existing file of the same name."""
     _fetch_all(folder, urls, tls=tls, overwrites=False, doing="download policies")
 
 
@@ -84,7 +84,7 @@ def _fetch_all(
 
 
 def detect(text: str) -> FetchSource:
-    """Read a source's text; raises ``ValueError`` for what is not fetched here."""
+    """Reads a source's text; raises ``ValueError`` for unsupported sources."""
     text = text.replace("localhost", "127.0.0.1")
     forced = _FORCED.fullmatch(text)
     kind, plain = (forced[1].lower(), forced[2]) if forced else ("", text)
@@ -112,7 +112,7 @@ def detect(text: str) -> FetchSource:
 
 
 def _parts(plain: str) -> tuple[str, str, str]:
-    """A source's address, the folder in it after ``//``, and its query."""
+    """Returns a source's address, its folder after ``//``, and its query."""
     plain, _, query = plain.partition("?")
     begin = plain.index("://") + 3 if "://" in plain else 0
     cut = plain.find("//", begin)
@@ -160,7 +160,7 @@ def _fetch_web(folder: Path, source: FetchSource) -> None:
 
 
 def _fetch_oci(folder: Path, source: FetchSource, *, tls: bool | None) -> None:
-    from webhook.registry.errors import RegistryError  # noqa: PLC0415  # they bring aiohttp
+    from webhook.registry.errors import RegistryError  # noqa: PLC0415  # loads aiohttp
     from webhook.registry.package import write_files  # noqa: PLC0415
     from webhook.registry.reference import parse_reference  # noqa: PLC0415
     from webhook.registry.session import pull as pull_artifact  # noqa: PLC0415
@@ -180,7 +180,7 @@ def _fetch_oci(folder: Path, source: FetchSource, *, tls: bool | None) -> None:
 
 
 def _fetch_git(folder: Path, source: FetchSource) -> None:
-    """A repository into the folder, which is its checkout then; or a folder of it."""
+    """Clones a repository into the folder, or copies one folder of it there."""
     query = parse_qs(source.query)
     if unknown := sorted(set(query) - {"ref", "depth"}):
         raise ValueError(f"{unknown[0]} is not supported of git: ref and depth are")
@@ -222,7 +222,7 @@ def _clone(address: str, ref: str, query: dict[str, list[str]], folder: Path) ->
 
 
 def _git(*arguments: str) -> None:
-    """Run git, which asks nobody and speaks no protocol that runs programs."""
+    """Runs git without prompts, and only with protocols that run no programs."""
     program = shutil.which("git")
     if program is None:
         raise ValueError("git is not installed, by which git:: sources are fetched")
@@ -232,7 +232,7 @@ def _git(*arguments: str) -> None:
         "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
     }
     try:
-        subprocess.run(  # noqa: S603  # the address stands behind --
+        subprocess.run(  # noqa: S603  # the address follows --
             [program, *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -251,10 +251,10 @@ def _git(*arguments: str) -> None:
 
 
 class _Proxies(urllib.request.ProxyHandler):
-    """Proxies as Go's programs find them: the library's own way knows no networks in NO_PROXY."""
+    """Proxies as Go's programs find them: urllib's own handler ignores networks in NO_PROXY."""
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        """Send a request, or one that it is redirected to, by its proxy."""
+        """Sets the proxy of a request, also of a redirected one."""
         proxy = proxy_for(request.full_url)
         if proxy is not None:
             parts = urlsplit(proxy.url)
@@ -267,7 +267,7 @@ class _Proxies(urllib.request.ProxyHandler):
 
 
 def _download(url: str) -> bytes:
-    # Only what begins with http:// or https:// comes here.
+    # The address always begins with http:// or https:// here.
     opener = urllib.request.build_opener(_Proxies({}))
     end = time.monotonic() + _SECONDS_MAX
     parts: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Policies as conftest loads and evaluates them (policy/engine.go)."""
+"""Loads and evaluates policies as conftest does (policy/engine.go)."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _EXCEPTION: Final = "exception"
 
 
 class ConftestPolicyError(Exception):
-    """Policies that cannot be loaded, or that failed over a file; the message says all."""
+    """Policies cannot be loaded, or failed on a file; the message has all details."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyOptions:
-    """How policies are loaded: ``capabilities`` is the path of a file, or empty."""
+    """The options of loading policies; ``capabilities`` is the path of a file, or empty."""
 
     version: RegoVersion = "v1"
     strict: bool = False
     capabilities: str = ""
     builtin_errors: bool = False
     seconds_max: float = 60.0
-    """The longest that one query may take."""
+    """The longest time of one query."""
     runtime: dict[str, Any] = field(default_factory=dict)
     trace: bool = False
 
@@ -57,7 +57,7 @@ class PolicyOptions:
 def load_files(
     policies: Sequence[str], documents: Sequence[str], version: RegoVersion
 ) -> RegoFiles:
-    """The modules and data at these paths; raises :class:`ConftestPolicyError`."""
+    """Returns the modules and data at these paths; raises :class:`ConftestPolicyError`."""
     try:
         sources = [path for path in policies if path.endswith(".rego") or not Path(path).is_file()]
         modules = load(sources, version=version, documents=False).modules
@@ -75,7 +75,7 @@ def load_files(
 
 
 def compile_options(options: PolicyOptions) -> CompileOptions:
-    """The options with conftest's built-ins, less those that a file of capabilities leaves out.
+    """Returns the options with conftest's built-ins, without those that a capabilities file omits.
 
     Raises :class:`ConftestPolicyError`.
     """
@@ -88,7 +88,7 @@ def compile_options(options: PolicyOptions) -> CompileOptions:
 
 
 def prepared(modules: Iterable[Module], options: PolicyOptions) -> list[Module]:
-    """The modules as they are compiled."""
+    """Returns the modules prepared for compiling."""
     placed = map(builtins.placed, modules)
     return [tracing.traced(module) if options.trace else module for module in placed]
 
@@ -105,7 +105,7 @@ def _allowed(path: str) -> set[str]:
 
 
 def compiled(files: RegoFiles, options: PolicyOptions) -> Program:
-    """The program of all modules; raises :class:`ConftestPolicyError`."""
+    """Returns the program of all modules; raises :class:`ConftestPolicyError`."""
     check_heads(files.modules)
     try:
         program = compile_modules(
@@ -117,7 +117,7 @@ def compiled(files: RegoFiles, options: PolicyOptions) -> Program:
 
 
 def check_heads(modules: Iterable[Module]) -> None:
-    """Refuse rules that make objects where sets are meant; raises :class:`ConftestPolicyError`."""
+    """Refuses rules that make objects instead of sets; raises :class:`ConftestPolicyError`."""
     for module in modules:
         for rule in module.rules:
             if _is_problematic(rule):
@@ -128,7 +128,7 @@ def check_heads(modules: Iterable[Module]) -> None:
 
 
 def _is_problematic(rule: Rule) -> bool:
-    """Whether a rule such as ``deny[msg] if`` makes an object where a set is meant."""
+    """Whether a rule such as ``deny[msg] if`` makes an object instead of a set."""
     head = rule.head
     name = getattr(head.ref.head, "name", "")
     if not head.ref.path or head.key is not None or rule.default:
@@ -138,13 +138,13 @@ def _is_problematic(rule: Rule) -> bool:
 
 
 def namespace_of(module: Module) -> str:
-    """The package without its ``data.``."""
+    """Returns the package without its ``data.``."""
     return unparse(module.package).removeprefix("data.")
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The rules of a namespace by name with their entries, and how many they are."""
+    """The rules of a namespace: entries by name, their number, and the entry of exceptions."""
 
     entries: dict[str, Entrypoint]
     count: int
@@ -164,11 +164,11 @@ class ConftestPolicies:
 
     @property
     def namespaces(self) -> list[str]:
-        """Every namespace once, in the order of files."""
+        """Returns every namespace once, in the order of files."""
         return list(dict.fromkeys(map(namespace_of, self._modules)))
 
     def check(self, path: str, documents: Iterable[Value], namespace: str) -> CheckResult:
-        """Check a file by the rules of a namespace; raises :class:`ConftestPolicyError`."""
+        """Checks a file by the rules of a namespace; raises :class:`ConftestPolicyError`."""
         rules = self._of(namespace)
         data = {**self._data, "conftest": _with_file(self._data.get("conftest"), path)}
         place = CheckResult(path, namespace)
@@ -230,7 +230,7 @@ class ConftestPolicies:
     def _exceptions(
         self, document: Value, data: dict[str, Value], namespace: str, rules: _Rules
     ) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
-        """How often each name is among the exceptions, what was printed meanwhile, the trace."""
+        """Returns the number of exceptions by rule name, the printed lines, and the trace."""
         printed: tuple[str, ...] = ()
         lines: tuple[str, ...] = ()
         if rules.exceptions is not None:
@@ -249,7 +249,7 @@ class ConftestPolicies:
     def _evaluated(
         self, entry: Entrypoint, document: Value, data: dict[str, Value], query: str
     ) -> tuple[Value, tuple[str, ...], tuple[str, ...]]:
-        """The value, what was printed, and the trace."""
+        """Returns the value, the printed lines, and the trace."""
         printed: list[str] = []
         lines: list[str] = []
         context = EvaluationContext(
@@ -279,23 +279,26 @@ def _sink(printed: list[str]) -> Callable[[Location, str], None]:
 
 
 def services(modules: Iterable[Module]) -> dict[str, Any]:
-    """The doors to the outside that these policies need: all of the network, as conftest lends it."""
+    """Returns the services that these policies need.
+
+    An HTTP client for the whole network, as in conftest.
+    """
     if not any("http.send" in module.source for module in modules):
         return {}
-    from webhook.rego.builtins.http.client import HttpClient  # noqa: PLC0415  # brings TLS
+    from webhook.rego.builtins.http.client import HttpClient  # noqa: PLC0415  # loads TLS
 
     return {"http": HttpClient(None)}
 
 
 def _with_file(given: Value, path: str) -> dict[str, Value]:
-    """``data.conftest`` with the file's name and folder."""
+    """Returns ``data.conftest`` with the file's name and folder."""
     folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  # as Go's filepath.Abs
     result = {"file": {"name": name, "dir": folder}}
     return {**given, **result} if isinstance(given, dict) else result
 
 
 def _name(rule: Rule) -> str:
-    """A rule's name, empty for one of several steps."""
+    """Returns a rule's name; empty for a name of several parts."""
     return "" if rule.head.ref.path else str(getattr(rule.head.ref.head, "name", ""))
 
 
@@ -304,7 +307,7 @@ def _is_query(name: str) -> bool:
 
 
 def without_prefix(name: str) -> str:
-    """A rule's name as exceptions write it."""
+    """Returns a rule's name in the form of exceptions."""
     if name in {"violation", "deny", "warn"}:
         return ""
     for prefix in ("violation_", "deny_", "warn_"):
@@ -313,7 +316,10 @@ def without_prefix(name: str) -> str:
 
 
 def findings_of(value: Value, query: str) -> list[RuleResult]:
-    """Read the findings of a rule's value; raises :class:`ConftestPolicyError` for an object without a message."""
+    """Reads the findings of a rule's value.
+
+    Raises :class:`ConftestPolicyError` for an object without a message.
+    """
     if value is UNDEFINED:
         return []
     elements: list[Value] = []

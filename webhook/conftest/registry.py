@@ -1,4 +1,4 @@
-"""Artifacts of policies as conftest pushes them, and how it asks registries (internal/registry)."""
+"""Pushes policies as conftest does, and connects to registries like it (internal/registry)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ _DOCUMENTS: Final = (".yaml", ".yml", ".json")
 
 
 def registry_options(reference: Reference, *, tls: bool | None) -> RegistryOptions:
-    """How a registry is asked: without TLS where that is said, or on this machine by itself.
+    """Returns the options of a registry.
 
+    It is used without TLS if ``tls`` is False, or if ``tls`` is None and it is on this machine.
     Raises ``RegistryError``.
     """
     from webhook.registry.credentials import read_docker_config  # noqa: PLC0415  # for few commands
-    from webhook.registry.transport import RegistryOptions  # noqa: PLC0415  # brings aiohttp
+    from webhook.registry.transport import RegistryOptions  # noqa: PLC0415  # loads aiohttp
 
     plain = tls is False or (tls is None and _is_loopback(reference.host))
     insecure = frozenset((reference.host,)) if plain else frozenset[str]()
@@ -51,11 +52,11 @@ def _is_loopback(host: str) -> bool:
 def push(
     reference: Reference, policy: str, data: str, options: PolicyOptions, *, tls: bool | None
 ) -> str:
-    """Push policies and data, a layer for each file; the artifact's digest.
+    """Pushes policies and data, a layer for each file; returns the artifact's digest.
 
     Raises :class:`ConftestPolicyError`.
     """
-    from webhook.registry.errors import RegistryError  # noqa: PLC0415  # they bring aiohttp
+    from webhook.registry.errors import RegistryError  # noqa: PLC0415  # loads aiohttp
     from webhook.registry.package import packed  # noqa: PLC0415
     from webhook.registry.session import push as push_artifact  # noqa: PLC0415
 
@@ -75,7 +76,7 @@ def push(
 
 
 def _files(path: str, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-    """The files of these endings at a path, named as they are found."""
+    """Yields the files with these endings at a path, with their paths."""
     root = Path(path)
     places = [root] if root.is_file() else sorted(root.rglob("*"))
     if not root.exists():

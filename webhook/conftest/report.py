@@ -1,4 +1,4 @@
-"""Tests one by one, with the traces of those that failed (OPA v1/tester/reporter.go)."""
+"""Reports tests one by one, with traces of failed ones (OPA v1/tester/reporter.go)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS: Final = ("full", "notes", "fails")
 
 
 def report(tests: Sequence[tuple[RegoTestResult, list[str]]], kind: str) -> str:
-    """Every test, the trace of each that failed, and how many there are."""
+    """Returns all tests, the trace of each failed one, and the totals."""
     lines: list[str] = []
     file = ""
     for result, _ in tests:
@@ -45,7 +45,7 @@ def _line(result: RegoTestResult) -> str:
 
 
 def _shown(trace: Sequence[str], kind: str) -> Iterator[str]:
-    """The lines of a trace that a kind of report has, with the rules that they stand in."""
+    """Yields the lines of a trace for a kind of report, with the rules that contain them."""
     entered = ""
     for number, line in enumerate(trace):
         if line.startswith("Enter "):

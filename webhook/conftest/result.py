@@ -1,4 +1,4 @@
-"""The results of checks, counted as conftest counts (output/result.go)."""
+"""The results of checks, counted as in conftest (output/result.go)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PolicyPlace:
-    """Where a policy says (``_loc``) that something is wrong; ``line`` is a number's text."""
+    """The place of a finding, from a policy's ``_loc``; ``line`` is a number's text."""
 
     file: str = ""
     line: str = ""
@@ -29,7 +29,7 @@ class PolicyPlace:
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """One result of a rule; without a message it passed."""
+    """One result of a rule; without a message the rule passed."""
 
     message: str = ""
     place: PolicyPlace | None = None
@@ -37,13 +37,13 @@ class RuleResult:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the result has no message."""
         return not self.message
 
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The result of one query, with its trace and what it printed, line by line."""
+    """The result of one query, with its trace and its printed lines."""
 
     query: str
     findings: tuple[RuleResult, ...] = ()
@@ -52,13 +52,13 @@ class QueryResult:
 
     @property
     def passed(self) -> bool:
-        """Whether no rule of the query found anything."""
+        """Whether the query has no findings with a message."""
         return all(finding.passed for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
 class ConftestTotals:
-    """How many results of each kind."""
+    """The number of results of each kind."""
 
     successes: int = 0
     failures: int = 0
@@ -68,11 +68,11 @@ class ConftestTotals:
 
     @property
     def tests(self) -> int:
-        """All of them."""
+        """Returns the number of all results."""
         return self.successes + self.failures + self.warnings + self.exceptions + self.skipped
 
     def __str__(self) -> str:
-        """The line of a summary; skipped ones count as tests and are not listed."""
+        """Returns the summary line; skipped results count as tests and are not listed."""
         return (
             f"{quantity(self.tests, 'test')}, {self.successes} passed, "
             f"{quantity(self.warnings, 'warning')}, {quantity(self.failures, 'failure')}, "
@@ -94,7 +94,7 @@ class CheckResult:
     queries: list[QueryResult] = field(default_factory=list)
 
     def add(self, other: CheckResult) -> None:
-        """Count another document of the same file."""
+        """Adds the results of another document of the same file."""
         self.successes += other.successes
         self.skipped += other.skipped
         self.warnings += other.warnings
@@ -104,7 +104,7 @@ class CheckResult:
 
     @property
     def totals(self) -> ConftestTotals:
-        """How many of each kind."""
+        """Returns the number of results of each kind."""
         return ConftestTotals(
             self.successes,
             len(self.failures),
@@ -115,7 +115,7 @@ class CheckResult:
 
 
 def totals(results: Iterable[CheckResult]) -> ConftestTotals:
-    """The sums of all."""
+    """Returns the sums of all results."""
     each = [result.totals for result in results]
     return ConftestTotals(
         sum(one.successes for one in each),
@@ -127,7 +127,7 @@ def totals(results: Iterable[CheckResult]) -> ConftestTotals:
 
 
 def exit_code(results: Iterable[CheckResult], *, fail_on_warn: bool = False) -> int:
-    """1 for failures; under ``fail_on_warn`` 2 for failures and 1 for warnings."""
+    """Returns 1 for failures; with ``fail_on_warn`` 2 for failures and 1 for warnings."""
     counted = totals(results)
     if counted.failures:
         return 2 if fail_on_warn else 1
@@ -135,11 +135,11 @@ def exit_code(results: Iterable[CheckResult], *, fail_on_warn: bool = False) -> 
 
 
 class UnusableResult(ValueError):
-    """A rule gave an object that says no message."""
+    """An object of a rule lacks a message."""
 
 
 def finding_of(value: Value, query: str) -> RuleResult:
-    """The finding that an object of a rule means: ``msg``, ``_loc``, and all else as metadata.
+    """Returns the finding of a rule's object: ``msg``, ``_loc``, and other fields as metadata.
 
     Raises :class:`UnusableResult`.
     """
@@ -157,6 +157,6 @@ def _place(value: Any) -> PolicyPlace | None:
     items = dict(value.items())
     file, line = items.get("file"), items.get("line")
     is_number = isinstance(line, int | float) and not isinstance(line, bool)
-    text = number_text(line) if is_number else ""  # type: ignore[arg-type]  # just asked
+    text = number_text(line) if is_number else ""  # type: ignore[arg-type]  # checked above
     place = PolicyPlace(file if isinstance(file, str) else "", text)
     return place if place.file or place.line else None

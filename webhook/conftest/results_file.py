@@ -1,4 +1,4 @@
-"""Results as ``-o json`` wrote them, read back (internal/commands/reformat.go)."""
+"""Reads the output of ``-o json`` (internal/commands/reformat.go)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class UnreadableResults(ValueError):
-    """The given text holds no results; the message says where it goes wrong."""
+    """The given text is not valid results; the message has the place."""
 
 
 def read_results(text: str) -> list[CheckResult]:
-    """The results of the first JSON value in a text; raises :class:`UnreadableResults`."""
+    """Returns the results of the first JSON value in a text; raises :class:`UnreadableResults`."""
     try:
         value, _ = json.JSONDecoder().raw_decode(text.lstrip("\ufeff \t\r\n"))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""A run of ``conftest test``: files found, read and asked about, one after another."""
+"""A run of ``conftest test``: finds, reads and checks files one after another."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class TestRun:
     """The files to test, and the policies to test them against."""
 
-    __test__ = False  # no test of ours
+    __test__ = False  # not a test case
 
     paths: Sequence[str]
     policies: Sequence[str]
@@ -47,19 +47,19 @@ class TestRun:
     ignored: Callable[[str], bool] = lambda _: False
     stdin_name: str = ""
     watched: Callable[[Sequence[str]], Iterable[str]] = lambda paths: paths
-    """The files one by one, for who shows how far it is."""
+    """A wrapper of the files' iteration, for showing progress."""
 
 
 @dataclass(slots=True)
 class ConftestOutcome:
-    """Results by namespace and file, and what could not be read or evaluated."""
+    """Results by namespace and file, and the errors of reading and evaluating."""
 
     results: list[CheckResult] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
 
 def test(run: TestRun) -> ConftestOutcome:
-    """Check every file; raises :class:`ConftestPolicyError` for policies that cannot be loaded."""
+    """Checks every file; raises :class:`ConftestPolicyError` if policies cannot be loaded."""
     outcome = ConftestOutcome()
     unreadable: list[FileError] = []
     files = find(run.paths, run.ignored, unreadable)
@@ -77,7 +77,7 @@ def test(run: TestRun) -> ConftestOutcome:
         read(run.watched(files), run.parser, unreadable), run
     )
     if run.combine:
-        # A file less would be another input: rules about all of them could pass for want of it.
+        # A missing file would change the input: rules about all files could pass without it.
         whole = list(configurations)
         if unreadable:
             return ConftestOutcome(
@@ -97,7 +97,7 @@ def test(run: TestRun) -> ConftestOutcome:
     return outcome
 
 
-test.__test__ = False  # type: ignore[attr-defined]  # no test of ours
+test.__test__ = False  # type: ignore[attr-defined]  # not a test case
 
 
 def _named(configurations: Iterable[Configuration], run: TestRun) -> Iterable[Configuration]:
@@ -117,6 +117,6 @@ def _namespaces(run: TestRun, known: Sequence[str]) -> list[str]:
 
 
 def matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """The names that match one of the patterns (Go's ``path.Match``)."""
+    """Returns the names that match one of the patterns (Go's ``path.Match``)."""
     compiled = [re.compile(translate(pattern.replace("[^", "[!"))) for pattern in patterns]
     return [name for name in names if any(one.fullmatch(name) for one in compiled)]

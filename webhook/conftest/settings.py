@@ -1,7 +1,8 @@
-"""Options from conftest's configuration file and environment, as viper finds them.
+"""Reads options from conftest's configuration file and environment, like viper.
 
-A flag goes before ``CONFTEST_NAME`` in the environment, and that before the file: the one that
-``--config-file`` or ``CONFTEST_CONFIG_FILE`` names, else ``conftest.toml`` and its like here.
+A flag has precedence over ``CONFTEST_NAME`` in the environment, and that over the file. The file is
+the one of ``--config-file`` or ``CONFTEST_CONFIG_FILE``, or else ``conftest.toml``, or another
+supported extension, in the current folder.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ _PREFIX: Final = "CONFTEST_"
 
 
 class SettingsError(Exception):
-    """A configuration file that cannot be read."""
+    """A configuration file is unreadable; the text says why."""
 
 
 def settings(config_file: str = "") -> dict[str, Any]:
-    """The options by their flags' names, all lower case; raises :class:`SettingsError`."""
+    """Returns the options by their flags' names in lower case; raises :class:`SettingsError`."""
     named = config_file or os.environ.get(f"{_PREFIX}CONFIG_FILE", "")
     path = Path("/dev/stdin" if named == "-" else named) if named else _beside()
     values = {} if path is None else _read(path)
@@ -43,7 +44,7 @@ def _beside() -> Path | None:
 def _read(path: Path) -> dict[str, Any]:
     extension = path.suffix.removeprefix(".").lower()
     if not extension and is_pipe(str(path)):
-        extension = "toml"  # what conftest's own file is
+        extension = "toml"  # the format of conftest's own file
     name = {"yml": "yaml", "env": "dotenv"}.get(extension, extension)
     if extension not in _EXTENSIONS:
         raise SettingsError(f"{path}: unsupported config type {extension!r}")
@@ -61,12 +62,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def as_list(value: Any) -> list[str]:
-    """Values of a list: a text's are separated by commas."""
+    """Returns the values of a list; a text is split at commas."""
     if isinstance(value, str):
         return separated(value)
     return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
 
 
 def separated(text: str) -> list[str]:
-    """Values that commas part, quoted where they hold one, as pflag's ``StringSlice`` reads them."""
+    """Returns comma-separated values, which may be quoted, like pflag's ``StringSlice``."""
     return next(csv.reader([text]), [])

@@ -1,7 +1,7 @@
-"""How rules were evaluated, event by event, for ``--trace`` and reports.
+"""Records the evaluation of rules event by event, for ``--trace`` and reports.
 
-Modules are changed before they are compiled: each body says that it was entered, what of it is
-evaluated next, and that it held. What `trace()` notes is among it.
+Modules are changed before they are compiled: each body records its entry, each of its expressions,
+and its exit. Notes of `trace()` are recorded too.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Body, Literal_, Module, Rule
 
 SERVICE: Final = "conftest.trace"
-"""The service that is a list of lines; without it nothing is kept."""
+"""The service with the list of lines; without it no events are kept."""
 
 _NAME: Final = "conftest.event"
 EVENTS_MAX: Final = 200_000
-"""Lines kept of one query: a loop may make any number."""
+"""The most lines kept of one query, as a loop may make any number."""
 
 
 def _event(context: Context, line: str) -> bool:
@@ -44,11 +44,11 @@ TABLE: Final = {
     _NAME: make_builtin(_NAME, [STRING], None, _event, context=True, deterministic=False),
     "trace": make_builtin("trace", [STRING], BOOLEAN, _note, context=True, deterministic=False),
 }
-"""The built-ins of modules that are traced."""
+"""The built-ins of traced modules."""
 
 
 def traced(module: Module) -> Module:
-    """The module with its events."""
+    """Returns the module with recording calls."""
     package = unparse(module.package)
     lines = module.source.split("\n")
     return replace(module, rules=tuple(_traced(rule, package, lines) for rule in module.rules))
@@ -76,7 +76,7 @@ def _events(body: Body, title: str, place: Location, lines: Sequence[str]) -> It
 
 
 def _text(place: Location, lines: Sequence[str]) -> str:
-    """The line that a literal begins on, from there."""
+    """Returns the rest of the line from the literal's beginning."""
     line = lines[place.row - 1] if 0 < place.row <= len(lines) else ""
     return line[max(place.col - 1, 0) :].strip()
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The outcome of unit tests: as results, and with the trace of each."""
+    """The outcome of unit tests: as results, and with the trace of each test."""
 
     results: list[CheckResult] = field(default_factory=list)
     tests: list[tuple[RegoTestResult, list[str]]] = field(default_factory=list)
@@ -45,7 +45,10 @@ def verify(
     namespaces: Sequence[str] = (),
     trace: bool = False,
 ) -> Verified:
-    """Run all tests; those of other ``namespaces`` are not told. Raises :class:`ConftestPolicyError`."""
+    """Runs all tests; leaves out results of other ``namespaces``.
+
+    Raises :class:`ConftestPolicyError`.
+    """
     options = replace(options, trace=options.trace or trace)
     files = load_files(policies, data, options.version)
     check_heads(files.modules)

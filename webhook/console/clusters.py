@@ -1,4 +1,4 @@
-"""Several clusters in one console: a page of all, and each one's pages below a path of its own."""
+"""Several clusters in one console: one page lists them, and each has its own pages below a path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def application(
     consoles: Mapping[ShownCluster, Console], hosts: Collection[str], drawing: Drawing
 ) -> ASGIApp:
-    """The ASGI application of all of them."""
+    """Returns the ASGI application that serves all clusters."""
 
     async def overview(request: Request) -> Response:
         rows = [_row(cluster, one.shown.picture) for cluster, one in consoles.items()]
@@ -75,11 +75,11 @@ _AROUND: Final[Mapping[str, Any]] = {
     "visitor": None,
     "login": False,
 }
-"""The frame of the page of all clusters: it belongs to no picture, and nobody is signed in."""
+"""The page frame of the list of clusters, which has no picture and no signed-in visitor."""
 
 
 def _row(cluster: ShownCluster, picture: Picture) -> dict[str, Any]:
-    """How one cluster is, in a line."""
+    """Returns a cluster's row: policies, replicas, violations and problems."""
     document = pages.overview(picture, {})
     return {
         "name": cluster.name,

@@ -1,4 +1,4 @@
-"""The end of a decision log, and what it says of one request."""
+"""Searches the end of a decision log for requests."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ if TYPE_CHECKING:
 
 ROWS_MAX: Final = 200
 SECONDS_MAX: Final = 5.0
-"""For one look through the records; what was not looked at is said."""
+"""The longest time of one search through the log; the page says if the search ended early."""
 
 MINUTES: Final = 60
 TRIED_MAX: Final = 200
-"""Decisions that a new policy is tried on."""
+"""The most recorded decisions that a new policy is tried on."""
 
 
 FILTERS: Final = ("verdict", "user", "namespace", "policy")
 PAGES_MAX: Final = 50
-"""Of one search: the rows of all pages up to the one that is shown are kept while it is made."""
+"""The most pages of one search, as the rows of all pages up to the shown one stay in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionSearch:
-    """The filters of a search; empty is anything. ``uid`` is a request's or a resource's."""
+    """The filters of a search; an empty one accepts any record.
+
+    ``uid`` is the UID of a request or of a resource.
+    """
 
     text: str = ""
     uid: str = ""
@@ -44,11 +47,11 @@ class DecisionSearch:
     policy: str = ""
     """``Kind/name`` of a constraint."""
     minute: str = ""
-    """As ``2026-01-01T00:00``, in UTC."""
+    """A minute in UTC, as ``2026-01-01T00:00``."""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> DecisionSearch:
-        """Read a search from a query."""
+        """Reads a search from a query."""
         return cls(
             query.get("q", ""),
             query.get("uid", ""),
@@ -56,7 +59,7 @@ class DecisionSearch:
         )
 
     def misses(self, record: Mapping[str, Any]) -> list[str] | None:
-        """The filters that a record does not pass; None where text, uid or minute are others."""
+        """Returns the filters that a record fails; None if its text, UID or minute differs."""
         if self.uid and self.uid not in _uids(record):
             return None
         if self.minute and str(record.get("timestamp", ""))[:16] != self.minute:
@@ -71,7 +74,7 @@ class DecisionSearch:
 
 
 def _values(record: Mapping[str, Any], name: str) -> list[str]:
-    """Return the values of a record for a filter."""
+    """Returns the values of a record for a filter."""
     if name == "policy":
         named = [object_of(one.get("constraint")) for one in objects_of(record.get("results"))]
         return [f"{one.get('kind', '')}/{one.get('name', '')}" for one in named]
@@ -106,7 +109,7 @@ def _words(record: Mapping[str, Any]) -> str:
 
 
 def right_of(record: Mapping[str, Any]) -> Right | None:
-    """By which a decision is read: that to read what was decided about. None where it is not said."""
+    """Returns the right to read a decision's object; None if the record names no resource."""
     resource = object_of(record.get("requestResource"))
     group, plural = resource.get("group", ""), resource.get("resource")
     namespace = record.get("resourceNamespace") or ""
@@ -116,7 +119,7 @@ def right_of(record: Mapping[str, Any]) -> Right | None:
 
 
 class _Reader:
-    """Whether somebody may read a record; asked once for each right."""
+    """Decides whether a visitor may read a record; checks each right once."""
 
     def __init__(self, may: Callable[[Right], bool] | None) -> None:
         self._may = may
@@ -138,7 +141,7 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Decisions that can be tried again, the newest first, and why others cannot."""
+    """Decisions to replay, the newest first, and the number recorded without an object."""
 
     records: tuple[Mapping[str, Any], ...]
     without_object: int
@@ -146,7 +149,7 @@ class Recorded:
 
 
 def recorded(path: Path, may: Callable[[Right], bool] | None = None) -> Recorded:
-    """The newest admissions that were recorded with their objects; raises OSError."""
+    """Returns the newest admissions that were recorded with their objects; raises OSError."""
     until = time.monotonic() + SECONDS_MAX
     reader = _Reader(may)
     records: deque[dict[str, Any]] = deque(maxlen=TRIED_MAX)
@@ -172,10 +175,10 @@ def look(
     may: Callable[[Right], bool] | None = None,
     page: int = 1,
 ) -> dict[str, Any]:
-    """Records that are looked for, the newest first, and denials a minute over the last hour.
+    """Returns the records that match, the newest first, and denials per minute in the last hour.
 
-    Reads the file or queue, which is a sidecar's and only read; takes some seconds at most. Only
-    records are counted that somebody ``may`` read.
+    Reads the sidecar's file or queue without changing it, for at most ``SECONDS_MAX`` seconds.
+    Counts only the records that ``may`` lets the visitor read.
     """
     until = time.monotonic() + SECONDS_MAX
     page = min(max(1, page), PAGES_MAX)
@@ -226,7 +229,7 @@ def look(
 
 def _minute(record: Mapping[str, Any]) -> int:
     try:
-        # Microseconds are of no matter here.
+        # Microseconds do not matter here.
         return int(seconds_of(f"{str(record.get('timestamp', ''))[:19]}Z") // 60)
     except ValueError:
         return 0
@@ -236,7 +239,7 @@ _ENTRIES: Final = {"fail": "fails closed", "ignore": "fails open"}
 
 
 def row(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row of a record for a page; the whole of it is in the log."""
+    """Returns a page's row for a record; the log has the whole record."""
     return {
         "time": record.get("timestamp", ""),
         "verdict": record.get("verdict", ""),

@@ -1,4 +1,4 @@
-"""Documents drawn as HTML: every value escaped, links made in one place."""
+"""Draws documents as HTML: escapes every value, and makes all links in one place."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _UNSAFE: Final = re.compile(
 )
 
 
-# Escaping for HTML is the templates' own business (autoescape). Right-to-left names are shown as
-# they are, isolated by `<bdi>`; what overrides the direction of what stands around it is not.
+# The templates escape HTML (autoescape). Right-to-left names are shown as they are, isolated by
+# `<bdi>`. Characters that change the direction of surrounding text are written out.
 def visible(value: Any) -> Any:
-    """A text with control characters written out; any other value as it is, None as nothing."""
+    """Returns a text with control characters written out, None as "", other values unchanged."""
     if value is None:
         return ""
     if type(value) is str and _UNSAFE.search(value):
@@ -38,7 +38,7 @@ def visible(value: Any) -> Any:
 
 
 def link(root: str, path: str, **parameters: Any) -> str:
-    """A path below ``root`` with a query, without parameters that are empty."""
+    """Returns a path below ``root`` with a query; leaves out empty parameters."""
     query = {name: value for name, value in parameters.items() if value not in ("", None)}
     text = urlencode(query, errors="surrogatepass") if query else ""
     return f"{root}{path}?{text}" if text else f"{root}{path}"
@@ -59,7 +59,7 @@ NAVIGATION: Final = (
 
 
 class Drawing:
-    """The templates, read once, for pages below ``root``."""
+    """The HTML templates, read once, for pages below ``root``."""
 
     def __init__(self, environment: type[Environment] = Environment, root: str = "") -> None:
         self._environment = environment(
@@ -81,13 +81,13 @@ class Drawing:
         )
 
     def page(self, name: str, path: str, around: Mapping[str, Any], document: Any) -> str:
-        """A page; ``around`` is what every page says (see :func:`webhook.console.application`)."""
+        """Returns a page; ``around`` is its frame (see :func:`webhook.console.application`)."""
         template = self._environment.get_template(f"{name}.html")
         return template.render(doc=document, around=around, path=path, navigation=NAVIGATION)
 
 
 def age(since: str) -> str:
-    """How long ago a time was, in the largest unit that it fills."""
+    """Returns the time since ``since``, in the largest unit that it fills."""
     seconds = max(0, int(time.time() - seconds_of(since)))
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= length:
@@ -96,12 +96,12 @@ def age(since: str) -> str:
 
 
 def minute(number: int) -> str:
-    """A minute by its number since 1970, as timestamps begin."""
+    """Returns a minute, counted since 1970, in the form of a timestamp's beginning."""
     return text_of(number * 60)[:16]
 
 
 def shares(numbers: Iterable[int]) -> list[float]:
-    """How long bars are: in hundredths of the longest."""
+    """Returns the lengths of bars, in percent of the longest."""
     listed = list(numbers)
     most = max(listed) or 1
     return [round(100 * number / most, 2) for number in listed]

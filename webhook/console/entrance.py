@@ -1,4 +1,4 @@
-"""The way in: whose requests are refused before any page is made, and who is sent to sign in."""
+"""Refuses bad requests before any page is made, and sends visitors to sign in."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 QUERY_CHARACTERS_MAX: Final = 8192
 VISITOR: Final = "visitor"
-"""In a request's scope: who asks, where people sign in."""
+"""The key of the visitor in a request's scope, if the console has a login."""
 
 OPEN: Final = frozenset({BEGIN, END})
-"""Nothing of the cluster is shown there."""
+"""Paths that need no session, as they show nothing of the cluster."""
 
 _STATIC: Final = "/static/"
 
 
 class Entrance:
-    """Refuses what must not come in, knows visitors, and puts headers on all that goes out."""
+    """Refuses bad requests, identifies visitors, and adds security headers to responses."""
 
     def __init__(self, inner: ASGIApp, hosts: Collection[str], login: Login | None) -> None:
         self._inner = inner
@@ -63,7 +63,7 @@ class Entrance:
         return None if refused is None else PlainTextResponse(refused[1], refused[0])
 
     def _sent(self, scope: Scope) -> Response | None:
-        """Where people sign in: notes who asks, or says that somebody must."""
+        """Stores the visitor in the scope; returns a redirect or 401 if a sign-in is needed."""
         if self._login is None:
             return None
         headers = Headers(scope=scope)
@@ -81,7 +81,7 @@ class Entrance:
 
 
 def _is_navigation(method: str, headers: Headers) -> bool:
-    """Whether a person waits for a page, and may be sent elsewhere."""
+    """Whether a browser loads a page for a person, so that a redirect makes sense."""
     return (
         method in {"GET", "HEAD"}
         and headers.get("sec-fetch-mode", "navigate") == "navigate"

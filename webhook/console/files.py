@@ -1,4 +1,4 @@
-"""A picture of policies in files, made anew when they change."""
+"""A picture of policies in files, read again when the files change."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from webhook.review.policy_set import PolicySet
 
 INTERVAL_SECONDS: Final = 5.0
-"""Between two looks where the system does not tell of changes."""
+"""The time between two checks on systems that do not report file changes."""
 
 VIOLATIONS_MAX: Final = 100_000
 _WHY_NONE: Final = "no manifests were given to be reviewed (--manifests)"
@@ -54,30 +54,30 @@ _WHY_NONE: Final = "no manifests were given to be reviewed (--manifests)"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where files are: policies, and manifests that are reviewed by them."""
+    """The paths of policies, and of the manifests that they review."""
 
     policies: tuple[Path, ...]
     manifests: tuple[Path, ...]
     ask: Ask | None = None
-    """Answers for providers, where somebody has said what they do."""
+    """Answers for external data providers, if the user has given some."""
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.policies))
 
 
 class FileObjects:
-    """The objects in manifests, as they were read last."""
+    """The objects of the manifests, as read last."""
 
     def __init__(self, objects: Sequence[Manifest] = ()) -> None:
         self._objects = objects
 
     async def right(self, place: NamedObject) -> Right | None:
-        """Nobody is asked whether somebody may read a file."""
+        """Returns None: reading a file needs no right."""
         del place
         return None
 
     async def read(self, place: NamedObject) -> dict[str, Any]:
-        """The object; raises :class:`NotReadable`."""
+        """Returns the object; raises :class:`NotReadable`."""
         for item in self._objects:
             document = item.document
             named = gvk_of(document), namespace_of(document), name_of(document)
@@ -87,7 +87,7 @@ class FileObjects:
 
 
 class FilesSource:
-    """Follows files on a thread of its own; the picture is swapped on the loop."""
+    """Follows files on its own thread; swaps the picture on the event loop."""
 
     def __init__(self, place: Place, client: Client, shown: Shown, log: Logger) -> None:
         self._place = place
@@ -100,17 +100,17 @@ class FilesSource:
         self.objects = FileObjects()
 
     def policies(self) -> PolicySet | None:
-        """The policies in force; None before they were read. Any thread may ask."""
+        """Returns the policies in force; None before they were read. Safe on any thread."""
         return self._policies
 
     async def run(self) -> None:
-        """Read, and follow until cancelled."""
+        """Reads the files and follows them until cancelled."""
         loop = asyncio.get_running_loop()
 
         def reload() -> bool:
             try:
                 picture = self.read()
-            except Exception as error:  # noqa: BLE001  # the reload's boundary: what was shown stays
+            except Exception as error:  # noqa: BLE001  # a failed reload keeps the former picture
                 self._log.fault("bug while reading policies", error)
                 return False
             loop.call_soon_threadsafe(self._shown.swap, picture)
@@ -124,7 +124,7 @@ class FilesSource:
             self._stop.set()
 
     def read(self) -> Picture:
-        """The picture of the files as they are now; for one thread."""
+        """Returns the picture of the files as they are now; for one thread."""
         policies_now, report = self._files.load()
         self._policies = policies_now
         faults, snapshot = report.faults, policies_now.snapshot
@@ -162,14 +162,14 @@ class FilesSource:
 def _graded(
     violations: Iterable[ShownViolation], policies: Mapping[tuple[str, str], ShownPolicy]
 ) -> tuple[ShownViolation, ...]:
-    """The violations with the severity of their policies, the gravest first."""
+    """Returns the violations with their policies' severities, the gravest first."""
     severities = {f"{kind}/{name}": item.severity for (kind, name), item in policies.items()}
     graded = [replace(one, severity=severities.get(one.policy, "")) for one in violations]
     return tuple(sorted(graded, key=gravity))
 
 
 def _elsewhere(client: Client, manifest: Manifest, category: str) -> str:
-    """Why nothing of a cluster is asked of a policy, as replicas say it in a status; or empty."""
+    """Returns why a policy is not for admission, as replicas write it in a status; or ""."""
     if category == "template":
         return client.elsewhere(name_of(manifest.document))
     if category != "constraint":
@@ -211,7 +211,7 @@ def _policy(
 
 
 def _objects(paths: Iterable[Path]) -> tuple[list[Manifest], list[str]]:
-    """The objects to review, and what cannot be read."""
+    """Returns the objects to review, and a message for each unreadable file."""
     objects: list[Manifest] = []
     trouble: list[str] = []
     for path in paths:
@@ -235,19 +235,19 @@ def _objects(paths: Iterable[Path]) -> tuple[list[Manifest], list[str]]:
 
 
 class _Judged:
-    """The violations of objects, as ``waddle test`` finds them, and the constraints that matched nothing."""
+    """The violations of objects, as ``waddle test`` finds them, and constraints that match none."""
 
     def __init__(self, policies: PolicySet, ask: Ask | None) -> None:
         self._policies = policies
         self._ask = ask
         self._matched = Matched()
         self._alone = Matched()
-        """By objects that no request brings."""
+        """Constraints that matched plain objects, which are not AdmissionReviews."""
         self._seen: set[tuple[str, str]] = set()
         self._lines = FilesFieldLines()
 
     def violations(self, objects: Sequence[Manifest]) -> tuple[list[ShownViolation], list[str]]:
-        """The violations, and what could not be decided."""
+        """Returns the violations, and messages on undecided objects."""
         shown: list[ShownViolation] = []
         trouble: list[str] = []
         namespaces = dict(self._policies.snapshot.namespaces)
@@ -292,7 +292,7 @@ class _Judged:
         )
 
     def advice(self, *, are_reviewed: bool) -> dict[tuple[str, str], tuple[str, ...]]:
-        """By kind and name, what a policy that can be used will probably not do."""
+        """Returns advice on usable policies that probably lack effect, by kind and name."""
         snapshot = self._policies.snapshot
         messages: dict[tuple[str, str], list[str]] = {}
         if are_reviewed:
@@ -304,6 +304,6 @@ class _Judged:
         foreign = self._policies.foreign
         loose = set(foreign.loose())
         for kind, name, text in foreign.warnings(snapshot.inventory):
-            if (kind, name, text) not in loose:  # which are faults
+            if (kind, name, text) not in loose:  # reported as faults already
                 messages.setdefault((kind, name), []).append(text)
         return {key: tuple(texts) for key, texts in messages.items()}

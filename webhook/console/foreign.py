@@ -1,7 +1,7 @@
-"""The policies of others in a cluster, beside constraints: the API server's own, and Kyverno's.
+"""Rows of foreign policies: the API server's admission policies, and Kyverno's.
 
-What they are read as is remembered: a picture is made whenever something changes, and to compile their
-expressions takes longer than all else of it.
+The compiled policies are kept: a picture is made at each change, and compiling their expressions
+takes longer than the rest of it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 
 
 class ForeignRows:
-    """Makes rows of them. Used by one task."""
+    """Makes rows of foreign policies. Used by one task."""
 
     def __init__(self, kyverno: str = "off") -> None:
-        """``kyverno`` is what replicas do by Kyverno's policies: ``off``, ``audit`` or ``enforce``."""
+        """``kyverno`` is the replicas' mode for Kyverno policies.
+
+        ``off``, ``audit`` or ``enforce``.
+        """
         self.kyverno = kyverno
         self._documents: list[Mapping[str, Any]] = []
         self._faults: dict[int, str] = {}
@@ -43,7 +46,7 @@ class ForeignRows:
     def shown(
         self, documents: Sequence[Mapping[str, Any]], coverage: RequestCoverage
     ) -> list[ShownPolicy]:
-        """All but those that are generated of templates: constraints say the same already."""
+        """Returns the rows; leaves out generated policies, whose constraints have rows already."""
         kept = [one for one in documents if not is_generated(one)]
         if len(kept) != len(self._documents) or any(
             one is not known for one, known in zip(kept, self._documents, strict=True)
@@ -106,7 +109,7 @@ class ForeignRows:
     def _standing(
         self, document: Mapping[str, Any], coverage: RequestCoverage
     ) -> tuple[PictureState, str, list[str]]:
-        """State, fault and notes of a policy of Kyverno that can be used."""
+        """Returns the state, the fault and the notes of a usable Kyverno policy."""
         if self.kyverno == "audit":
             return "not for admission", "", [AUDITED]
         asking = coverage(document)

@@ -1,4 +1,4 @@
-"""Refuses requests that another site's page makes by a visitor's browser."""
+"""Refuses requests that a page of another site makes through a visitor's browser."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ HEADERS: Final = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # with no-referrer a form of our own has no origin
+    "Referrer-Policy": "same-origin",  # with no-referrer own forms lack an origin
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Of every answer. Nothing inline runs or styles, whatever a policy's text holds."""
+"""Headers of every response. No inline script or style takes effect, whatever a policy contains."""
 
 PROBES: Final = frozenset({"/healthz", "/readyz"})
-"""A kubelet names the Pod's address."""
+"""Paths open under any host, as the kubelet uses the Pod's address."""
 
 
 def refusal(
     method: str, path: str, headers: Mapping[str, str], hosts: Collection[str]
 ) -> tuple[int, str] | None:
-    """Why a request is refused, with its code; None where it is not.
+    """Returns the status code and reason for a refused request; None for an accepted one.
 
-    A name that leads here but is none of ours may be an attacker's, whose page then would be of
-    the same origin (DNS rebinding). What changes nothing but costs something must come from here.
+    An unknown host name may be an attacker's that resolves to this console: its pages would share
+    the origin (DNS rebinding). A POST is costly even if it changes nothing, so it must come from
+    this console's own pages.
     """
     if path in PROBES:
         return None
@@ -51,6 +52,6 @@ def refusal(
 
 
 def host_name(host: str) -> str:
-    """A Host header without its port, in lower case."""
+    """Returns a Host header without its port, in lower case."""
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdigit() else host).lower()

@@ -1,4 +1,4 @@
-"""Writes the kubectl commands that would act on what a page shows; the console itself writes nothing."""
+"""Writes kubectl commands for the objects of a page; the console itself changes nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.console.picture import ShownPolicy
 
 Command = dict[str, str]
-"""``what`` it does, and the ``command``."""
+"""A command: its purpose (``what``), and its text (``command``)."""
 
 _ACTIONS: Final = {
     "deny": "refuse what violates it",
@@ -30,11 +30,11 @@ _ENDS: Final = {
 }
 _STAGES: Final = "dryrun after=24h, warn after=24h"
 _SPARED_MAX: Final = 5
-"""Policies of one object that its page shows a command for."""
+"""The most policies for which the page of an object shows a command."""
 
 
 def of_policy(item: ShownPolicy) -> list[Command]:
-    """To see a policy, to make it milder or stricter, to roll it out or back, and to remove it."""
+    """Returns commands to show a policy, change its action, roll it out or back, or remove it."""
     offered = [_typed("see it with its status", "get", *_policy(item), "-o", "yaml")]
     offered += _rolled(item)
     if item.category == "constraint":
@@ -45,7 +45,7 @@ def of_policy(item: ShownPolicy) -> list[Command]:
 
 
 def of_resource(resource: Sequence[str], policies: Iterable[ShownPolicy]) -> list[Command]:
-    """To see an object, and to spare its namespace from the policies that it violates."""
+    """Returns commands that show an object and exempt its namespace from violated policies."""
     api_version, kind, namespace, name = resource
     if not kind or not name:
         return []
@@ -62,7 +62,7 @@ def of_resource(resource: Sequence[str], policies: Iterable[ShownPolicy]) -> lis
 
 
 def at(context: str, commands: Iterable[Command]) -> list[Command]:
-    """Return the commands for the cluster of a context; "" is the one that kubectl asks anyway."""
+    """Returns the commands for a context; "" stands for kubectl's current context."""
     option = f"kubectl --context={shlex.quote(context)} " if context else "kubectl "
     return [
         {**one, "command": option + one["command"].removeprefix("kubectl ")} for one in commands
@@ -70,7 +70,7 @@ def at(context: str, commands: Iterable[Command]) -> list[Command]:
 
 
 def of_replica(namespace: str, name: str) -> list[Command]:
-    """To see why a replica is as it is."""
+    """Returns commands that show the log and the description of a replica."""
     return [
         _typed("read its log", "-n", namespace, "logs", name, "--all-containers", "--tail=100"),
         _typed("see what its node says of it", "-n", namespace, "describe", "pod", name),
@@ -78,7 +78,7 @@ def of_replica(namespace: str, name: str) -> list[Command]:
 
 
 def _rolled(item: ShownPolicy) -> list[Command]:
-    """To roll a policy back, to pause or abort its roll-out, or to undo that."""
+    """Returns commands that roll a policy back, pause or abort its roll-out, or undo that."""
     set_ = annotations_of(item.document)
     offered = [
         _annotated(
@@ -103,7 +103,7 @@ def _rolled(item: ShownPolicy) -> list[Command]:
 
 
 def _strictness(item: ShownPolicy) -> list[Command]:
-    """To change what a constraint does; whose roll-out says so is steered by that alone."""
+    """Returns commands that change a constraint's action; none if a roll-out sets it."""
     if item.rollout is not None or item.action not in _ACTIONS:
         return []
     offered = [
@@ -120,7 +120,7 @@ def _strictness(item: ShownPolicy) -> list[Command]:
 
 
 def _spare(item: ShownPolicy, title: str, namespace: str) -> Command:
-    """To leave a namespace out, beside those that are left out already."""
+    """Returns the command that adds a namespace to a constraint's ``excludedNamespaces``."""
     match = object_of(object_of(item.document.get("spec")).get("match"))
     known = match.get("excludedNamespaces")
     excluded = [*(known if isinstance(known, list) else ()), namespace]

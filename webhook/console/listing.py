@@ -1,4 +1,4 @@
-"""Long lists: a page of them, and what their filters may be."""
+"""Long lists: their pages, and the values of their filters."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 PAGE_ROWS: Final = 100
 CHOICES_MAX: Final = 200
-"""Of one filter: those of which there are the most."""
+"""The most values of one filter; the most frequent ones are kept."""
 
 
 def choices(counts: Counter[str], chosen: str) -> list[dict[str, Any]]:
-    """Return the values of a filter, the most frequent first; the chosen one is there in any case."""
+    """Returns the values of a filter, the most frequent first; always includes the chosen value."""
     ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:CHOICES_MAX]
     if chosen and chosen not in dict(ordered):
         ordered.append((chosen, counts[chosen]))
@@ -26,14 +26,14 @@ def choices(counts: Counter[str], chosen: str) -> list[dict[str, Any]]:
 def page_of(
     rows: Sequence[T], number: int, size: int = PAGE_ROWS
 ) -> tuple[Sequence[T], dict[str, int]]:
-    """The rows of a page, the first of which is 1, and where it stands among all."""
+    """Returns the rows of a page, and its position in the list. The first page is 1."""
     position = position_of(len(rows), number, size)
     begin = (position["page"] - 1) * size
     return rows[begin : begin + size], position
 
 
 def position_of(total: int, number: int, size: int, pages_max: int | None = None) -> dict[str, int]:
-    """Where a page stands among all rows; the nearest that there is."""
+    """Returns the position of a page in the list, or of the nearest existing page."""
     pages = max(1, -(-total // size))
     pages = pages if pages_max is None else min(pages, pages_max)
     page = min(max(1, number), pages)

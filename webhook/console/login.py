@@ -1,7 +1,7 @@
-"""Sessions: a visitor is sent to the provider, comes back with a code, and keeps a sealed cookie.
+"""Sessions: the provider signs a visitor in, and the browser keeps a sealed cookie.
 
-Nothing is kept here: several consoles with one key know the same sessions. A sign-in that was begun
-is kept by the browser that began it, so that nobody is signed in with somebody else's code.
+The console stores no sessions, so consoles with the same key share them. The browser that begins a
+sign-in keeps its state, so nobody is signed in with another visitor's code.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 
 
 class Sealing(Protocol):
-    """Seals cookies (:class:`webhook.console.sealing.Sealer`)."""
+    """Seals cookies; implemented by :class:`webhook.console.sealing.Sealer`."""
 
     def seal(self, use: str, value: object, until: float) -> str:
-        """A text that only we can make and read."""
+        """Returns a text that only holders of the key can make and read."""
 
     def open(self, use: str, sealed: str, now: float) -> list[object] | None:
-        """Return the sealed values; None where the seal is not ours, or its time is over."""
+        """Returns the sealed values; None if the seal is invalid or has expired."""
 
 
 SIGN_IN_SECONDS: Final = 600
-"""From the way to the provider until the way back."""
+"""The longest time between the redirect to the provider and the return."""
 
 COOKIE_BYTES_MAX: Final = 3900
-"""Browsers keep 4,096 with the name and attributes."""
+"""The longest session cookie; browsers keep 4,096 bytes with name and attributes."""
 
 _SESSION: Final = "waddle"
 _BEGUN: Final = "waddle-sign-in-"
 _STATE_CHARACTERS: Final = 12
-"""Of the state in a cookie's name: each window of a browser may sign in by itself."""
+"""The characters of the state in a cookie's name, so each browser window may sign in by itself."""
 
 
 class Login:
-    """One provider's users, as their browsers show themselves; used on one loop."""
+    """The sessions of one provider's users; used on one event loop."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Login:
         self.host = (redirect.hostname or "").lower()
         self.path = redirect.path or "/"
         self._is_secure = redirect.scheme == "https"
-        # A browser takes such a name from nobody but this very host, and by HTTPS alone.
+        # Browsers accept a cookie with this prefix only from this very host, and only over HTTPS.
         self._prefix = "__Host-" if self._is_secure else ""
 
     def visitor(self, cookie: str) -> Visitor | None:
-        """Return the visitor of a request, by its Cookie header."""
+        """Returns the visitor of a request, by its Cookie header."""
         sealed = _cookies(cookie).get(self._prefix + _SESSION)
         opened = self._sealer.open("session", sealed, self._now()) if sealed else None
         if opened is None:
@@ -74,13 +74,13 @@ class Login:
         return Visitor(str(user), tuple(map(str, groups)), str(shown))
 
     async def begin(self, back: str) -> Sent:
-        """Send a visitor to the provider; raises SignInRefused."""
+        """Returns the redirect to the provider; raises SignInRefused."""
         address, sign_in = await self.provider.begin(own_place(back))
         sealed = self._sealer.seal("sign-in", sign_in.document(), self._now() + SIGN_IN_SECONDS)
         return Sent(address, (self._cookie(self._begun(sign_in.state), sealed, SIGN_IN_SECONDS),))
 
     async def finish(self, parameters: Mapping[str, str], cookie: str) -> Sent:
-        """Make a session of what the provider sent; raises SignInRefused."""
+        """Starts a session from the provider's answer; raises SignInRefused."""
         name = self._begun(parameters.get("state", ""))
         sealed = _cookies(cookie).get(name)
         begun = self._sealer.open("sign-in", sealed, self._now()) if sealed else None
@@ -106,20 +106,20 @@ class Login:
         return Sent(sign_in.back, (session_cookie, self._cookie(name, "", 0)))
 
     def leave(self) -> str:
-        """The cookie that ends a session."""
+        """Returns the cookie that ends a session."""
         return self._cookie(self._prefix + _SESSION, "", 0)
 
     def _begun(self, state: str) -> str:
         return f"{self._prefix}{_BEGUN}{state[:_STATE_CHARACTERS]}"
 
     def _cookie(self, name: str, value: str, seconds: int) -> str:
-        # Lax: the way back from the provider begins at another site.
+        # SameSite=Lax, as the way back from the provider begins at another site.
         secure = "; Secure" if self._is_secure else ""
         return f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
 
 
 def own_place(back: str) -> str:
-    """A path of this console's, with its query; the overview for anything else."""
+    """Returns a path of this console with its query; "/" for anything else."""
     begins = back.startswith("/") and not back.startswith(("//", "/\\"))
     is_plain = back.isascii() and back.isprintable() and "\\" not in back and len(back) <= 1000
     is_elsewhere = back.startswith((BEGIN, END))

@@ -1,4 +1,4 @@
-"""One object of a cluster as it is now, for whoever may read it. Never a Secret."""
+"""Reads one object from the API server for visitors with the right to it. Never reads a Secret."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 OBJECT_SECONDS: Final = 5.0
 
-# No part of a path is of dots alone, which would lead to another object than was asked about.
+# A path segment of dots alone would lead to another object.
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.:_-]{0,251}[A-Za-z0-9])?")
 
 
 class ObjectReader:
-    """Reads by the console's own account; what a visitor may read is asked before."""
+    """Reads with the console's own account; the visitor's right is checked before."""
 
     def __init__(self, client: ClusterClient, discovery: Discovery) -> None:
         self._client = client
         self._discovery = discovery
 
     async def right(self, place: NamedObject) -> Right:
-        """By which somebody may read an object; raises :class:`NotReadable`."""
+        """Returns the right that reading an object needs; raises :class:`NotReadable`."""
         resource = await self._resource(place)
         return Right(place.gvk.group, resource.plural, place.namespace, "get", place.name)
 
     async def read(self, place: NamedObject) -> dict[str, Any]:
-        """The object; raises :class:`NotReadable`."""
+        """Returns the object; raises :class:`NotReadable`."""
         resource = await self._resource(place)
         path = resource.path(place.name, place.namespace)
         try:

@@ -1,4 +1,4 @@
-"""Writes each page: a picture and a query become a JSON document, which a template then draws."""
+"""Makes the document of each page from a picture and a query; a template then draws it."""
 
 from __future__ import annotations
 
@@ -35,23 +35,24 @@ ObjectDocument = dict[str, Any]
 TOP: Final = 10
 POLICIES_PAGE: Final = 100
 OWN_VIOLATIONS: Final = 50
-"""Violations of a policy on its own page; a link leads to all of them."""
+"""The most violations on a policy's own page, which links to all of them."""
 
 DAYS_GRAVE: Final = 7
-"""A certificate that ends sooner was not renewed in time: replicas do so with a third of it left."""
+"""A certificate that ends in fewer days is overdue: replicas renew it with a third of its time
+left."""
 
 ANSWERS_MAX: Final = 4
-"""Searches kept with a picture: 3 MiB each where 20,000 violations are counted by resource."""
+"""The searches kept with a picture: 3 MiB each if 20,000 violations are counted by resource."""
 
 _ORDER: Final = {state: number for number, state in enumerate(STATES)}
 
 
 class NotThere(Exception):
-    """Nothing of this name is known; the text says what was looked for."""
+    """No object has this name; the text is the searched name."""
 
 
 def shown(picture: Picture, visitor: Visitor | None) -> ObjectDocument:
-    """Return the part that every page has: source, time, faults and visitor."""
+    """Returns the part of every page: source, time, faults and visitor."""
     return {
         "over": picture.over,
         "place": picture.place,
@@ -64,7 +65,7 @@ def shown(picture: Picture, visitor: Visitor | None) -> ObjectDocument:
 
 
 def overview(picture: Picture, query: Query) -> ObjectDocument:
-    """How it all is: replicas, policies by state, violations, what is wrong."""
+    """Returns replicas, policies by state, violations, certificates and faults."""
     del query
     states = Counter(item.state for item in picture.policies)
     violations = picture.violations or ()
@@ -141,7 +142,7 @@ def _gravity(item: ShownPolicy) -> tuple[int, str, str, str]:
 
 
 def summary(item: ShownPolicy) -> ObjectDocument:
-    """A policy as a row."""
+    """Returns a policy as a row."""
     return {
         "category": item.category,
         "kind": item.kind,
@@ -167,14 +168,14 @@ def summary(item: ShownPolicy) -> ObjectDocument:
 
 
 def stage_of(item: ShownPolicy) -> str:
-    """Where a roll-out stands; empty where there is none."""
+    """Returns the action and state of a roll-out; empty without one."""
     rollout = object_of(item.rollout)
     state, action = rollout.get("state"), rollout.get("action")
     return f"{action}: {state}" if isinstance(state, str) and isinstance(action, str) else ""
 
 
 def policies(picture: Picture, query: Query) -> ObjectDocument:
-    """All policies, searched, a page at a time."""
+    """Returns one page of the policies that match a search."""
     text, category = query.get("q", "").casefold(), query.get("category", "")
     state = query.get("state", "")
     listed = [
@@ -194,7 +195,7 @@ def policies(picture: Picture, query: Query) -> ObjectDocument:
 
 
 def policy(picture: Picture, query: Query) -> ObjectDocument:
-    """One policy: source, parameters, match, violations, replicas, revisions. Raises NotThere."""
+    """Returns a policy's source, match, violations, replicas and revisions; raises NotThere."""
     kind, name = query.get("kind", ""), query.get("name", "")
     item = picture.policy(kind, name)
     if item is None:
@@ -254,11 +255,14 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
 
 
 def _reads(item: ShownPolicy, of: ShownPolicy | None) -> list[str]:
-    """Return what a template, or a constraint ``of`` one, depends on; none where it cannot be used."""
+    """Returns the dependencies of a template, or of a constraint ``of`` one.
+
+    None if it is unusable.
+    """
     template = item if item.category == "template" else of
     if template is None or template.faults or item.faults:
         return []
-    # Here and not above: only this page needs the languages' compilers.
+    # Imported here, as only this page needs the compilers of the languages.
     from webhook.constraint.drivers.reads import dependencies_of  # noqa: PLC0415
     from webhook.constraint.errors import InvalidTemplate  # noqa: PLC0415
     from webhook.constraint.template import read_template  # noqa: PLC0415
@@ -275,12 +279,12 @@ def _reads(item: ShownPolicy, of: ShownPolicy | None) -> list[str]:
 
 
 def _commands(picture: Picture, offered: Sequence[kubectl.Command]) -> list[kubectl.Command]:
-    """Return the kubectl commands about a cluster; there are none about files."""
+    """Returns the kubectl commands about a cluster; none about files."""
     return kubectl.at(picture.context, offered) if picture.over == "cluster" else []
 
 
 def _revision(item: ShownPolicy, kept: PolicyRevision) -> ObjectDocument:
-    """A kept generation, and what the present one says otherwise."""
+    """Returns a kept generation, and its difference from the current one."""
     revision = {"generation": kept.generation, "created": kept.created, "digest": kept.digest}
     try:
         before = kept.document(item.document).get("spec")
@@ -297,7 +301,7 @@ def _revision(item: ShownPolicy, kept: PolicyRevision) -> ObjectDocument:
 
 
 def _shown_manifest(document: Mapping[str, Any]) -> ObjectDocument:
-    """The object without what the API server keeps for itself, and without its status."""
+    """Returns the object without ``managedFields`` and status."""
     metadata = {
         name: value
         for name, value in object_of(document.get("metadata")).items()
@@ -311,7 +315,7 @@ def _shown_manifest(document: Mapping[str, Any]) -> ObjectDocument:
 
 
 def violation_page(picture: Picture, query: Query) -> ObjectDocument:
-    """Violations searched and grouped, a page at a time."""
+    """Returns one page of violations that match a search, or of their groups."""
     search = Search.of(query)
     group = query.get("group", "") if query.get("group") in violations.GROUPS else ""
     sort = query.get("sort", "") if query.get("sort") in violations.SORTS else violations.SORTS[0]
@@ -335,10 +339,10 @@ def violation_page(picture: Picture, query: Query) -> ObjectDocument:
 def _listed(
     picture: Picture, search: Search, group: str, sort: str
 ) -> tuple[int, Sequence[Any], Mapping[str, Any]]:
-    """How many violations a search finds, what of them is listed, and what filters may be.
+    """Returns the number of violations of a search, its rows or groups, and the filters' values.
 
-    Kept with the picture: to count some 20,000 takes long enough to be noticed, and each page of
-    them asks again.
+    The result is kept with the picture: each page of a search needs it again, and counting 20,000
+    violations takes noticeably long.
     """
     key = search, group, sort
     known: tuple[int, Sequence[Any], Mapping[str, Any]] | None = picture.answers.get(key)
@@ -354,13 +358,13 @@ def _listed(
 
 
 def found_violations(picture: Picture, query: Query) -> list[ShownViolation]:
-    """All that a search finds, for files of other formats."""
+    """Returns all violations of a search, for files of other formats."""
     rows = Search.of(query).finds(picture.violations or ())
     return violations.in_order(rows, query.get("sort", ""))
 
 
 def resource(picture: Picture, query: Query) -> ObjectDocument:
-    """All results of one object."""
+    """Returns all violations of one object."""
     identity = tuple(query.get(name, "") for name in ("apiVersion", "kind", "namespace", "name"))
     rows = [item for item in picture.violations or () if item.resource == identity]
     api_version, kind, namespace, name = identity
@@ -379,7 +383,7 @@ def resource(picture: Picture, query: Query) -> ObjectDocument:
 
 
 def rollouts(picture: Picture, query: Query) -> ObjectDocument:
-    """Constraints that are rolled out in stages, each with the record of its steps."""
+    """Returns constraints with a staged roll-out, each with the record of its steps."""
     del query
     return {
         "over": picture.over,
@@ -392,7 +396,7 @@ def rollouts(picture: Picture, query: Query) -> ObjectDocument:
 
 
 def exceptions(picture: Picture, query: Query) -> ObjectDocument:
-    """All exceptions, those that end first before the others, a page at a time."""
+    """Returns one page of all exceptions, the earliest end first."""
     listed = [item for item in picture.policies if item.category == EXCEPTIONS.name]
     listed.sort(key=lambda item: (_spec_of(item).get("expires") or "~", item.key))
     rows, position = page_of(listed, page_number(query), POLICIES_PAGE)
@@ -408,7 +412,7 @@ def _spec_of(item: ShownPolicy) -> ObjectDocument:
 
 
 def _exception(item: ShownPolicy) -> ObjectDocument:
-    """An exception as a row, whatever somebody wrote into it."""
+    """Returns an exception as a row, whatever its fields contain."""
     spec, status = _spec_of(item), status_of(item.document)
     return {
         **summary(item),
@@ -428,7 +432,7 @@ def _exception(item: ShownPolicy) -> ObjectDocument:
 
 
 def _exceptions_from(picture: Picture, item: ShownPolicy) -> list[ObjectDocument]:
-    """The exceptions that name a constraint."""
+    """Returns the exceptions that name a constraint."""
     if item.category != "constraint":
         return []
     named = ({"kind": item.kind, "name": item.name}, {"kind": item.kind, "name": ANY})
@@ -437,9 +441,9 @@ def _exceptions_from(picture: Picture, item: ShownPolicy) -> list[ObjectDocument
 
 
 def to_come(item: ShownPolicy) -> list[str]:
-    """The present stage and those after it, each as it was written, and the spec's action last.
+    """Returns the current and the later stages as written, and the spec's action last.
 
-    Empty where there is no roll-out, where it is over, or where it cannot be read.
+    Empty without a roll-out, after its end, or if it cannot be read.
     """
     try:
         rollout = read_rollout(item.document)
@@ -456,7 +460,7 @@ def to_come(item: ShownPolicy) -> list[str]:
 
 
 def health(picture: Picture, query: Query) -> ObjectDocument:
-    """Shows each replica that is behind, with the policies, and how well this console sees."""
+    """Returns the replicas with the policies that they do not enforce, and the kinds followed."""
     del query
     return {
         "over": picture.over,
@@ -488,7 +492,7 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
 
 
 def _synced(picture: Picture) -> list[ObjectDocument]:
-    """Return what replicas keep of each synced kind's objects, and the templates that wait for more."""
+    """Returns the kept fields of each synced kind, and the templates that wait for more."""
     if picture.sync is None:
         return []
     templates = [item.document for item in picture.policies if item.category == "template"]
@@ -504,6 +508,6 @@ def _synced(picture: Picture) -> list[ObjectDocument]:
 
 
 def page_number(query: Query) -> int:
-    """The page that is asked for, of which the first is 1."""
+    """Returns the number of the requested page; the first is 1."""
     text = query.get("page", "1")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1

@@ -1,7 +1,7 @@
-"""Tries what a user typed: reviews by the policies in force, new policies in another process.
+"""Tries user input: policies in force review it here, new policies run in another process.
 
-Policies in force have been tried before, so that they review here, within a deadline. What is
-typed is compiled and evaluated in a process that the system ends beyond its bounds.
+Policies in force have been tried before, so they review in this process, within a deadline. User
+input is compiled and evaluated in a process that the system ends beyond its limits.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ if TYPE_CHECKING:
 
 MODES: Final = ("review", "policy", "recorded", "rego", "cel")
 TEXT_CHARACTERS_MAX: Final = 256 * 1024
-"""Of what is typed into one field. PyYAML reads some 100 KB a second."""
+"""The longest input of one field. PyYAML reads some 100 KB a second."""
 
 CPU_SECONDS: Final = 10
 _SECONDS: Final = 2.0
-"""Of one evaluation: who waits for it sits before it."""
+"""The time limit of one evaluation, short because a person waits for it."""
 
 _OBJECTS_MAX: Final = 50
 _WAITING_MAX: Final = 4
 _RECORDS_BYTES_MAX: Final = 4 << 20
-"""Of recorded decisions in one attempt: as Python's values they are some eight times as much."""
+"""The recorded decisions of one attempt; Python's values take some eight times as much memory."""
 _DATA_BYTES_MAX: Final = 4 << 20
-"""Of parameters in one attempt."""
+"""The parameters of one attempt."""
 _FOREIGN_GROUPS: Final = ("admissionregistration.k8s.io", "policies.kyverno.io")
 _TOO_MUCH_MEMORY: Final = f"it was ended: it takes more than {MEMORY_BYTES >> 20} MiB of memory"
 _PROGRAM: Final = "webhook.console.playground_worker"
@@ -70,12 +70,12 @@ _NOT_TRIED: Final = (
 
 
 class Busy(Exception):
-    """Others are trying something: ask again later."""
+    """Too many attempts wait already: try again later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A user's input: ``policy`` has templates, Rego or an expression, by the ``mode``."""
+    """A user's input; ``policy`` has templates, Rego or CEL, depending on ``mode``."""
 
     mode: str = "review"
     policy: str = ""
@@ -84,19 +84,19 @@ class Attempt:
 
     @classmethod
     def of(cls, form: Mapping[str, str]) -> Attempt:
-        """Reads a form; lines end as they do in files."""
+        """Reads a form; normalizes line ends."""
         fields = {name: form.get(name, "").replace("\r\n", "\n") for name in cls.__slots__}
         return cls(**{**fields, "mode": fields["mode"] if fields["mode"] in MODES else "review"})
 
     @property
     def too_long(self) -> bool:
-        """Whether a field is longer than any may be."""
+        """Whether any field is longer than ``TEXT_CHARACTERS_MAX``."""
         fields = (self.policy, self.input, self.query)
         return any(len(text) > TEXT_CHARACTERS_MAX for text in fields)
 
 
 class Playground:
-    """Tries one thing at a time; a few may wait. ``seconds`` is what one evaluation may take."""
+    """Runs one attempt at a time; a few may wait. ``seconds`` limits one evaluation."""
 
     def __init__(self, seconds: float = _SECONDS) -> None:
         self._seconds = seconds
@@ -112,10 +112,11 @@ class Playground:
         recorded: Recorded | None = None,
         may: Callable[[Right], bool] | None = None,
     ) -> dict[str, Any]:
-        """Returns the results; an ``error`` where there can be none. Raises :class:`Busy`.
+        """Returns the results, or an ``error``; raises :class:`Busy`.
 
-        ``policies`` gives those in force, and may compile them: it is asked on a thread. So is
-        ``may``: whether who asks may list a kind. Without it everything may be read.
+        ``policies`` returns the policies in force, and may compile them, so it is called on a
+        thread. So is ``may``, which checks whether the visitor may list a kind; without it
+        everything is readable.
         """
         if given.too_long:
             return {"error": f"longer than {TEXT_CHARACTERS_MAX} characters"}
@@ -137,7 +138,7 @@ class Playground:
             if policies is None:
                 return {"error": "no policy is known here yet"}
             place = namespace_for(document, policies.snapshot.namespaces)
-            # What is stored was mutated when it was.
+            # A stored object has been mutated at its admission.
             subject = Subject(
                 AugmentedObject(document, place),
                 point=enforcement.AUDIT,
@@ -159,7 +160,7 @@ class Playground:
                 return await asyncio.to_thread(look)
 
     def stop(self) -> None:
-        """End the process."""
+        """Ends the process."""
         self._worker.stop()
 
     @contextlib.contextmanager
@@ -216,7 +217,7 @@ class Playground:
         except NoWorker as error:
             return {"error": f"nothing could be tried: {error}"}
         if ended == 0:
-            outcome = marshal.loads(written)  # noqa: S302  # from our own process
+            outcome = marshal.loads(written)  # noqa: S302  # written by our own process
             if outcome == NO_MEMORY:
                 return {"error": _TOO_MUCH_MEMORY}
             answer: dict[str, Any] = decode(outcome["found"]) if "found" in outcome else outcome
@@ -228,7 +229,7 @@ class Playground:
 
 
 def _reads_data(attempt: Attempt, picture: Picture) -> bool:
-    """Whether policies of others are typed, or in force: templates are tried on what was typed."""
+    """Whether foreign policies are typed or in force: only these read data in force."""
     return any(group in attempt.policy for group in _FOREIGN_GROUPS) or any(
         is_foreign_policy(gvk_of(item.document)) for item in picture.policies
     )
@@ -237,9 +238,9 @@ def _reads_data(attempt: Attempt, picture: Picture) -> bool:
 def _data(
     policies: PolicySet | None, may: Callable[[Right], bool] | None, *, has_all: bool
 ) -> tuple[list[Mapping[str, Any]], list[list[str]]]:
-    """The parameters of the policies in force that may be read, or all data of files.
+    """Returns readable parameters of the policies in force, or all data of files.
 
-    Then the kinds of parameters that are not known, each as group, version, kind and why.
+    Also returns the kinds of unknown parameters, each as group, version, kind and reason.
     """
     known: list[Mapping[str, Any]] = []
     unknown: list[list[str]] = []
@@ -257,7 +258,7 @@ def _data(
         for kind in stage.kinds_of_parameters:
             try:
                 if may is not None and not may(Right(kind.group, plural_of(kind.kind))):
-                    raise UnknownParameters("you may not list them")  # noqa: TRY301  # one answer
+                    raise UnknownParameters("you may not list them")  # noqa: TRY301  # one handler
                 objects = stage.known_parameters(kind, inventory)
                 size += len(encode(list(objects)))
                 if size > _DATA_BYTES_MAX:
@@ -270,7 +271,7 @@ def _data(
 
 
 def _within(recorded: Recorded) -> bytes:
-    """The newest records that fit into one attempt."""
+    """Returns the newest records that fit into one attempt."""
     kept: list[Mapping[str, Any]] = []
     size = 0
     for record in recorded.records:
@@ -296,7 +297,7 @@ def _ended(how: int | str) -> str:
 
 
 def reviewed(text: str, policies: PolicySet | None) -> dict[str, Any]:
-    """The objects and AdmissionReviews of a text, by the policies in force, as at admission."""
+    """Reviews the objects and AdmissionReviews of a text, as at admission."""
     if policies is None:
         return {"error": "no policy is known here yet"}
     try:
@@ -344,5 +345,5 @@ def _value(document: Any, policies: PolicySet) -> AugmentedObject | AugmentedRev
         raise InvalidReview("an object is expected")
     if not gvk_of(document).kind or not isinstance(document.get("apiVersion"), str):
         raise InvalidReview("an object with apiVersion and kind is expected")
-    # An object as one that is about to be made.
+    # An object is reviewed as one about to be created.
     return value_of(document, policies.snapshot.namespaces, operation="CREATE")

@@ -1,7 +1,7 @@
-"""The process in which a console tries what somebody typed: ``python -m webhook.console.playground_worker``.
+"""The process that tries a console's user input: ``python -m webhook.console.playground_worker``.
 
-Each job has a process of its own with bounds of a processor and memory, as policies have that are
-about to be in force (:mod:`webhook.trials.worker`).
+Each job has its own process with limits on processor time and memory, like the trials of new
+policies (:mod:`webhook.trials.worker`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _TYPED: Final = "what was typed"
 
 
 class _Unfit(Exception):
-    """The input cannot be used; the text says why."""
+    """The input is unusable; the text says why."""
 
 
 def answer(job: Job) -> bytes:
@@ -92,7 +92,7 @@ def _one(text: str, noun: str) -> Any:
 
 
 def _policies(job: Job) -> dict[str, Any]:
-    """Templates and constraints tried on the objects given, and on samples where there are none."""
+    """Tries templates and constraints on the given objects, or on samples if there are none."""
     given, client, problems, extensions = _compiled(job)
     typed = [*given, *_documents(job["input"], "objects")]
     try:
@@ -125,7 +125,7 @@ def _policies(job: Job) -> dict[str, Any]:
 
 
 def _objects(typed: Iterable[Any]) -> list[dict[str, Any]]:
-    """Returns the typed documents that are no policy and no answer of a provider."""
+    """Returns the typed documents that are neither policies nor providers' answers."""
     return [
         item
         for item in typed
@@ -137,7 +137,7 @@ def _objects(typed: Iterable[Any]) -> list[dict[str, Any]]:
 def _with_data(
     job: Job, client: Client, extensions: Extensions, objects: Iterable[dict[str, Any]]
 ) -> PolicySet:
-    """All that decides, with what is known and what was typed as data: parameters among it."""
+    """Returns the policies with known data and typed objects, which may be parameters."""
     for item in (*decode(job.get("known", b"[]")), *objects):
         if is_admission_review(item):
             continue
@@ -166,9 +166,9 @@ def _with_data(
 
 
 def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extensions]:
-    """Reads the input, compiles its policies, and lists what is wrong with them.
+    """Reads the input, compiles its policies, and lists their problems.
 
-    Mutators and ExpansionTemplates are those typed and, beside them, those in force.
+    Includes the typed mutators and ExpansionTemplates, and those in force.
     """
     given = _documents(job["policy"], "policies")
     objects = [item for item in given if isinstance(item, dict)]
@@ -191,7 +191,8 @@ def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extens
     own = [item for item in typed if is_extension(item.document)]
     beside = decode(job.get("extensions", b"[]"))
     if job["mode"] == "recorded":
-        # What the API server enforces itself is in no decision of Waddle's.
+        # Waddle's decisions do not contain the effect of policies that the API server enforces
+        # itself.
         kinds_beside = {POLICY, MUTATING_POLICY}
         beside = [one for one in beside if gvk_of(one).kind not in kinds_beside]
     for fault in extensions.load(on_top(own, beside)):
@@ -202,7 +203,10 @@ def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extens
 
 
 def _recorded(job: Job) -> dict[str, Any]:
-    """Replays recorded decisions by the policies, beside the other policies' messages."""
+    """Replays recorded decisions by the typed policies.
+
+    Keeps the recorded results of other policies.
+    """
     given, client, problems, extensions = _compiled(job)
     data = _objects([*given, *_documents(job["input"], "objects")])
     policies = _with_data(job, client, extensions, data)
@@ -283,7 +287,7 @@ def _shown(item: dict[str, Any]) -> str:
 
 
 def _rego(job: Job) -> dict[str, Any]:
-    """A query over one module, with an input."""
+    """Evaluates a query over one module with an input."""
     value = _one(job["input"], "input")
     try:
         modules = (
@@ -308,7 +312,7 @@ def _rego(job: Job) -> dict[str, Any]:
 
 
 def _cel(job: Job) -> dict[str, Any]:
-    """An expression over an object."""
+    """Evaluates an expression over an object."""
     obj = _one(job["input"], "object")
     if obj is not None and not isinstance(obj, dict):
         raise _Unfit("object: an object is expected")
@@ -324,12 +328,12 @@ _ANSWERS: Final = {"policy": _policies, "recorded": _recorded, "rego": _rego, "c
 
 
 def _prepared(job: Job) -> None:
-    """Nothing: all code that jobs need was read with this module."""
+    """Does nothing: this module imports all code that jobs need."""
     del job
 
 
 def main() -> None:
-    """Answer jobs until nobody is there to ask."""
+    """Answers jobs until the parent process ends."""
     serve(answer, _prepared)
 
 

@@ -1,4 +1,4 @@
-"""The process of ``waddle console``: a source that is followed, and a port that answers."""
+"""The process of ``waddle console``: follows a source, and serves pages on a port."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
 
 CONNECTIONS_MAX: Final = 200
 DRAIN_SECONDS: Final = 2.0
-"""For answers that are being made; streams of events end by themselves."""
+"""The time for responses in progress at the end; event streams end by themselves."""
 
 LIMITS: Final = ConnectionLimits(
     connections_max=CONNECTIONS_MAX,
     newest_first=True,
-    # Through a proxy, or kubectl port-forward, everybody is one client: two thirds are for those.
+    # All users behind a proxy, or kubectl port-forward, count as one client, so it gets two thirds.
     connections_per_client_max=2 * CONNECTIONS_MAX // 3,
-    # A session's cookie and the proxy's own fields are a few KiB.
+    # A session cookie and a proxy's fields take a few KiB.
     header_bytes_max=32 * 1024,
     body_bytes_max=FORM_BYTES_MAX,
     waiting_bytes_max=4 * FORM_BYTES_MAX,
-    # As many as there may be connections: who may have two thirds leaves others theirs.
+    # As many as connections, so a client with two thirds of them leaves the rest to others.
     in_flight_max=CONNECTIONS_MAX,
     handshake_timeout_seconds=5,
     header_timeout_seconds=10,
     body_timeout_seconds=30,
     idle_timeout_seconds=30,
 )
-"""The limits on browsers' connections, before anybody has logged in, too."""
+"""The limits on browsers' connections, including those before login."""
 
 
 class RunningSource(Source, Protocol):
     """Makes the pictures of a console."""
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """Follows the source until cancelled."""
 
 
 async def serve(
@@ -61,9 +61,9 @@ async def serve(
     options: ConsoleOptions,
     log: Logger,
 ) -> None:
-    """Follow each source and answer until a signal says to stop.
+    """Follows each source and serves pages until a signal.
 
-    Of several each has a name; the only one has none.
+    Several sources have cluster names; a single one has None.
     """
     playground = Playground()
     consoles = {
@@ -79,11 +79,11 @@ async def serve(
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
-        if hub.draining:  # Told a second time: somebody waits at a terminal.
+        if hub.draining:  # A second signal: a user waits at a terminal.
             for connection in tuple(hub.connections):
                 connection.abort("shutdown")
         for console in consoles.values():
-            console.shown.end()  # a stream that goes on would be cut as a fault
+            console.shown.end()  # an open stream would end as a cut connection
         server.stop()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -113,12 +113,12 @@ def _application(
 
 
 def shown_host(host: str) -> str:
-    """An address as it stands in a URL."""
+    """Returns an address as it stands in a URL."""
     return f"[{host}]" if ":" in host else host
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; on every address without a host. Raises OSError."""
+    """Returns a listening socket; on every address without a host. Raises OSError."""
     listening = bind(host, port, backlog=CONNECTIONS_MAX)
     listening.listen(CONNECTIONS_MAX)
     return listening

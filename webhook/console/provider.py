@@ -1,7 +1,7 @@
-"""Signing in at an OpenID provider: the code flow with PKCE, state and nonce (OpenID Connect Core 1.0).
+"""Signing in at an OpenID provider: code flow with PKCE, state and nonce (OpenID Connect Core 1.0).
 
-What the provider says is checked before it is believed: where it sends people from whom, who issued a
-token, for whom, for which sign-in and until when. What is wrong is told in words for whoever signs in.
+The provider's answers are checked: its endpoints, and the issuer, audience, nonce and time of a
+token. Errors are worded for the person who signs in.
 """
 
 from __future__ import annotations
@@ -39,30 +39,31 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LEEWAY_SECONDS: Final = 60
-"""Between the provider's clock and ours."""
+"""The tolerated difference between the provider's clock and ours."""
 
 PROVIDER_SECONDS: Final = 10.0
 ANSWER_BYTES_MAX: Final = 1 << 20
 FRESH_SECONDS: Final = 3600.0
-"""How long the provider's metadata and keys are believed."""
+"""The time for which the provider's metadata and keys are kept."""
 
 KEYS_SECONDS: Final = 10.0
-"""Between two looks for a key that is not known: a token with any name for it costs no more."""
+"""The shortest time between two fetches for an unknown key; limits tokens with invented key IDs."""
 
 GROUPS_MAX: Final = 1000
 _NO_NAME: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
-"""Categories of Unicode that no name has: controls, half characters, ends of lines."""
+"""Unicode categories not allowed in names: controls, surrogates, and separators of lines and
+paragraphs."""
 
 ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
 )
-"""By a key of the provider's: neither ``none`` nor a secret that somebody may share."""
+"""Signatures by a key of the provider; ``none`` and shared secrets are not accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderOptions:
-    """The provider, our client there, and how its users are called in the cluster.
+    """The provider, our client there, and the form of its users' names in the cluster.
 
     The claims and prefixes are those of the API server's flags of the same names.
     """
@@ -81,7 +82,7 @@ class ProviderOptions:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """A sign-in that was begun: what of it must be the same when its code comes."""
+    """The values of a sign-in that must match when its code comes."""
 
     state: str
     nonce: str
@@ -89,13 +90,13 @@ class SignIn:
     back: str
 
     def document(self) -> list[str]:
-        """As it is kept by the browser that began it."""
+        """Returns the values for the browser's cookie."""
         return [self.state, self.nonce, self.verifier, self.back]
 
 
 @dataclass(slots=True)
 class _Known:
-    """A provider's own description, and its keys."""
+    """A provider's metadata and keys."""
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
     metadata_at: float = float("-inf")
@@ -104,7 +105,7 @@ class _Known:
 
 
 class Provider:
-    """Asks one provider; used on one loop."""
+    """A client of one provider; used on one event loop."""
 
     def __init__(self, options: ProviderOptions) -> None:
         self.options = options
@@ -112,7 +113,10 @@ class Provider:
         self._lock = asyncio.Lock()
 
     async def begin(self, back: str) -> tuple[str, SignIn]:
-        """Where a browser is sent, and what it must bring back. Raises :class:`SignInRefused`."""
+        """Returns the redirect address, and the values to match later.
+
+        Raises :class:`SignInRefused`.
+        """
         metadata = await self._metadata()
         sign_in = SignIn(generate_token(32), generate_token(32), generate_token(64), back)
         supported = metadata.get("scopes_supported")
@@ -135,7 +139,7 @@ class Provider:
         return str(address), sign_in
 
     async def finish(self, parameters: Mapping[str, str], sign_in: SignIn) -> Visitor:
-        """Return the user who came back with a code. Raises :class:`SignInRefused`."""
+        """Returns the user of a code. Raises :class:`SignInRefused`."""
         if not hmac.compare_digest(parameters.get("state", "").encode(), sign_in.state.encode()):
             raise SignInRefused("this answer belongs to another sign-in: sign in again", 400)
         if parameters.get("iss", self.options.issuer_url) != self.options.issuer_url:  # RFC 9207
@@ -156,7 +160,7 @@ class Provider:
         return visitor_of(claims, self.options)
 
     async def logout_address(self) -> str:
-        """Where one signs out at the provider, too; empty where it says no such place."""
+        """Returns the provider's address for signing out; empty if its metadata has none."""
         try:
             metadata = await self._metadata()
             address = _endpoint(metadata, "end_session_endpoint")
@@ -165,7 +169,7 @@ class Provider:
         query = urlencode({"client_id": self.options.client_id})
         return f"{address}{'&' if '?' in address else '?'}{query}"
 
-    # --- what the provider says ---------------------------------------------------------------
+    # --- requests to the provider ---------------------------------------------------------------
 
     async def _metadata(self) -> Mapping[str, Any]:
         async with self._lock:
@@ -200,7 +204,7 @@ class Provider:
             if status != 200:
                 raise SignInRefused(f"the provider answers {status} at {where}", 502)
             try:
-                keys = KeySet.import_key_set(answer)  # type: ignore[arg-type]  # it looks at the shape itself
+                keys = KeySet.import_key_set(answer)  # type: ignore[arg-type]  # it checks it
             except (JoseError, ValueError, KeyError, TypeError) as error:
                 raise SignInRefused(
                     f"the provider's keys at {where} cannot be read: {error}", 502
@@ -236,7 +240,7 @@ class Provider:
         return answer
 
     async def _claims(self, text: str, sign_in: SignIn, access: str) -> Mapping[str, Any]:
-        """The claims of an ID token that is meant for us, now, and for this sign-in."""
+        """Returns the claims of an ID token for this client, valid now, and of this sign-in."""
         options = self.options
         try:
             keys = await self._keys(_kid_of(text))
@@ -274,7 +278,7 @@ class Provider:
         form: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Mapping[str, Any]]:
-        """A small answer, as JSON; nobody is followed elsewhere."""
+        """Returns the status and JSON object of a small response; follows no redirects."""
         try:
             proxy = proxy_for(address)
         except InvalidProxy as error:
@@ -340,7 +344,7 @@ def _shortly(error: BaseException) -> str:
 
 
 def _kid_of(text: str) -> object:
-    """Returns the key ID that a token names."""
+    """Returns the key ID in a token's header."""
     head = text.partition(".")[0]
     try:
         header = decode(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
@@ -350,7 +354,7 @@ def _kid_of(text: str) -> object:
 
 
 def _endpoint(metadata: Mapping[str, Any], name: str) -> str:
-    """An address of the provider's; what a cluster's secrets are sent to is encrypted."""
+    """Returns an endpoint of the provider; requires encryption, as secrets are sent there."""
     address = metadata.get(name)
     if not isinstance(address, str) or not is_safe_address(address):
         raise SignInRefused(f"the provider has no usable {name}: {address!r:.200}", 502)
@@ -358,7 +362,7 @@ def _endpoint(metadata: Mapping[str, Any], name: str) -> str:
 
 
 def is_safe_address(address: str) -> bool:
-    """Whether it is of HTTPS, or does not leave this machine."""
+    """Whether an address uses HTTPS or is on this machine."""
     try:
         parts = urlsplit(address)
         host = parts.hostname
@@ -371,11 +375,11 @@ def is_safe_address(address: str) -> bool:
 
 
 def visitor_of(claims: Mapping[str, Any], options: ProviderOptions) -> Visitor:
-    """The user whom the API server would know by these claims; raises :class:`SignInRefused`.
+    """Returns the user whom the API server would identify by these claims.
 
-    As its own flags have it: without a prefix a name other than an e-mail address begins with the
-    issuer's, and an address that is said not to be verified is nobody's. No name of Kubernetes'
-    own is taken from a provider.
+    Follows the API server's flags: without a prefix, names except e-mail addresses get the issuer's
+    URL as prefix; an address marked as unverified is refused. Names that begin with ``system:`` are
+    refused, and such groups dropped. Raises :class:`SignInRefused`.
     """
     claim = options.username_claim
     name = claims.get(claim)
@@ -404,5 +408,5 @@ def visitor_of(claims: Mapping[str, Any], options: ProviderOptions) -> Visitor:
 
 
 def _is_line(text: str) -> bool:
-    """Whether a name is one line of characters: logs, headers and pages show it as it is."""
+    """Whether a name is a single line, as logs, headers and pages show it unchanged."""
     return not any(category(character) in _NO_NAME for character in text)

@@ -1,4 +1,4 @@
-"""Answers that are no pages: JSON, files to keep, style and script."""
+"""Responses other than pages: JSON, downloads, style and script."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _TYPES: Final = {
 
 
 def as_json(document: Any, status: int = 200) -> Response:
-    """A document."""
+    """Returns a document as a JSON response."""
     try:
         body = encode(document, indent=True)
     except (TypeError, ValueError):
-        # A lone surrogate, which no UTF-8 has: written out.
+        # A lone surrogate has no UTF-8 form, so it is written as an escape.
         body = json.dumps(document, indent=2).encode()
     return Response(body, status, media_type="application/json")
 
 
 def as_file(text: str, media_type: str, name: str) -> Response:
-    """A file that a browser keeps."""
+    """Returns a response that browsers save as a file."""
     return Response(
         text.encode("utf-8", "replace"),
         media_type=media_type,
@@ -42,13 +42,13 @@ def as_file(text: str, media_type: str, name: str) -> Response:
 
 
 async def ok(request: Request) -> Response:
-    """The process lives."""
+    """Answers that the process is alive."""
     del request
     return PlainTextResponse("ok")
 
 
 async def static(request: Request) -> Response:
-    """Style, script and icon; nothing else of the folder."""
+    """Returns style, script or icon; no other file of the folder."""
     name = request.path_params["name"]
     file = {path.name: path for path in _STATIC.iterdir()}.get(name)
     if file is None or file.suffix not in _TYPES:
@@ -57,7 +57,7 @@ async def static(request: Request) -> Response:
 
 
 def wants_json(request: Request) -> bool:
-    """Whether who asks would read a page as JSON."""
+    """Whether the client wants a page as JSON."""
     if request.query_params.get("format") == "json":
         return True
     accepted = request.headers.get("accept", "")

@@ -1,4 +1,4 @@
-"""One review within bounds, as rows for a page."""
+"""Reviews one object within limits, for the rows of a page."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from webhook.review.subject import Subject
 
 REVIEW_SECONDS: Final = 5.0
-"""Of one object."""
+"""The time limit for one object."""
 
 EXCUSED: Final = "excused"
-"""The action of a row that an exception takes out of what was found; those stand behind the others."""
+"""The action of a violation that an exception excuses; such rows follow the others."""
 
 
 def review(
@@ -30,9 +30,9 @@ def review(
     seconds: float = REVIEW_SECONDS,
     ask: Ask | None = None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Review a subject, and say why that is not all there is; the subject's limits are set here.
+    """Reviews a subject; returns rows, and reasons why they may be incomplete.
 
-    ``ask`` answers for providers.
+    Sets the subject's limits. ``ask`` answers for external data providers.
     """
     limits = subject.limits._replace(deadline=time.monotonic() + seconds, budget=Budget.of(seconds))
     outcome = reviewed(policies, replace(subject, limits=limits), ask=ask)
@@ -49,7 +49,7 @@ def review(
 
 
 def _remark(remark: Remark) -> dict[str, Any]:
-    """Return the row of a policy's remark beside its verdict."""
+    """Returns the row of a policy's remark beside its verdict."""
     key = {"kind": remark.constraint.kind, "name": remark.constraint.name}
     row = {"action": "note", "message": remark.message}
     return {**key, **row, "severity": "", "details": {}, "exception": ""}

@@ -1,4 +1,4 @@
-"""Asks the API server what a visitor may read: SubjectAccessReviews, remembered for 30 seconds."""
+"""Checks rights of visitors by SubjectAccessReviews; keeps the answers for 30 seconds."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 REMEMBERED_SECONDS: Final = 30.0
 REMEMBERED_MAX: Final = 20_000
-"""Answers, at some 300 bytes."""
+"""The answers kept, some 300 bytes each."""
 
 AT_ONCE: Final = 16
 RIGHTS_SECONDS: Final = 10.0
-"""For all that one page needs."""
+"""The time limit for all rights of one page."""
 
 PICTURES_MAX: Final = 4
-"""Pictures of what some may see, kept for the next page; those with the same rights share one."""
+"""The filtered pictures kept for the next page; visitors with the same rights share one."""
 
 
 class RightsUnknown(Exception):
-    """The rights of a visitor cannot be found out; the text says why."""
+    """The rights of a visitor cannot be determined; the text says why."""
 
 
 class AccessAuthority(Protocol):
@@ -41,18 +41,18 @@ class AccessAuthority(Protocol):
     async def request(
         self, method: str, path: str, *, body: Any = None, deadline_seconds: float = 30.0
     ) -> Any:
-        """The decoded answer."""
+        """Returns the decoded answer."""
 
 
 class Rights:
-    """Asks what visitors may read; used on one loop."""
+    """Checks the rights of visitors; used on one event loop."""
 
     def __init__(
         self,
         server: Callable[[], AccessAuthority | None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``server`` gives the API server's client, None before there is one."""
+        """``server`` returns the API server's client, or None before it exists."""
         self._server = server
         self._now = now
         self._remembered: OrderedDict[tuple[Visitor, Right], tuple[float, bool]] = OrderedDict()
@@ -62,7 +62,7 @@ class Rights:
         )
 
     async def may(self, visitor: Visitor, right: Right) -> bool:
-        """Whether the visitor has a right, as RBAC has it now; raises :class:`RightsUnknown`."""
+        """Whether the visitor has a right, by the current RBAC; raises :class:`RightsUnknown`."""
         return right in await self.granted(visitor, [right])
 
     async def granted(self, visitor: Visitor, rights: Iterable[Right]) -> frozenset[Right]:
@@ -92,14 +92,16 @@ class Rights:
         return {one: task.result() for one, task in pending.items()}
 
     async def seen(self, visitor: Visitor, picture: Picture) -> Picture:
-        """Return the part of a picture that the visitor may see; raises :class:`RightsUnknown`."""
+        """Returns the part of a picture that the visitor may see; raises :class:`RightsUnknown`."""
         granted = await self.granted(visitor, sight.broad(picture))
         further, unasked = sight.narrow(picture, granted)
         if further:
             granted |= await self.granted(visitor, further)
         key = id(picture), granted
         known = self._pictures.get(key)
-        if known is None or known[0] is not picture:  # another, at the place of one that is gone
+        if (
+            known is None or known[0] is not picture
+        ):  # a new picture may have the id of a deleted one
             for old in [one for one, pair in self._pictures.items() if pair[0] is not picture]:
                 del self._pictures[old]
             known = picture, sight.seen(picture, granted, unasked)

@@ -1,6 +1,6 @@
-"""Values that a browser keeps for a console: sealed, so that nobody else reads or makes them.
+"""Seals values that a browser keeps for a console, so that nobody else can read or make them.
 
-Whoever has the key makes a session of any user's: it lies in a Secret of its own.
+The key lets its holder make a session of any user, so it lies in a Secret of its own.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _PURPOSE: Final = b"waddle console: cookies, version 1"
 
 
 class InvalidKey(Exception):
-    """A key cannot be used; the text says why."""
+    """A key is unusable; the text says why."""
 
 
 def read_key(path: Path) -> bytes:
-    """The key in a file, without the line's end; raises :class:`InvalidKey`."""
+    """Returns the key in a file, without surrounding white space; raises :class:`InvalidKey`."""
     try:
         key = path.read_bytes().strip()
     except OSError as error:
@@ -54,14 +54,17 @@ class Sealer:
         self._cipher = AESGCM(derived)
 
     def seal(self, use: str, value: Any, until: float) -> str:
-        """A text of letters, digits, ``-`` and ``_``; ``until`` is a time since the epoch."""
+        """Returns a text of letters, digits, ``-`` and ``_``.
+
+        ``until`` is a time since the epoch.
+        """
         nonce = os.urandom(_NONCE_BYTES)
         content = zlib.compress(encode({"until": until, "value": value}))
         sealed = self._cipher.encrypt(nonce, content, use.encode())
         return base64.urlsafe_b64encode(nonce + sealed).decode().rstrip("=")
 
     def open(self, use: str, sealed: str, now: float) -> Any:
-        """Return the values sealed for this use; None where the seal is not ours, or its time is over."""
+        """Returns the values sealed for this use; None if the seal is invalid or has expired."""
         try:
             content = base64.b64decode(sealed + "=" * (-len(sealed) % 4), b"-_", validate=True)
             opened = self._cipher.decrypt(
@@ -69,5 +72,5 @@ class Sealer:
             )
         except (ValueError, binascii.Error, InvalidTag):
             return None
-        value = decode(zlib.decompress(opened))  # as we wrote it: nobody else has the key
+        value = decode(zlib.decompress(opened))  # trusted content, as nobody else has the key
         return value["value"] if now < value["until"] else None

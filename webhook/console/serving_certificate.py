@@ -1,7 +1,7 @@
-"""How long the webhook can be asked: its certificate, as whoever connects to it sees it.
+"""Reads the webhook's serving certificate from a TLS handshake, as the API server sees it.
 
-No Secret is read. The address and the authorities are those of the webhook configuration, which the
-API server itself goes by; the certificate is what the handshake shows.
+Reads no Secret. Address and authorities come from the webhook configuration, which the API server
+uses too; the certificate comes from the handshake.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HANDSHAKE_SECONDS: Final = 5.0
 
 
 async def seen(configuration: Mapping[str, Any]) -> ShownCertificate | None:
-    """The certificate behind a webhook configuration; None where it names no address."""
+    """Returns the certificate behind a webhook configuration; None if it has no address."""
     place = address_of(configuration)
     if place is None:
         return None
@@ -51,7 +51,7 @@ async def seen(configuration: Mapping[str, Any]) -> ShownCertificate | None:
 
 
 def address_of(configuration: Mapping[str, Any]) -> tuple[str, int, bytes] | None:
-    """Host, port and authorities (PEM) of the first webhook of a configuration."""
+    """Returns host, port and authorities (PEM) of the first webhook of a configuration."""
     for webhook in objects_of(configuration.get("webhooks")):
         client = object_of(webhook.get("clientConfig"))
         try:
@@ -74,7 +74,7 @@ def address_of(configuration: Mapping[str, Any]) -> tuple[str, int, bytes] | Non
 
 
 async def _presented(host: str, port: int, bundle: bytes | None) -> bytes:
-    """Return a server's certificate as DER; with a bundle only where it leads to that. Raises OSError."""
+    """Returns a server's certificate as DER; verifies it if a bundle is given. Raises OSError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if bundle is None:
         context.check_hostname = False
@@ -97,7 +97,7 @@ async def _presented(host: str, port: int, bundle: bytes | None) -> bytes:
 
 
 def _latest(bundle: bytes) -> str:
-    """When the last of the authorities ends: while they are exchanged there are two."""
+    """Returns the end of the latest authority; a rotation has two authorities."""
     ends = [pairs.not_after(pairs.BEGIN + part) for part in bundle.split(pairs.BEGIN)[1:]]
     return _text(max((one for one in ends if one is not None), default=None))
 

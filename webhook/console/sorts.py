@@ -1,4 +1,4 @@
-"""Reads a policy's own description: its sort, title, description, owner, severity and action."""
+"""Reads a policy's category, title, description, owner, severity and action."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def category_of(document: Mapping[str, Any]) -> str | None:
-    """The sort of policy that an object is; None for any other object."""
+    """Returns the category of a policy; None for any other object."""
     row = kind_of_document(document)
     if row is None or row.role == "configuration":
         return None
@@ -28,7 +28,7 @@ def category_of(document: Mapping[str, Any]) -> str | None:
 
 
 def shown_name(document: Mapping[str, Any]) -> str:
-    """The name of a policy, with its namespace where its kind lives in one."""
+    """Returns the name of a policy, with its namespace if the kind is namespaced."""
     row, name = kind_of_document(document), name_of(document)
     if row is None or not row.namespaced:
         return name
@@ -36,12 +36,15 @@ def shown_name(document: Mapping[str, Any]) -> str:
 
 
 def severity_of(document: Mapping[str, Any]) -> str:
-    """The severity in an object's annotations; empty where it has none that is known."""
+    """Returns the severity in an object's annotations; empty if it has no known one."""
     return describe(document).severity
 
 
 def described(policies: Iterable[ShownPolicy]) -> list[ShownPolicy]:
-    """The policies with what they say of themselves; a constraint says what its template does."""
+    """Returns the policies with title, description, owner and severity.
+
+    A constraint without a description of its own has its template's.
+    """
     return [
         replace(
             item,
@@ -55,7 +58,7 @@ def described(policies: Iterable[ShownPolicy]) -> list[ShownPolicy]:
 
 
 def descriptions(policies: Iterable[ShownPolicy]) -> list[tuple[ShownPolicy, Description]]:
-    """Each policy, and what it says of itself."""
+    """Returns each policy with its description."""
     listed = list(policies)
     templates = {item.name: item.document for item in listed if item.category == "template"}
     return [
@@ -67,7 +70,7 @@ def descriptions(policies: Iterable[ShownPolicy]) -> list[tuple[ShownPolicy, Des
 
 
 def action_of(document: Mapping[str, Any]) -> str:
-    """The action that a constraint asks for; empty where it says nothing that can be read."""
+    """Returns the action of a constraint; empty if it cannot be read."""
     try:
         return enforcement.action_of(document)
     except InvalidConstraint:

@@ -1,4 +1,4 @@
-"""The sources of a template, line by line, with those marked at which a fault is told."""
+"""The sources of a template as numbered lines, with the lines of faults marked."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 _REGO: Final = re.compile(r"\b(template|libs\[\"lib_(\d+)\"\]):(\d+)(?::\d+)?: rego_")
 _LINES_MAX: Final = 5_000
-"""Of a source; the rest is left out and said to be."""
+"""The most lines shown of a source; the page says how many more there are."""
 
 
 def sources(document: Mapping[str, Any], faults: Iterable[str]) -> list[dict[str, Any]]:
-    """Each source of a template: its name, its lines, and which of them is wrong.
+    """Returns each source of a template: its name, its lines and their faults.
 
-    What cannot be read as a template has none.
+    Returns none for an unreadable template.
     """
     try:
         template = read_template(document)
@@ -65,7 +65,7 @@ def _source(
 
 
 def numbered(text: str, marks: Mapping[int, str]) -> dict[str, Any]:
-    """Lines with their numbers from 1, those with a mark told so."""
+    """Returns lines with numbers from 1 and their fault messages."""
     lines: Sequence[str] = text.split("\n")
     if lines and not lines[-1]:
         lines = lines[:-1]
@@ -79,7 +79,7 @@ def numbered(text: str, marks: Mapping[int, str]) -> dict[str, Any]:
 
 
 def as_yaml(value: Any) -> str:
-    """A value as YAML; what YAML cannot say as Python does."""
+    """Returns a value as YAML, or as Python writes it if YAML cannot."""
     try:
         return yaml.safe_dump(value, sort_keys=False, allow_unicode=True).rstrip("\n")
     except (yaml.YAMLError, RecursionError, ValueError):

@@ -1,4 +1,4 @@
-"""Violations searched, grouped and told a page at a time."""
+"""Violations: searched, grouped, and shown a page at a time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
 
 
 def gravity(item: ShownViolation) -> tuple[int, int, str, str, str, str, str]:
-    """The order of violations, the gravest first: by action, then by severity."""
+    """Returns the sort key of a violation: the gravest action first, then the gravest severity."""
     actions = item.action.split(",")
     return (
         min(_rank(_ACTIONS, one) for one in actions),
@@ -62,7 +62,7 @@ def _rank(words: tuple[str, ...], word: str) -> int:
 
 
 def in_order(violations: list[ShownViolation], sort: str) -> list[ShownViolation]:
-    """The violations, which come the gravest first, in another order where one is asked for.
+    """Returns the violations, given the gravest first, in the requested order.
 
     Violations without a first-seen time come last, and so do objects in no namespace.
     """
@@ -79,7 +79,10 @@ def in_order(violations: list[ShownViolation], sort: str) -> list[ShownViolation
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The filters of a search; empty is anything. ``text`` is part of any column, whatever its case."""
+    """The filters of a search; an empty one accepts any violation.
+
+    ``text`` is part of message, name, policy or namespace, in any case.
+    """
 
     text: str = ""
     policy: str = ""
@@ -93,7 +96,7 @@ class Search:
         return [item for item, misses in self._looked_at(violations) if not misses]
 
     def choices(self, violations: Iterable[ShownViolation]) -> dict[str, list[dict[str, Any]]]:
-        """Return the values of each filter beside the others, with the number of violations of each."""
+        """Returns the values of each filter with their counts, as the other filters leave them."""
         counts: dict[str, Counter[str]] = {name: Counter() for name in FILTERS}
         for item, misses in self._looked_at(violations):
             if len(misses) > 1:
@@ -105,7 +108,7 @@ class Search:
     def _looked_at(
         self, violations: Iterable[ShownViolation]
     ) -> Iterator[tuple[ShownViolation, list[str]]]:
-        """Yields violations that have the text, each with the filters that it does not pass."""
+        """Yields the violations with the text, each with the filters that it fails."""
         text = self.text.casefold()
         filters = [(name, value) for name in FILTERS if (value := getattr(self, name))]
         for item in violations:
@@ -114,12 +117,12 @@ class Search:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Search:
-        """Read a search from a query."""
+        """Reads a search from a query."""
         return cls(query.get("q", ""), *(query.get(name, "") for name in FILTERS))
 
 
 def _values(item: ShownViolation, name: str) -> Sequence[str]:
-    """Return the values of a violation for a filter."""
+    """Returns the values of a violation for a filter."""
     if name == "action":
         return item.action.split(",")
     if name == "namespace":
@@ -138,9 +141,9 @@ def _has(item: ShownViolation, text: str) -> bool:
 
 
 def last_seen(item: ShownViolation, policies: PoliciesByKey) -> int:
-    """When it was still there, in seconds since 1970; 0 where nobody says so.
+    """Returns the last time a violation was seen, in seconds since 1970; 0 if unknown.
 
-    That is the last audit of its policy, or its first sight, if that came later.
+    That is the last audit of its policy, or the first-seen time if later.
     """
     kind, _, name = item.policy.partition("/")
     policy = policies.get((kind, name))
@@ -148,7 +151,7 @@ def last_seen(item: ShownViolation, policies: PoliciesByKey) -> int:
 
 
 def row(item: ShownViolation, policies: PoliciesByKey) -> dict[str, str]:
-    """A violation as JSON; its policy's last audit says when it was last seen."""
+    """Returns a violation as JSON; its last-seen time is that of its policy's last audit."""
     return {
         "policy": item.policy,
         "action": item.action,
@@ -169,9 +172,9 @@ def _time(seconds: int) -> str:
 
 
 def counted(violations: Iterable[ShownViolation], by: str) -> list[tuple[Any, int]]:
-    """How many there are of each policy, namespace or resource, the most first."""
+    """Returns the number of violations of each policy, namespace or resource, the largest first."""
     counts = Counter(map(attrgetter(by), violations))
-    # A text each: to compare tuples in tuples takes five times as long. No name has a NUL.
+    # Compares texts, as comparing nested tuples takes five times as long. No name has a NUL.
     if by == "resource":
         ordered = sorted(counts.items(), key=lambda pair: "\0".join(pair[0]))
     else:
@@ -181,7 +184,7 @@ def counted(violations: Iterable[ShownViolation], by: str) -> list[tuple[Any, in
 
 
 def groups(pairs: Iterable[tuple[Any, int]], by: str) -> list[dict[str, Any]]:
-    """Counts as JSON."""
+    """Returns counts as JSON."""
     return [_group(by, key, number) for key, number in pairs]
 
 
@@ -199,7 +202,7 @@ def _group(by: str, key: Any, number: int) -> dict[str, Any]:
 
 
 def as_csv(violations: Iterable[ShownViolation], policies: PoliciesByKey) -> Iterator[str]:
-    """Lines of RFC 4180, with the names of columns first.
+    """Yields lines of RFC 4180, beginning with the column names.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
     """

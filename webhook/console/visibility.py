@@ -1,7 +1,8 @@
-"""Decides which part of a picture a visitor may see: what the API server would let them read.
+"""Decides which part of a picture a visitor may see, by their rights at the API server.
 
-A policy is seen by who may list its kind. A violation by who may list what it is told by: the policy
-reports of its namespace, or the constraint whose status has it. Replicas by who may list Waddle's Pods.
+A policy needs the right to list its kind. A violation needs the right to list its source: the
+policy reports of its namespace, or the constraint whose status contains it. Replicas need the right
+to list Waddle's Pods.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ REVISIONS: Final = Right(REVISION_GROUP, "policyrevisions")
 CONFIGURATIONS: Final = Right("admissionregistration.k8s.io", "validatingwebhookconfigurations")
 
 NARROW_MAX: Final = 2000
-"""Namespaces and kinds that are asked about for one page: 16 at a time within 10 s, 80 ms for each.
-Nothing of the rest is shown, and the page says so."""
+"""Namespaces and kinds checked for one page: 16 at a time within 10 s, 80 ms for each. Rows of the
+rest are hidden, and the page says so."""
 
 
 def has(granted: Collection[Right], right: Right) -> bool:
-    """Whether a right is among these, or within one of them."""
+    """Whether a right is among these, or part of one of them."""
     if right in granted:
         return True
     everywhere = replace(right, namespace="", name="")
@@ -40,7 +41,7 @@ def has(granted: Collection[Right], right: Right) -> bool:
 
 
 def right_of(item: ShownPolicy) -> Right:
-    """By which a policy is read."""
+    """Returns the right to list a policy's kind."""
     gvk = gvk_of(item.document)
     if item.category == "template":
         return TEMPLATES
@@ -49,7 +50,7 @@ def right_of(item: ShownPolicy) -> Right:
 
 
 def broad(picture: Picture) -> list[Right]:
-    """Return the rights to ask about first: those to whole kinds."""
+    """Returns the rights to check first: those to whole kinds."""
     others = {right_of(item) for item in picture.policies if item.category != "constraint"}
     kinds = {right for one in picture.kinds if (right := _right_of_kind(one)) is not None}
     constraints = {one for one in kinds if one.group == constraint.GROUP}
@@ -65,9 +66,10 @@ def broad(picture: Picture) -> list[Right]:
 
 
 def narrow(picture: Picture, granted: Collection[Right]) -> tuple[list[Right], int]:
-    """Return the rights to ask about next, and how many more there would be.
+    """Returns the rights to check next, and the number of further ones left unchecked.
 
-    Kinds of constraints, and namespaces, that are not known to be seen.
+    They are for kinds of constraints and for sources of violations that the granted rights do not
+    cover.
     """
     needed = {right_of(item) for item in picture.policies if item.category == "constraint"}
     needed |= {item.carrier for item in picture.violations or () if item.carrier is not None}
@@ -76,12 +78,12 @@ def narrow(picture: Picture, granted: Collection[Right]) -> tuple[list[Right], i
 
 
 def pods(picture: Picture) -> Right:
-    """By which replicas are seen."""
+    """Returns the right to list replicas."""
     return Right("", "pods", picture.namespace)
 
 
 def seen(picture: Picture, granted: Collection[Right], unasked: int = 0) -> Picture:
-    """The picture with what these rights let somebody read; so many more were not asked about."""
+    """Returns the visible part of the picture; ``unasked`` is the number of unchecked rights."""
     policies = tuple(item for item in picture.policies if has(granted, right_of(item)))
     if not has(granted, REVISIONS):
         policies = tuple(replace(item, revisions=()) for item in policies)
@@ -117,7 +119,7 @@ def seen(picture: Picture, granted: Collection[Right], unasked: int = 0) -> Pict
 
 
 def _of_sync(picture: Picture) -> tuple[Right, ...]:
-    """By which it is seen what is kept of synced objects."""
+    """Returns the rights to see the kept fields of synced objects."""
     configs = Right(CONFIG.group, "configs", picture.namespace)
     return TEMPLATES, configs, Right(SYNC_SET.group, "syncsets")
 
@@ -125,10 +127,10 @@ def _of_sync(picture: Picture) -> tuple[Right, ...]:
 def _violations(
     picture: Picture, granted: Collection[Right], policies: Iterable[ShownPolicy]
 ) -> tuple[tuple[ShownViolation, ...] | None, str]:
-    """The violations that are seen; None, and why, where none could be."""
+    """Returns the visible violations; None and the reason if none is readable."""
     if picture.violations is None:
         return None, picture.why_no_violations
-    if not picture.carriers:  # told by statuses
+    if not picture.carriers:  # violations come from statuses
         names = {f"{item.kind}/{item.name}" for item in policies}
         return tuple(one for one in picture.violations if one.policy in names), ""
     carriers = {one.carrier for one in picture.violations if one.carrier is not None}
@@ -142,7 +144,7 @@ def _violations(
 
 
 def _right_of_kind(row: Any) -> Right | None:
-    """By which a kind that is followed is read."""
+    """Returns the right to list a kind that the console follows."""
     resource = row.get("resource")
     if not isinstance(resource, str) or not resource:
         return None

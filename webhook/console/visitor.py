@@ -1,4 +1,4 @@
-"""The user who asks for a page, the rights that decide what is shown of it, and the values of a sign-in."""
+"""The visitor of a page, the rights that decide its content, and the values of a sign-in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from webhook.values import dataclass
 
 @dataclass(frozen=True, slots=True, unsafe_hash=True)
 class Visitor:
-    """A user as the API server knows one; ``shown`` is the name that a page greets."""
+    """A user as the API server identifies them; ``shown`` is the name on pages."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -18,7 +18,7 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True, unsafe_hash=True)
 class Right:
-    """A right: ``resource`` is a plural, an empty ``namespace`` is all of them."""
+    """A right: ``resource`` is a plural; an empty ``namespace`` means all namespaces."""
 
     group: str
     resource: str
@@ -37,7 +37,7 @@ END: Final = "/logout"
 
 
 class SignInRefused(Exception):
-    """Nobody is signed in; the text says why, ``status`` whose fault it is."""
+    """The sign-in failed; the text says why, ``status`` is the HTTP status."""
 
     def __init__(self, text: str, status: int = 403) -> None:
         super().__init__(text)
@@ -46,7 +46,7 @@ class SignInRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Where a browser is sent, and the cookies that it gets."""
+    """The address of a redirect, and the cookies to set."""
 
     address: str
     cookies: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""Kubernetes Events: of policies, of admissions, and counted up where they come again.
+"""Kubernetes Events of policies and of admissions; repeated ones are counted up.
 
-They are a courtesy to people who look at an object: the API server forgets them after an hour, and
-one that cannot be written is counted. The package must not know how anything is decided.
+Events are a courtesy to people who look at an object: the API server drops them after an hour, and
+failed writes are only counted. The package must not know how anything is decided.
 """

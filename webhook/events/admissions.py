@@ -1,10 +1,9 @@
-"""Events of admissions (``--emit-admission-events``), with Gatekeeper's reasons, words and annotations.
+"""Events of admissions (``--emit-admission-events``) with Gatekeeper's reasons and annotations.
 
-The admission thread makes them and keeps nothing of the object; they are written on the
-cluster's thread. They are for people who look at an object, not a record: the API
-server drops them after an hour, and what finds no room here is dropped and counted (the
-decision log has everything). Of a dry run there is none: the webhook has no side effects
-there.
+The admission thread makes them and keeps no part of the object; the cluster's thread writes them.
+They are for people who look at an object, not a record. The API server drops them after an hour,
+and events beyond the queue are dropped and counted (the decision log has everything). Dry runs have
+no Events: the webhook has no side effects there.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ COMPONENT: Final = "gatekeeper-webhook"
 """The source component of Gatekeeper's Events; readers select by it."""
 
 QUEUE_MAX: Final = 1000
-"""Events that wait for the API server, 2 KB each. No admission waits for one."""
+"""The most Events that wait for the API server, 2 KB each. No admission waits for an Event."""
 
 TAKE_OVER_SECONDS: Final = 0.2
-"""How often what was noted is taken over."""
+"""The interval at which the cluster's thread writes queued Events, in seconds."""
 
 
 _WORDS: Final = {
@@ -53,12 +52,12 @@ _WORDS: Final = {
 
 
 class AdmissionEvents:
-    """Reports findings of admissions as Events. :meth:`note` is the admission thread's."""
+    """Reports findings of admissions as Events. The admission thread calls :meth:`note`."""
 
     def __init__(
         self, namespace: str, registry: Registry, log: Logger, *, in_involved_namespace: bool
     ) -> None:
-        """``namespace`` is our own, for Events of cluster-scoped objects at least."""
+        """``namespace`` is Waddle's own, for Events of cluster-scoped objects at least."""
         self._namespace = namespace
         self._registry = registry
         self._log = log
@@ -66,7 +65,7 @@ class AdmissionEvents:
         self._noted: deque[dict[str, Any]] = deque()
 
     def note(self, reviewed: Reviewed, _response: AdmissionResponse) -> None:
-        """Remember what a review found, as long as there is room."""
+        """Queues Events of a review's findings; drops and counts them if the queue is full."""
         request, responses = reviewed.request, reviewed.responses
         if responses is None or request.dry_run:
             return
@@ -80,14 +79,14 @@ class AdmissionEvents:
                     self._noted.append(self.event(request, result, action))
 
     async def run(self, client: ClusterClient) -> None:
-        """Write until cancelled; a bug here must stop nothing else on the thread."""
+        """Writes Events until cancelled; a bug here must not stop other tasks of the thread."""
         events, backoff = CountedEvents(client), Backoff(initial_seconds=1.0)
         while True:
             await asyncio.sleep(TAKE_OVER_SECONDS)
             while self._noted:
                 try:
                     await self._write_one(events)
-                except Exception as error:  # noqa: BLE001  # one violation's boundary: counted, told
+                except Exception as error:  # noqa: BLE001  # counted and logged for each Event
                     self._registry.count(ADMISSION_EVENTS, "failed")
                     self._log.fault("bug: an Event of an admission could not be made", error)
                     await asyncio.sleep(backoff.next_seconds())
@@ -104,7 +103,7 @@ class AdmissionEvents:
             self._registry.count(ADMISSION_EVENTS, "written")
 
     def event(self, request: AdmissionRequest, result: Result, action: str) -> dict[str, Any]:
-        """The Event of one action of a violation."""
+        """Returns the Event of one action of a violation."""
         obj = request.object if request.object is not None else request.old_object or {}
         constraint = result.constraint
         # On CREATE the client may leave the name to the server.

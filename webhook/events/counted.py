@@ -1,7 +1,7 @@
-"""Events that are counted up where they come again, bounded in what is remembered of them.
+"""Writes Events and counts up repeated ones, with bounded memory.
 
-Several processes may count the same Event. So the count is the API server's: it is swapped
-against the version that was last seen of the Event, and read anew where another was faster.
+Several processes may count the same Event, so the API server holds the count. A write requires the
+last seen version of the Event, and reads it again after a conflict.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 KNOWN_MAX: Final = 10_000
-"""Events remembered so that they are counted up, 0.3 KB each; the oldest are forgotten."""
+"""The most Events remembered for counting up, 0.3 KB each; the oldest are forgotten."""
 
 
 TRIES: Final = 5
-"""Others may have counted between our look and our write."""
+"""The attempts of a write, as another process may count between our read and our write."""
 
 MESSAGE_CHARACTERS_MAX: Final = 1024
-"""The API server's limit."""
+"""The API server's limit of a message, in characters."""
 
 
 class CountedEvents:
@@ -36,11 +36,11 @@ class CountedEvents:
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
-        # Of each Event its count and resourceVersion as they were last seen.
+        # The last seen count and resourceVersion of each Event.
         self._seen: OrderedDict[tuple[str, str], tuple[int, str]] = OrderedDict()
 
     async def write(self, event: dict[str, Any]) -> None:
-        """Make it, or count it up where it was made before.
+        """Creates an Event, or counts up an existing one.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -54,7 +54,7 @@ class CountedEvents:
             except ApiError as error:
                 if not error.is_conflict:
                     raise
-                # Another process made it, or an earlier one of ours.
+                # Another process created it, or an earlier process of this replica.
                 seen = await self._read(key, event)
         for _ in range(TRIES):
             if seen is None:
@@ -67,7 +67,10 @@ class CountedEvents:
     async def _counted_up(
         self, key: tuple[str, str], event: dict[str, Any], count: int, version: str
     ) -> tuple[int, str] | None:
-        """Swap the count for the next; None once it stands, else what another has made of it."""
+        """Increments the count.
+
+        Returns None on success, after a conflict the current count and version.
+        """
         namespace, name = key
         metadata = {"resourceVersion": version}
         if annotations := event["metadata"].get("annotations"):
@@ -90,7 +93,7 @@ class CountedEvents:
         return None
 
     async def _read(self, key: tuple[str, str], event: dict[str, Any]) -> tuple[int, str]:
-        """Read the Event at the API server by a write that changes no count: no right to read is needed."""
+        """Reads the Event through a patch that leaves the count, so no right to read is needed."""
         namespace, name = key
         patch = {"lastTimestamp": event["lastTimestamp"]}
         return _seen(await self._client.merge(EVENTS, name, namespace, patch))
@@ -103,12 +106,15 @@ class CountedEvents:
 
 
 def _seen(event: Mapping[str, Any]) -> tuple[int, str]:
-    """An Event's count and version; one that a tool made may have no count."""
+    """Returns an Event's count and version; an Event of another tool may lack a count."""
     count = event.get("count")
     return (count if type(count) is int else 1), text(event, "metadata", "resourceVersion")
 
 
 def event_name(name: str, digest: str) -> str:
-    """An Event's name, by that of the object; names of RBAC's objects may have colons, its not."""
+    """Returns an Event's name, made from the object's.
+
+    Replaces colons, which RBAC names may have.
+    """
     stem = name.lower().replace(":", "-")[: NAME_MAX - len(digest) - 1].rstrip("-.")
     return f"{stem}.{digest}" if stem else digest

@@ -1,10 +1,9 @@
-"""Kubernetes Events about policies: what changed, for `kubectl describe` and `kubectl get events`.
+"""Kubernetes Events about changes of policies, for `kubectl describe` and `kubectl get events`.
 
-An Event is written by the replica whose write of the status made the change, so
-there is one, however many replicas there are. Its name is made of what it says:
-the same change again (a policy that goes to and fro) counts up the Event there is.
-Events are a courtesy that the API server forgets after an hour: one that cannot
-be written is counted and not tried again, since the status says it all.
+The replica whose status write made the change writes the Event, so there is one for any number of
+replicas. Its name is derived from the object, its generation and the reason, so a repeated change
+counts up the existing Event. The API server drops Events after an hour. Failed writes are counted
+and not repeated, since the status has the same facts.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 CLUSTER_WIDE_NAMESPACE: Final = "default"
-"""Where the API server wants Events about objects that have no namespace."""
+"""The namespace that the API server requires for Events about cluster-scoped objects."""
 
 COMPONENT: Final = "waddle"
 
@@ -36,7 +35,7 @@ _STEM_MAX: Final = 200
 def event(
     document: Mapping[str, Any], reason: str, message: str, *, instance: str, is_warning: bool
 ) -> Json:
-    """An Event about an object's present generation; ``instance`` is the Pod that writes it."""
+    """Returns an Event about an object's current generation; ``instance`` is the writing Pod."""
     metadata = document["metadata"]
     now = timestamp.now()
     identity = f"{metadata['uid']}\0{metadata.get('generation', 0)}\0{reason}".encode()
@@ -79,7 +78,7 @@ class EventWriter:
         self.failures = 0
 
     async def write(self, document: Json) -> None:
-        """Write an Event, or count up the one of its name."""
+        """Writes an Event, or counts up the existing one of its name."""
         self.writes += 1
         try:
             await self._events.write(document)

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from webhook.exceptions.writing import ExceptionTerms
 
 LABEL: Final = f"{GROUP}/baseline"
-"""The label of every exception of a baseline: to list them, and to delete them together."""
+"""The label of all exceptions of a baseline, to list them and to delete them together."""
 
 
 class TopOwner(NamedTuple):
-    """The topmost owner of an object, which a user wrote; ``labels`` are what it selects by."""
+    """The topmost owner of an object, which a user wrote; ``labels`` are its selector's labels."""
 
     group: str
     kind: str

@@ -1,4 +1,7 @@
-"""An exception's ``matchConditions``: expressions in CEL over what match conditions of webhooks read."""
+"""Compiles an exception's ``matchConditions``.
+
+CEL with the variables of webhook match conditions.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def compile_conditions(sources: Sequence[str]) -> Callable[[dict[str, Any]], bool]:
-    """The test of a review's document; raises :class:`InvalidException`.
+    """Returns the test of a review's document; raises :class:`InvalidException`.
 
-    The test raises :class:`~webhook.cel.errors.EvaluationError` where it cannot be known.
+    The test raises :class:`~webhook.cel.errors.EvaluationError` if it cannot be decided.
     """
     expressions = [_compiled(source, number) for number, source in enumerate(sources)]
 

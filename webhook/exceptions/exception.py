@@ -23,26 +23,26 @@ CLUSTER_KIND: Final = "ClusterPolicyException"
 KINDS: Final = (KIND, CLUSTER_KIND)
 
 GROUP_KIND: Final = names.CONSTRAINT_GROUP
-"""The kind of constraint that is no template's, in :data:`GROUP`, too."""
+"""The kind of constraint groups, which have no template; their group is :data:`GROUP`."""
 
 ANY: Final = "*"
-"""The name of every constraint of a kind."""
+"""The name that stands for every constraint of a kind."""
 
 ANNOTATION: Final = "waddle.dev/exceptions"
-"""On a constraint: which exceptions it allows."""
+"""The annotation of a constraint for the exceptions that it allows."""
 
 SOON_SECONDS: Final = 3600.0
-"""An exception that begins within this is prepared for: what the API server enforces by itself is
-withdrawn first, which takes as long as its caches do."""
+"""The lead time of an exception: the API server's own policy is withdrawn this long before the
+exception begins, as the API server's caches take time."""
 
 
 class InvalidException(ConstraintFrameworkError):
-    """An exception that cannot be used."""
+    """An exception is unusable; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectTests:
-    """The requests that an exception is for, by their users and groups."""
+    """The users and groups whose requests an exception covers."""
 
     user: Callable[[str], bool]
     group: Callable[[str], bool]
@@ -55,12 +55,13 @@ class SubjectTests:
 
 @dataclass(frozen=True, slots=True)
 class PolicyException:
-    """One exception, compiled.
+    """A compiled exception.
 
-    ``namespace`` is its own, empty for one of the cluster. ``constraints`` are kinds with names, of
-    which :data:`ANY` is every one. It is found by the only namespace and name that its match
-    selects, ``place`` and ``object_name``, or by how names begin; ``name_pattern`` is a pattern by
-    which it is not found. ``matches`` asks for the rest, None for nothing.
+    ``namespace`` is its own; empty for a ClusterPolicyException. ``constraints`` are kinds with
+    names; the name :data:`ANY` means every constraint of a kind. An index finds it by the only
+    namespace and name that it matches, ``place`` and ``object_name``, or by ``name_beginning``;
+    other patterns are in ``name_pattern``. ``matches`` tests the rest of its match; None for an
+    empty rest.
     """
 
     excuse: Excuse
@@ -80,7 +81,7 @@ class PolicyException:
 
     @property
     def namespace(self) -> str:
-        """Its own."""
+        """Returns its own namespace."""
         return self.excuse.namespace
 
     def is_soon(self, now: float) -> bool:
@@ -88,5 +89,5 @@ class PolicyException:
         return self.begins - SOON_SECONDS <= now < self.ends
 
     def names(self, kind: str, name: str) -> bool:
-        """Whether it is for a constraint."""
+        """Whether it names a constraint."""
         return (kind, name) in self.constraints or (kind, ANY) in self.constraints

@@ -1,6 +1,6 @@
-"""Whether an exception may be made: what its constraints, its times and the operator say.
+"""Decides whether an exception is allowed, by its constraints, its period and the flags.
 
-Whether its author may is asked of the API server, elsewhere (:func:`access_to`).
+The right of its author is checked at the API server (:func:`access_to`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _ALLOWS: Final[dict[Any, frozenset[bool]]] = {
     "cluster": frozenset({True}),
     "all": frozenset({True, False}),
 }
-"""By the annotation: whether exceptions of the cluster are allowed, and of namespaces."""
+"""The kinds that an annotation's value allows: True for cluster-wide exceptions, False for others.
+"""
 
 
 class ExceptionFault(NamedTuple):
@@ -51,7 +52,7 @@ def closed_by(item: PolicyException, constraints: Iterable[Constraint]) -> Excep
     for constraint in constraints:
         kind, name = constraint.key
         if (kind, name) not in item.constraints:
-            continue  # Of a whole kind those that allow none are not meant.
+            continue  # an exception from a whole kind skips constraints that allow none
         if not allows(constraint.document, of_cluster=is_of_cluster):
             return ExceptionFault(
                 403,
@@ -111,7 +112,7 @@ def access_to(kind: str, name: str) -> Json:
 
 
 def denied(username: str, kind: str, name: str) -> ExceptionFault:
-    """The refusal of a user who lacks the right."""
+    """Returns the refusal of a user without the right."""
     of = f"every {kind}" if name == ANY else f"{kind} {name}"
     rule = access_to(kind, name)["resourceAttributes"]
     return ExceptionFault(

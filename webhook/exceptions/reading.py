@@ -1,4 +1,4 @@
-"""Reads exceptions; what is wrong with one is said with its field."""
+"""Reads exceptions; the message of a fault names its field."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from webhook.mutation.location import Location
 
 IMPLIED: Final = "[Implied by "
-"""How the message of a violation begins that is one of what the object implies."""
+"""The beginning of the message of an implied object's violation."""
 
 _OF_OTHER_PLACES: Final = ("namespaces", "excludedNamespaces", "namespaceSelector", "scope")
 
@@ -44,7 +44,7 @@ _NEVER: Final = math.inf
 
 
 def read_exception(document: Mapping[str, Any]) -> PolicyException:
-    """Read an exception of either kind; raises :class:`InvalidException`."""
+    """Reads an exception of either kind; raises :class:`InvalidException`."""
     kind, name, namespace = gvk_of(document).kind, name_of(document), namespace_of(document)
     is_cluster = kind == CLUSTER_KIND
     if not name:
@@ -67,7 +67,7 @@ def read_exception(document: Mapping[str, Any]) -> PolicyException:
 
 
 def _shape_faults(spec: Json, shape: Mapping[str, Any]) -> list[str]:
-    """Return the schema's faults of a spec; nobody has checked those in files."""
+    """Returns the schema's faults of a spec; files were not checked by an API server."""
     faults = structural.faults(spec, shape, "spec")
     unknown = structural.unknown_fields(
         {"spec": spec}, {"type": "object", "properties": {"spec": shape}}
@@ -79,7 +79,7 @@ def _shape_faults(spec: Json, shape: Mapping[str, Any]) -> list[str]:
 
 
 def warnings_of_exception(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the probable mistakes of an exception that can be used."""
+    """Returns the probable mistakes of a usable exception."""
     spec = document["spec"]
     warnings = []
     narrowing = ("match", "subjects", "violations", "parts", "matchConditions")
@@ -96,7 +96,7 @@ def warnings_of_exception(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def warnings_in_files(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
-    """Return the probable mistakes of an exception in a file, which nobody refuses for having ended."""
+    """Returns the probable mistakes of an exception in a file; files may have ended exceptions."""
     item = read_exception(document)
     if item.ends <= now:
         return (f"it ended at {item.excuse.expires}: it excuses nothing any more",)
@@ -107,7 +107,7 @@ NOT_FOR_AUDIT: Final = "spec.subjects: only an admission has a user, so the audi
 
 
 def seconds_of(text: str) -> float:
-    """A time of RFC 3339 in seconds since the epoch; raises ``ValueError``."""
+    """Returns a time of RFC 3339 in seconds since the epoch; raises ``ValueError``."""
     time = dt.datetime.fromisoformat(text)
     if time.tzinfo is None:
         raise ValueError("no offset")
@@ -202,7 +202,7 @@ class _Reader:
         return pairs
 
     def _check_narrow(self) -> None:
-        """Refuse one of the cluster that would excuse all that its constraints find."""
+        """Refuses a ClusterPolicyException that would excuse all violations of its constraints."""
         narrowing = ("match", "subjects", "violations", "parts", "matchConditions")
         if self._kind == CLUSTER_KIND and not any(self._spec.get(name) for name in narrowing):
             raise InvalidException(
@@ -279,19 +279,17 @@ class _Reader:
         listed = self._spec.get("matchConditions")
         if not listed:
             return None
-        # Here and not above: who has no conditions shall not pay for CEL.
+        # Imported here, so that exceptions without conditions need no CEL.
         from webhook.exceptions.conditions import compile_conditions  # noqa: PLC0415
 
         return compile_conditions([item["expression"] for item in listed])
 
 
 def _matches(match: Json, place: str | None) -> Callable[[View, MatchSubject], bool] | None:
-    """The test of an object that is in the namespace and has the name by which it is found.
+    """Returns the test of the rest of a match, beside the indexed namespace and name.
 
-    None where that is all.
-
-    A list of namespaces selects nothing that is in none. A constraint's does: it means "not in
-    others" there, which would excuse more than is said.
+    None if there is no rest. Unlike a constraint's, a list of namespaces never matches a
+    cluster-scoped object: that would excuse more than the list says.
     """
     by_index = ("name",) if place is None else ("name", "namespaces")
     conditions = {field: value for field, value in match.items() if field not in by_index}
@@ -321,14 +319,14 @@ def _violation_test(item: Json) -> Callable[[Result], bool]:
 
 
 def _messages(message: str) -> Sequence[str]:
-    """Return a message, with and without the template by which it is implied."""
+    """Returns a message, with and without the prefix of implied objects."""
     if not message.startswith(IMPLIED):
         return (message,)
     return (message, message.partition("] ")[2])
 
 
 def _holds(pattern: Any, given: Any) -> bool:
-    """Whether details have wanted values: all fields of objects, patterns for texts."""
+    """Whether details have the given values: all fields of objects, patterns for texts."""
     if type(pattern) is dict:
         return type(given) is dict and all(
             name in given and _holds(value, given[name]) for name, value in pattern.items()

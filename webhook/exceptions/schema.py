@@ -1,4 +1,4 @@
-"""The schema of ``spec`` of both kinds of exceptions; their CRDs say the same, which a test holds."""
+"""The schema of ``spec`` for both kinds of exceptions; a test compares it with their CRDs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any, Final
 from webhook.constraint.targets.match_schema import OBJECT_MATCH_SCHEMA
 
 TEXT_MAX: Final = 1024
-"""Characters of a text that is shown with the exception."""
+"""The longest text that is shown with an exception, in characters."""
 
 ITEMS_MAX: Final = 100
-"""Of each list: an exception is narrow."""
+"""The longest list, as an exception should be narrow."""
 
 NAME_PATTERN: Final = r"^\*?[^*]*\*?$"
-"""Of an object: names have dots, and those of roles whatever letters there are."""
+"""The pattern of an object's name, with a ``*`` at either end; names of roles may have any
+characters."""
 
 
 def _text(most: int = TEXT_MAX) -> dict[str, Any]:
@@ -39,7 +40,7 @@ _MATCH: Final[dict[str, Any]] = {
         },
     },
 }
-"""A constraint's, but for names: an exception is about one object, whatever its name."""
+"""A constraint's match, with a stricter pattern for names."""
 
 _TIME: Final = {"type": "string", "format": "date-time"}
 

@@ -1,7 +1,7 @@
 """The stage of a review that excuses violations.
 
-Only violations cause a search of exceptions. They are found by constraint, namespace and name of
-the object, so that the time is independent of their number.
+Exceptions are searched only for violations. They are indexed by constraint, and by the object's
+namespace and name, so the time does not depend on their number.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from webhook.review.policy_set import Examination
 
 AGAIN_MAX: Final = 16
-"""Repeated reviews of one object without parts: each takes as long as the first, and sixteen are
-many."""
+"""The most repeated reviews of one object without parts: each takes as long as the first."""
 
 _STRENGTH: Final = {"dryrun": 1, "warn": 2, "deny": 3}
 
@@ -96,7 +95,7 @@ class Excusing:
     def __init__(self, exceptions: Iterable[PolicyException]) -> None:
         self.exceptions = tuple(exceptions)
         self._places: dict[str | None, _Place] = {}
-        """By the namespace of the object; None for any namespace."""
+        """The exceptions by the object's namespace; None for any namespace."""
         for item in self.exceptions:
             self._places.setdefault(item.place, _Place()).add(item)
         self.by_title = {item.excuse.title: item for item in self.exceptions}
@@ -110,7 +109,7 @@ class Excusing:
         value = examined.value
         obj = object_of_value(value)
         if obj is None:
-            return responses  # A document is no object of a cluster.
+            return responses  # a document of conftest is not a cluster's object
         view = View(obj, gvk_of(obj))
         if not view.kind or (view.group == GROUP and view.kind in KINDS):
             return responses  # Faults of exceptions are never excused.
@@ -120,7 +119,7 @@ class Excusing:
             if (known := self._places.get(of)) is not None:
                 tables += known.of(view)
         if not tables:
-            return responses  # As nearly always, at the price of a few look-ups.
+            return responses  # the usual case, after a few look-ups
         try:
             return _Case(examined, responses, view, place, self.condition_faults).excused(tables)
         except Deferred:
@@ -152,7 +151,7 @@ class _Case:
         """The violations that vanish without the parts of some exceptions, by constraint."""
 
     def excused(self, tables: Sequence[_Table]) -> Responses:
-        """Return the responses without excused results; ``tables`` have the exceptions that may match."""
+        """Returns the responses without excused results, by ``tables`` of possible exceptions."""
         responses = self._responses
         kept: list[Result] = []
         excused: list[Result] = []
@@ -178,7 +177,7 @@ class _Case:
             for table in tables:
                 for item in table.get(of, ()):
                     if not item.name_pattern or self._view.is_named(item.name_pattern):
-                        items.append(item)  # noqa: PERF401  # a call less
+                        items.append(item)  # noqa: PERF401  # avoids a call
         return items
 
     def _with_excuse(self, result: Result, candidates: Sequence[PolicyException]) -> Result:
@@ -242,7 +241,7 @@ class _Case:
         return test(self._view, self._subject)
 
     def _document(self) -> dict[str, Any]:
-        """``input.review``, as conditions see it."""
+        """Returns ``input.review``, the document of the conditions."""
         examined = self._examined
         target = examined.snapshot.targets[NAME]
         review = target.handle_review(examined.value, examined.snapshot.namespaces)

@@ -1,4 +1,4 @@
-"""The state of an exception now: its status, and when to look again."""
+"""The current state of an exception: its status, and the time of its next change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNUSED_SECONDS: Final = 30 * 24 * 3600.0
 run within it."""
 
 USE_SECONDS: Final = 60.0
-"""Between two writes of when an exception was used last."""
+"""The shortest time between two writes of an exception's last use, in seconds."""
 
 NOTICE_SECONDS: Final = 7 * 24 * 3600.0
 """The time before its end at which an Event announces it, in seconds."""
@@ -36,7 +36,7 @@ NOTICE_SECONDS: Final = 7 * 24 * 3600.0
 _ENDS: Final = "it ends at"
 
 _BETWEEN: Final = "; "
-"""Between two notes of one message."""
+"""The separator of notes in a message."""
 
 
 class ExceptionVerdict(NamedTuple):
@@ -58,8 +58,8 @@ class ExceptionNews(NamedTuple):
 class ExceptionFacts:
     """The facts about an exception beside its text.
 
-    ``item`` is None for one that cannot be read, and ``error`` says why. ``used_at`` is when it
-    excused something last, 0 for never; ``condition_fault`` what went wrong in its conditions.
+    ``item`` is None for an unreadable one, with the reason in ``error``. ``used_at`` is the time of
+    its last use, 0 for never. ``condition_fault`` is the last error of its conditions.
     """
 
     item: PolicyException | None
@@ -75,7 +75,7 @@ class ExceptionFacts:
 
 
 def judge(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> ExceptionVerdict:
-    """The state of an exception at a time, in seconds since the epoch."""
+    """Returns the state of an exception at a time, in seconds since the epoch."""
     item = facts.item
     if item is None:
         return ExceptionVerdict("Invalid", facts.error)
@@ -115,7 +115,7 @@ def _notes(
 def warnings_after_reviews(
     excusing: Excusing, constraints: Mapping[tuple[str, str], Constraint]
 ) -> Iterator[tuple[PolicyException, str]]:
-    """Returns each exception that excuses less than it states, with the reason."""
+    """Yields each exception that excuses less than it states, with the reason."""
     for item in excusing.exceptions:
         if (fault := closed_by(item, constraints.values())) is not None:
             yield item, fault.message

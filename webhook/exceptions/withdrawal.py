@@ -1,4 +1,4 @@
-"""Withdraws bindings of the API server's own policies while exceptions are in force.
+"""Withdraws bindings of generated API server policies while exceptions are in force.
 
 Such a policy has no exceptions, and its expressions have no clock. While an exception from a
 constraint is in force, or begins within the hour, only the webhook decides by it.

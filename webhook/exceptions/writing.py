@@ -1,4 +1,4 @@
-"""Writes the narrowest exceptions for violations that somebody has to live with."""
+"""Writes the narrowest exceptions for given violations."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 _MESSAGES_MAX: Final = 100
-"""Of one exception, which its schema bounds."""
+"""The most messages of one exception; its schema has this limit."""
 
 _OTHERS: Final = re.compile(r"[^a-z0-9]+")
 
 
 class KnownViolation(NamedTuple):
-    """A violation as a report, record or message names it: its constraint and its object."""
+    """A violation as in a report, record or message: its constraint and its object."""
 
     constraint: tuple[str, str]
     group: str
@@ -33,7 +33,7 @@ class KnownViolation(NamedTuple):
 
 
 class ExceptionTerms(NamedTuple):
-    """The terms of exceptions that are made: reason, end and effect."""
+    """The terms of new exceptions: reason, end and effect."""
 
     reason: str
     expires: str
@@ -41,11 +41,11 @@ class ExceptionTerms(NamedTuple):
     ticket: str = ""
     owner: str = ""
     of_cluster: bool = False
-    """Whether they are of the cluster, though the objects are in a namespace."""
+    """Whether they are ClusterPolicyExceptions even for namespaced objects."""
 
 
 def narrow_exceptions(violations: Iterable[KnownViolation], terms: ExceptionTerms) -> list[Json]:
-    """An exception for each constraint and object, with the messages that were told of it."""
+    """Returns an exception for each constraint and object, with the messages of its violations."""
     messages: dict[KnownViolation, dict[str, None]] = {}
     for one in violations:
         message = one.message.partition("] ")[2] if one.message.startswith(IMPLIED) else one.message
@@ -86,20 +86,23 @@ def _exception(one: KnownViolation, messages: Sequence[str], terms: ExceptionTer
 
 
 def name_pattern(name: str) -> str:
-    """A name as a match may have it: of a role's with a star inside, what begins or ends it."""
+    """Returns the pattern for a name.
+
+    A name with ``*`` inside is cut to its beginning or its end.
+    """
     before, star, after = name.partition("*")
     return before + star if before else star + after.rpartition("*")[2]
 
 
 def _name(one: KnownViolation) -> str:
-    """A name that says what it is, and the same each time."""
+    """Returns a readable and deterministic name of an exception."""
     return exception_name(
         f"{one.constraint[1]}-{one.kind}-{one.name}", [*one.constraint, *one[1:5]]
     )
 
 
 def exception_name(words: str, identity: Iterable[str]) -> str:
-    """A name of these words, and another for each identity."""
+    """Returns a name made of words, unique for each identity."""
     digest = hashlib.sha256("/".join(identity).encode()).hexdigest()[:8]
     stem = _OTHERS.sub("-", words.lower())[: POLICY_NAME_MAX - len(digest) - 1].strip("-")
     return f"{stem}-{digest}"

@@ -1,7 +1,7 @@
-"""A constraint as a ValidatingAdmissionPolicyBinding.
+"""Generates a ValidatingAdmissionPolicyBinding from a constraint.
 
-Gatekeeper's, with what it leaves out: ``match.scope`` is a rule of the binding's own, and a
-constraint that is for generated resources alone has no binding, since no request is about those.
+It is Gatekeeper's binding with two additions. ``match.scope`` becomes a rule of the binding. A
+constraint for generated resources only gets no binding, since no request contains those.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCOPES: Final = frozenset({"Cluster", "Namespaced"})
 
 
 def vap_actions(constraint: Mapping[str, Any], action: str, *, by_default: bool) -> tuple[str, ...]:
-    """Return the actions of a constraint in the API server itself; none where it has no part there.
+    """Returns the actions of a constraint in the API server; none if it does not apply there.
 
     ``action`` is the enforcement action in force. Raises
     :class:`~webhook.constraint.errors.InvalidConstraint`.
@@ -41,7 +41,7 @@ def vap_actions(constraint: Mapping[str, Any], action: str, *, by_default: bool)
 def binding(
     constraint: Mapping[str, Any], actions: Sequence[str], version: str, *, alone: bool
 ) -> Json:
-    """The binding; ``alone`` where the policy is the constraint's own.
+    """Returns the binding; ``alone`` is whether the policy belongs to this constraint only.
 
     Raises :class:`~webhook.generation.policy.NotExpressible`.
     """
@@ -76,7 +76,10 @@ def binding(
 
 
 def _validation_actions(actions: Sequence[str]) -> list[str]:
-    """As Kubernetes names them; it takes no Warn beside a Deny, which tells as much."""
+    """Returns the actions as Kubernetes names them.
+
+    Drops Warn beside Deny, as Kubernetes refuses both.
+    """
     chosen = []
     for action in actions:
         if action not in _ACTIONS:

@@ -1,4 +1,4 @@
-"""Finds what a template's expressions read and a policy's cannot."""
+"""Finds uses in a template's expressions that are unavailable to API server policies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def fault_of_conditions(source: CelSource) -> str:
-    """Match conditions that read variables: in the webhook they have some; or an empty text."""
+    """Returns the fault of a match condition with variables; empty for none.
+
+    Only the webhook's match conditions have variables.
+    """
     for condition in source.match_conditions:
         try:
             checked_expression(condition.expression, match_conditions())
@@ -29,9 +32,10 @@ def fault_of_conditions(source: CelSource) -> str:
 
 
 def fault_of_inventory(source: CelSource) -> str:
-    """Expressions that read referential data, which no policy is given; or an empty text.
+    """Returns the fault of expressions that read referential data; empty for none.
 
-    What has been taken compiles with it, so what does not compile without it reads it.
+    The template compiled with the inventory, so an expression that fails to compile without it
+    reads it.
     """
     if not source.has_inventory:
         return ""
@@ -53,7 +57,10 @@ def fault_of_inventory(source: CelSource) -> str:
 
 
 def fault_of_variables(source: CelSource) -> str:
-    """Variables that read the constraint, which only a resource of parameters is; or an empty text."""
+    """Returns the fault of a variable that reads the constraint as ``params``; empty for none.
+
+    Only a policy with a resource of parameters has it.
+    """
     types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
     for variable in source.variables:
         try:

@@ -1,8 +1,8 @@
-"""A constraint's ``match`` as match conditions of a policy, and the namespaces excluded for all.
+"""Translates ``match`` and the globally excluded namespaces into a policy's match conditions.
 
-They say what :mod:`webhook.constraint.match` says. Their names are Gatekeeper's
-(pkg/drivers/k8scel/transform). What selectors and ``scope`` say stands in the binding
-(:mod:`webhook.generation.binding`). None uses a function that Kubernetes 1.28 lacks.
+They have the meaning of :mod:`webhook.constraint.match`, and Gatekeeper's names
+(pkg/drivers/k8scel/transform). Selectors and ``scope`` are in the binding
+(:mod:`webhook.generation.binding`). No condition uses a function that Kubernetes 1.28 lacks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OWN_NAME: Final = "(object == null ? oldObject : object).metadata.name"
 _PLACE: Final = (
     f'({_IS_NAMESPACE} ? {_OWN_NAME} : (has(request.namespace) ? request.namespace : ""))'
 )
-"""The namespace that a request concerns, a Namespace's own name, or an empty text."""
+"""The namespace of a request, a Namespace's own name, or an empty text."""
 
 
 _PROCESSES: Final = "params.spec.match.processes"
@@ -37,18 +37,18 @@ _ELSEWHERE: Final = (
     f"(has({_PROCESSES}) && size({_PROCESSES}) > 0"
     f' && !("{WEBHOOK_PROCESS}" in {_PROCESSES}) && !("*" in {_PROCESSES}))'
 )
-"""That excludedNamespaces holds for other processes than an admission."""
+"""Whether excludedNamespaces applies only to processes other than admission."""
 
 
 class _Given(Protocol):
-    """How the fields of a match are read."""
+    """Reads a field of a match."""
 
     def __call__(self, field: str) -> tuple[str, str] | None:
-        """Return what must not hold for the field to be there, and the field; None where it is absent."""
+        """Returns the test for the field's absence, and the field; None if the match lacks it."""
 
 
 def of_parameters() -> list[Json]:
-    """Conditions that read the constraint, which is the policy's resource of parameters."""
+    """Returns conditions that read the match from the constraint, the policy's parameters."""
 
     def given(field: str) -> tuple[str, str]:
         at = f"params.spec.match.{field}"
@@ -61,7 +61,7 @@ def of_parameters() -> list[Json]:
 
 
 def of_match(match: Mapping[str, Any]) -> list[Json]:
-    """Conditions with a match written into them; only what it names."""
+    """Returns conditions for the fields of a match, which is inserted into them."""
     match = for_process(match, WEBHOOK_PROCESS)
 
     def given(field: str) -> tuple[str, str] | None:
@@ -74,7 +74,7 @@ def of_match(match: Mapping[str, Any]) -> list[Json]:
 
 
 def _listed_kinds(listed: Sequence[Mapping[str, Any]]) -> str:
-    """Whether a request's kind is one of those, or an empty text where that is every one."""
+    """Returns the test for a request's kind; empty if every kind matches."""
     entries = []
     for one in listed:
         tests = [
@@ -103,7 +103,7 @@ def _conditions(given: _Given, kinds: str) -> list[Json]:
 
 
 def _matches(name: str, pattern: str) -> str:
-    """Whether a name matches a pattern with a ``*`` in front, at the end or at both."""
+    """Returns the test of a name against a pattern with ``*`` in front, at the end or at both."""
     return (
         f'({pattern}.startsWith("*")'
         f' ? ({pattern}.endsWith("*") && size({pattern}) > 1'
@@ -152,7 +152,7 @@ def _among(field: str, of_request: str) -> str:
 
 
 def globally_excluded(patterns: Sequence[str]) -> list[Json]:
-    """The namespaces that a Config keeps the webhook out of; a Namespace counts as its own."""
+    """Returns the condition for namespaces that a Config excludes; a Namespace is in itself."""
     if not patterns:
         return []
     is_listed = f"{strings(patterns)}.exists(pattern, {_matches('place', 'pattern')})"
@@ -161,10 +161,10 @@ def globally_excluded(patterns: Sequence[str]) -> list[Json]:
 
 
 def globally_exempted(patterns: Sequence[str]) -> list[Json]:
-    """Namespaces that may carry the label that exempts, and do.
+    """Returns the condition that exempts Namespaces with a permitted exempting label.
 
-    What is in them is left out by the label itself, which the policy's namespaceSelector asks for
-    as the webhook's does; so one that may carry it and does not is not exempt here either.
+    Objects in them are excluded by the label itself, through the namespaceSelector of policy and
+    webhook. So a Namespace that may have the label but lacks it is not exempt.
     """
     if not patterns:
         return []

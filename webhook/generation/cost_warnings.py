@@ -1,8 +1,8 @@
-"""Warns of expressions that an API server would end for their cost, by an estimate.
+"""Warns of expressions that an API server would end for their estimated cost.
 
-Kubernetes estimates nothing of policies: it counts what an evaluation costs, and ends one that costs
-too much, which fails by the policy's failurePolicy. How much that is depends on the object; so what
-is told is from how many entries of its lists on.
+Kubernetes estimates no costs of policies. It counts the cost of an evaluation and ends a too costly
+one, which then fails by the policy's failurePolicy. The cost depends on the object, so a warning
+has the number of list entries from which the evaluation is ended.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ if TYPE_CHECKING:
 
 
 def cost_warnings(source: CelSource) -> list[Json]:
-    """A warning for each expression, or else for all together, that would be ended below ENTRIES."""
+    """Returns warnings of expressions over the limit with fewer than ENTRIES entries.
+
+    There is one for each such expression; otherwise one if all together exceed theirs.
+    """
     expressions = _checked(source)
     warnings = []
     for group, limit, noun in (
         ("matchCondition", MATCH_CONDITIONS_COST, "match conditions"),
         ("validations", POLICY_COST, "all of a policy"),
     ):
-        # What variables cost is paid for by those who read them.
+        # The cost of a variable counts for the expressions that read it.
         single = [
             (field, one)
             for field, one in expressions
@@ -63,7 +66,7 @@ def _checked(source: CelSource) -> list[tuple[str, Checked]]:
         try:
             checked = checked_expression(expression, admission(types, params=params))
         except CompileError:
-            return None  # it is told elsewhere, with its place
+            return None  # another check reports it, with its place
         parts.append((field, checked))
         return checked
 

@@ -1,4 +1,4 @@
-"""JSON values as CEL literals."""
+"""Writes JSON values as CEL literals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DELETE: Final = 0x7F
 
 
 def string(text: str) -> str:
-    """A text as a literal; nothing in it can end the literal or begin an escape."""
+    """Returns a text as a literal; no character of it can end the literal or begin an escape."""
     return '"' + "".join(map(_character, text)) + '"'
 
 
@@ -27,12 +27,12 @@ def _character(one: str) -> str:
 
 
 def strings(texts: Sequence[str]) -> str:
-    """A list of texts."""
+    """Returns a list of texts as a literal."""
     return f"[{', '.join(map(string, texts))}]"
 
 
 def literal(value: Any) -> str:
-    """Any value, of type dyn: what a list or map holds need not be of one type.
+    """Returns any value as a literal of type dyn, as lists and maps may mix types.
 
     A whole number beyond 64 bits is a double, as the API server decodes it.
     """

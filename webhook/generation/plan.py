@@ -41,9 +41,9 @@ class Options:
     policies: bool = True
     bindings: bool = True
     alone: bool = False
-    """A policy for each constraint, with its parameters written into it."""
+    """Whether each constraint has its own policy, with its parameters inserted."""
     fails: bool = True
-    """Whether a template that has no failurePolicy fails by its errors."""
+    """Whether a template without a failurePolicy fails closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,17 @@ class Enforced:
 
 
 def decides_beside(given: Enforced) -> bool:
-    """Returns whether the webhook also decides by a constraint; otherwise nothing would."""
+    """Whether the webhook also decides by a constraint."""
     if given.action != "scoped":
         return True
     return bool(points_of(given.document, (WEBHOOK,)))
 
 
 def _ratcheted(document: Mapping[str, Any]) -> str:
-    """Why the webhook alone decides by a constraint that lets stay what was there."""
+    """Returns why only the webhook decides by a constraint that allows existing violations.
+
+    Or "".
+    """
     if not is_allowed_to_exist(document):
         return ""
     return (
@@ -94,11 +97,11 @@ class Made:
 
 @dataclass(slots=True)
 class GenerationPlan:
-    """The objects that there should be, by name, and what became of whom.
+    """The objects to have, by name, and the result for each template and constraint.
 
-    Bindings that are ``waiting`` are not made yet; one that is there, made by whoever need not wait
-    any more, stays. ``owners`` are the UIDs of the templates and constraints that it was made from:
-    of no other can be said that an object of theirs is not wanted.
+    A ``waiting`` binding is not created yet; an existing one stays, as a replica without a reason
+    to wait created it. ``owners`` are the UIDs of the planned templates and constraints: only their
+    objects can be judged superfluous.
     """
 
     policies: dict[str, Json] = field(default_factory=dict)
@@ -132,7 +135,7 @@ class Planner:
     """Makes plans; unchanged parts are the same objects as in the previous plan."""
 
     def __init__(self, options: Options, version: str) -> None:
-        """``version`` is the API group's served version."""
+        """``version`` is the served version of the API group."""
         self._options = options
         self._version = version
         self._templates: dict[str, _Template] = {}
@@ -146,10 +149,11 @@ class Planner:
         waits: Callable[[str], str],
         withdrawn: Callable[[Mapping[str, Any]], str] = _not_withdrawn,
     ) -> GenerationPlan:
-        """The plan for what is in force: templates by name, constraints by kind and name.
+        """Returns the plan for templates by name and constraints by kind and name.
 
-        ``waits`` says what bindings of a template wait for, ``withdrawn`` why that of a constraint
-        is withdrawn, so that the webhook alone decides by it; an empty text for nothing.
+        ``waits`` returns the reason why a template's bindings wait. ``withdrawn`` returns why the
+        binding of a constraint is withdrawn, so that only the webhook decides by it. Both return an
+        empty text for no reason.
         """
         self._templates = {
             name: self._template(name, document, scope) for name, document in templates.items()
@@ -183,7 +187,7 @@ class Planner:
         if one.policy is not None:
             plan.policies[one.policy["metadata"]["name"]] = one.policy
         if one.binding is not None:
-            # A policy that has no resource of parameters waits for no kind to be served.
+            # A policy without parameters need not wait until its kind is served.
             reason = "" if self._options.alone else waits(key[0].lower())
             document = one.given.document
             why = _ratcheted(document) or withdrawn(document)
@@ -206,7 +210,7 @@ class Planner:
         try:
             code = read_code(document, fails=self._options.fails)
         except InvalidTemplate:
-            return _Template(document, scope)  # it is told elsewhere, with its place
+            return _Template(document, scope)  # another check reports it, with its place
         if code is None:
             return _Template(document, scope)
         by_template = code.source.generate_vap
@@ -248,7 +252,7 @@ class Planner:
             return _Constraint(given, template)
         if template.code is None or not template.is_generated:
             if given.action != "scoped":
-                return _Constraint(given, template)  # nobody asked for it
+                return _Constraint(given, template)  # it is not requested
             raise NotExpressible(NO_ENGINE if template.code is None else NOT_WANTED)
         if template.made is not None and template.made.error:
             raise NotExpressible(f"{WITHOUT}{template.made.error}")

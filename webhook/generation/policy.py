@@ -1,14 +1,14 @@
-"""A template as a ValidatingAdmissionPolicy, alone or with one constraint written into it.
+"""Generates a ValidatingAdmissionPolicy from a template, or with one constraint inserted.
 
-Names, variables and the order of conditions are Gatekeeper's (v3.23,
-pkg/drivers/k8scel/transform). Fields that the API server would fill in are there already, so that
-what is in the cluster can be compared with what is wanted.
+Names, variables and the order of conditions are Gatekeeper's (v3.23, pkg/drivers/k8scel/transform).
+Fields that the API server would default are already set, so that the cluster's object can be
+compared with the planned one.
 
-A policy of a template has the constraint as its resource of parameters. It never fails closed: an
-API server that does not serve the constraints' kind (yet) would refuse every request that the
-policy is about, those that would make it serve the kind among them. The webhook has the errors of
-its evaluation. A policy of one constraint needs no such resource, and has the template's
-``failurePolicy``.
+A template's policy takes the constraint as its parameters. It never fails closed: an API server
+that does not serve the constraints' kind (yet) would refuse every matching request, including the
+ones that make it serve the kind. Errors of its evaluation are left to the webhook.
+
+A policy of one constraint needs no such parameters, and has the template's ``failurePolicy``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class NotExpressible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PolicyCode:
-    """The part of a template for policies."""
+    """The CEL of a template, with its kind and operations."""
 
     kind: str
     operations: tuple[str, ...]
@@ -104,7 +104,7 @@ def read_code(template: Mapping[str, Any], *, fails: bool = True) -> PolicyCode 
     whole = read_template(template)
     read = next((one for one in whole.parts if one.target == ADMISSION), None)
     if read is None:
-        return None  # It is about nothing that the API server asks.
+        return None  # it does not match API server requests
     code = next((one for one in read.code if one.engine == CEL), None)
     if code is None:
         return None
@@ -114,7 +114,7 @@ def read_code(template: Mapping[str, Any], *, fails: bool = True) -> PolicyCode 
 
 
 def template_policy_name(template: str) -> str:
-    """The name of a template's policy."""
+    """Returns the name of a template's policy."""
     return f"{NAME_PREFIX}{template}"
 
 
@@ -159,7 +159,7 @@ def constraint_policy(
 def document(
     kind: str, name: str, owner: Mapping[str, Any], spec: Mapping[str, Any], version: str
 ) -> Json:
-    """An object of the API group, owned by a template or constraint."""
+    """Returns an object of the API group, owned by a template or constraint."""
     metadata = owner["metadata"]
     reference = {
         "apiVersion": owner["apiVersion"],
@@ -227,11 +227,11 @@ def _check_conditions(all_conditions: list[Json]) -> None:
 
 
 def _check(code: PolicyCode, *, alone: bool) -> None:
-    """Raises for expressions with a meaning in the webhook only."""
-    # Before anything is compiled: hardly a template reads it.
+    """Raises for expressions that only the webhook can evaluate."""
+    # Checked before compiling: very few templates read it.
     reads = INVENTORY in repr(code.source)
     if code.source.match_conditions or alone or reads:
-        # Here and not above: who has no template in CEL shall not pay for the engine.
+        # Imported here, so that users without templates in CEL need not load the engine.
         from webhook.generation import checks  # noqa: PLC0415
 
         fault = checks.fault_of_inventory(code.source) if reads else ""

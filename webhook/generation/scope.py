@@ -1,6 +1,7 @@
-"""The scope of all generated policies: the requests that the webhook gets, and no more.
+"""The scope of all generated policies: exactly the requests that the webhook gets.
 
-From the webhook's own configuration, from Config and from the flags that exempt namespaces.
+It comes from the webhook's own configuration, from Config, and from the flags that exempt
+namespaces.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ _EVERYTHING: Final[Json] = {
     "resources": ["*"],
     "scope": "*",
 }
-"""The rule of a policy where no configuration is followed, or there is none."""
+"""The rule of a policy without a followed webhook configuration."""
 
 
 _FAILS_CLOSED: Final = "/v1/admit/fail"
-"""The path of an entry for further constraints, whose kinds may be in its rules alone."""
+"""The path of an entry for further constraints; only its rules may contain their kinds."""
 
 
 class NoOperation(Exception):
-    """A template is for operations that the webhook is never asked about."""
+    """The webhook gets no requests for the operations of a template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class PolicyScope:
     exempted: tuple[str, ...] = ()
 
     def match_constraints(self, operations: Sequence[str]) -> tuple[Json, str]:
-        """A policy's ``matchConstraints`` for a template's operations, and what is amiss.
+        """Returns a policy's ``matchConstraints`` for a template's operations, and a warning.
 
         Raises :class:`NoOperation`.
         """
@@ -68,7 +69,7 @@ class PolicyScope:
                 of_rule = [one for one in OPERATIONS if one in offered and one in expanded]
                 sent.update(of_rule)
                 if not of_rule:
-                    continue  # It is another kind's.
+                    continue  # the rule is for other kinds
             rules.append(
                 {
                     "apiGroups": list(rule.get("apiGroups") or ()),
@@ -103,7 +104,7 @@ def scope_of(
     excluded: Sequence[str] = (),
     exempted: Sequence[str] = (),
 ) -> PolicyScope:
-    """The scope that a ValidatingWebhookConfiguration has, or the default where there is none."""
+    """Returns the scope of a ValidatingWebhookConfiguration, or the default without one."""
     webhooks = objects_of((configuration or {}).get("webhooks"))
     webhook = next((one for one in webhooks if one.get("name") == WEBHOOK), None)
     if webhook is None:
@@ -122,7 +123,7 @@ def scope_of(
 
 
 def _called(webhook: Mapping[str, Any]) -> str:
-    """Where a webhook is asked."""
+    """Returns the URL or path of a webhook."""
     client = object_of(webhook.get("clientConfig"))
     return str(client.get("url") or object_of(client.get("service")).get("path") or "")
 
@@ -130,5 +131,5 @@ def _called(webhook: Mapping[str, Any]) -> str:
 def exempted_patterns(
     names: Sequence[str], prefixes: Sequence[str], suffixes: Sequence[str]
 ) -> tuple[str, ...]:
-    """The flags that exempt namespaces, as patterns."""
+    """Returns the flags that exempt namespaces as patterns."""
     return (*names, *(f"{one}*" for one in prefixes), *(f"*{one}" for one in suffixes))

@@ -1,7 +1,7 @@
-"""Policies and bindings as an API server loads them from files, for what holds while no webhook runs.
+"""Exports policies and bindings as files for an API server, to enforce them without a webhook.
 
-Its manifest-based admission control wants names of a suffix of their own, and objects that refer to
-nothing in the cluster: each constraint has a policy with its parameters written into it.
+Manifest-based admission control requires names with a suffix of their own, and objects without
+references into the cluster. So each constraint has a policy with its parameters inserted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUFFIX: Final = ".static.k8s.io"
 """The ending that the API server requires of the names."""
 
 VERSION: Final = "v1"
-"""The one version that it reads from files."""
+"""The only version that the API server reads from files."""
 
 _CONFIGURATIONS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 
@@ -39,7 +39,7 @@ NOT_HERE: Final = "it enforces nothing at the API server"
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """The guarded configurations, and who may change them all the same."""
+    """The guarded objects, and the users and groups that may still change them."""
 
     name: str
     namespace: str
@@ -49,14 +49,14 @@ class Guarded:
 
 @dataclass(slots=True)
 class StaticExport:
-    """The objects, and the constraints that cannot be written, each with its reason."""
+    """The exported objects, and the constraints that cannot be exported, each with its reason."""
 
     objects: list[Json] = field(default_factory=list)
     without: dict[str, str] = field(default_factory=dict)
 
 
 def default_scope(namespace: str, excluded: Sequence[str]) -> PolicyScope:
-    """Return the scope where no webhook configuration names one: never what repairs a cluster."""
+    """Returns the scope without a webhook configuration; excludes what a cluster's repair needs."""
     spared = [namespace, "kube-system", "kube-node-lease", "kube-public"]
     return PolicyScope(
         namespace_selector={
@@ -75,7 +75,7 @@ def static_export(
     scope: PolicyScope,
     withdrawn: Callable[[Mapping[str, Any]], str],
 ) -> StaticExport:
-    """Export constraints as policies; templates by name."""
+    """Exports constraints as policies; ``templates`` are given by name."""
     plan = Planner(Options(alone=True), VERSION).plan(
         templates, constraints, scope, lambda _: "", withdrawn
     )
@@ -91,7 +91,7 @@ def static_export(
             continue
         assert bound is not None
         policy = plan.policies[bound["spec"]["policyName"]]
-        name = f"{constraint_name(*key)}{SUFFIX}"  # of two names of 63 characters at most
+        name = f"{constraint_name(*key)}{SUFFIX}"  # of two names with at most 63 characters each
         export.objects.append(_object(POLICY, name, policy["spec"]))
         export.objects.append(_object(BINDING, name, {**bound["spec"], "policyName": name}))
     return export
@@ -107,10 +107,10 @@ def _object(kind: str, name: str, spec: Mapping[str, Any]) -> Json:
 
 
 def guards(guarded: Guarded) -> list[Json]:
-    """Nobody but those who are named changes our webhook configurations, or deletes our namespace.
+    """Returns a policy that lets only named users change our webhook configurations or namespace.
 
-    Waddle itself goes on writing the CA bundle and rules. API servers ask no webhook about webhook
-    configurations, and no policy but those of files.
+    Waddle itself may still write the CA bundle and the rules. API servers send no webhook requests
+    on webhook configurations, and only policies from files apply to them.
     """
     configurations = [
         f"{guarded.name}-{one}-webhook-configuration" for one in ("validating", "mutating")
@@ -135,7 +135,7 @@ def guards(guarded: Guarded) -> list[Json]:
                 _rule("", ("DELETE",), "namespaces"),
             ],
         },
-        # A collection is deleted without a name in the request.
+        # Deleting a collection has no name in the request.
         "matchConditions": [
             {
                 "name": "of-waddle",
@@ -168,7 +168,7 @@ def _rule(group: str, operations: Sequence[str], *resources: str) -> Json:
 
 
 def admission_configuration(folder: str) -> Json:
-    """Return the file of `--admission-control-config-file`, for policies in a folder."""
+    """Returns the file of `--admission-control-config-file`, for policies in a folder."""
     return {
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "AdmissionConfiguration",

@@ -1,8 +1,8 @@
-"""Finds Kubernetes' warnings about a policy's expressions by the types of the objects.
+"""Finds type errors in a policy's expressions, as Kubernetes warns of them.
 
-As kube-controller-manager tells it in ``status.typeChecking`` of a ValidatingAdmissionPolicy
-(k8s.io/apiserver, admission/plugin/policy/validating/typechecking.go), and beyond it of objects
-that are read as ``variables.anyObject``.
+The warnings are those of kube-controller-manager in ``status.typeChecking`` of a
+ValidatingAdmissionPolicy (k8s.io/apiserver, admission/plugin/policy/validating/typechecking.go).
+Waddle also checks objects that are read as ``variables.anyObject``.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from webhook.constraint.drivers.cel_source import CelSource
 
 KINDS_MAX: Final = 10
-"""Kinds that a policy is checked for, as there (maxTypesToCheck)."""
+"""The most kinds that a policy is checked for, as in Kubernetes (maxTypesToCheck)."""
 
 
 def type_warnings(source: CelSource, kinds: Mapping[GroupVersionKind, ObjectType]) -> list[Json]:
-    """A warning for each expression that does not fit a kind, which it names; those of all at once."""
+    """Returns a warning for each expression that does not fit some kinds; it names all of them."""
     checks = [(gvk, _Check(source, kinds[gvk])) for gvk in sorted(kinds)[:KINDS_MAX]]
     warnings = []
     for field, expression in _expressions(source):
@@ -80,7 +80,7 @@ class _Check:
         )
 
     def problem(self, expression: str) -> str | None:
-        """Return the fault of an expression; None where it has none."""
+        """Returns the fault of an expression; None if it has none."""
         try:
             checked_expression(expression, self._declared)
         except CompileError as error:

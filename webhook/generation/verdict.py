@@ -1,6 +1,6 @@
 """Evaluates a generated policy on a request as an API server does.
 
-Of resources only the plural is known that a kind usually has; rules that name one are taken by it.
+Rules are compared with the usual plural of a kind if the request names no resource.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class UnusablePolicy(Exception):
-    """An expression that an API server would refuse; the text says which and why."""
+    """An API server would refuse an expression; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class GeneratedVerdict:
 
 
 class GeneratedPolicy:
-    """A policy, compiled."""
+    """A compiled policy."""
 
     def __init__(self, policy: Json) -> None:
         """Raises :class:`UnusablePolicy`."""
@@ -79,7 +79,7 @@ class GeneratedPolicy:
     def say(
         self, binding: Json, constraint: Json, request: Json, namespace: Json | None
     ) -> GeneratedVerdict:
-        """Evaluate the policy on a request; the Namespace where there is one."""
+        """Evaluates the policy on a request; ``namespace`` is its Namespace, or None."""
         place = namespace if request.get("namespace") and not _is_namespace(request) else None
         matched = (self._constraints, binding["spec"]["matchResources"])
         if not all(_is_about(one, request, place) for one in matched):
@@ -113,7 +113,7 @@ def _compiled(text: str, environment: Any, expected: Type | None, noun: str) -> 
 
 
 def _is_about(resources: Json, request: Json, namespace: Json | None) -> bool:
-    """Whether rules and selectors are about a request."""
+    """Whether rules and selectors match a request."""
     rules = resources.get("resourceRules")
     if rules and not any(_covers(rule, request) for rule in rules):
         return False

@@ -1,4 +1,4 @@
-"""The metrics of admissions: requests, what was decided, what could not be."""
+"""The metrics of admissions: requests, decisions, and failures to decide."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ GATEKEEPER_SECONDS: Final = (
     *(n / 10 for n in range(1, 10)),
     *(n / 2 for n in range(2, 21)),
 )
-"""Gatekeeper's bounds of a request's duration, 1 ms to 10 s."""
+"""Gatekeeper's buckets of a request's duration, in seconds."""
 
 REQUEST_SECONDS: Final = (0.0001, 0.0002, 0.0003, 0.0005, 0.0007, *GATEKEEPER_SECONDS)
-"""Gatekeeper's, and some below a millisecond: most reviews here end before its first."""
+"""Gatekeeper's buckets and some below a millisecond: most reviews end before Gatekeeper's first."""
 
 VALIDATION_REQUESTS: Final = Metric(
     "gatekeeper_validation_request_count",

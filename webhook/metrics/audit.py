@@ -7,7 +7,7 @@ from typing import Final
 from webhook.metrics.registry import Metric
 
 AUDIT_SECONDS: Final = tuple(60.0 * n for n in (1, 3, 5, 10, 15, 20, 40, 80, 160, 320))
-"""Gatekeeper's bounds of a sweep's duration."""
+"""Gatekeeper's buckets of a sweep's duration, in seconds."""
 
 AUDIT_DURATION: Final = Metric(
     "gatekeeper_audit_duration_seconds",

@@ -1,4 +1,7 @@
-"""All metrics, and the text that a scrape gets: prometheus-client renders it, and is imported at the first."""
+"""All metrics, and their text for a scrape.
+
+prometheus-client renders the text, and is imported at the first scrape.
+"""
 
 from __future__ import annotations
 
@@ -40,18 +43,18 @@ METRICS: Final = tuple(
     for declared in vars(subject).values()
     if isinstance(declared, Metric)
 )
-"""All metrics in the order of the documentation: subject by subject, as declared."""
+"""All metrics in the order of the documentation: by subject, as declared."""
 
 
 class Refreshed(Protocol):
-    """Brings gauges up to date just before they are read."""
+    """Updates gauges just before they are read."""
 
     def __call__(self) -> None:
-        """Set the gauges."""
+        """Sets the gauges."""
 
 
 class Collector:
-    """The registry as prometheus-client wants to be given it."""
+    """An adapter of the registry for prometheus-client."""
 
     def __init__(
         self,
@@ -64,11 +67,11 @@ class Collector:
         self._metrics = metrics
 
     def describe(self) -> list[Any]:
-        """Nothing: that keeps registration from collecting."""
+        """Returns nothing, so that registration does not collect."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """Every metric that has a value."""
+        """Yields every metric; updates the gauges first."""
         if self._refresh is not None:
             self._refresh()
         for metric in self._metrics:
@@ -99,7 +102,7 @@ class Collector:
 
 
 def counts(registry: Registry, metric: Metric) -> Mapping[LabelValues, int]:
-    """The series of a counter."""
+    """Returns the series of a counter."""
     if metric is admission.VIOLATIONS:
         return registry.violations.series
     if metric is mutation.MUTATOR_OUTCOMES:
@@ -108,7 +111,7 @@ def counts(registry: Registry, metric: Metric) -> Mapping[LabelValues, int]:
 
 
 def _cumulative(histogram: Histogram) -> list[tuple[Any, ...]]:
-    """Counts up to each bound; with an exemplar, which OpenMetrics alone shows, where there is one."""
+    """Returns cumulative counts by bucket, with exemplars if any; only OpenMetrics shows those."""
     buckets: list[tuple[Any, ...]] = []
     sum_ = 0
     for bucket, (bound, count) in enumerate(
@@ -129,12 +132,12 @@ def _exemplar(exemplar: Exemplar) -> Any:
 
 
 def _bound(value: float) -> str:
-    """As Go's client writes it: 1 and not 1.0."""
+    """Returns a bound as Go's client writes it: 1 instead of 1.0."""
     return f"{value:g}"
 
 
 class Exposition:
-    """Renders a registry, and the process's own numbers, for a scrape."""
+    """Renders a registry, and prometheus-client's process metrics, for a scrape."""
 
     def __init__(
         self,
@@ -142,12 +145,12 @@ class Exposition:
         refresh: Refreshed | None = None,
         metrics: Sequence[Metric] = METRICS,
     ) -> None:
-        """``metrics`` are those of the process, where it is not a replica."""
+        """``metrics`` are the metrics of a process other than a replica."""
         self._collector = Collector(registry, refresh, metrics)
         self._registry: Any = None
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """The body and its content type, in the format that the reader asked for."""
+        """Returns the body and its content type, in the format that the reader accepts."""
         from prometheus_client import (  # noqa: PLC0415  # costs 25 ms, at first scrape
             CollectorRegistry,
             ProcessCollector,

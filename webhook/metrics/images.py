@@ -1,4 +1,4 @@
-"""The metrics of the provider for images: what it answers, what it asks registries, what it keeps."""
+"""The metrics of the provider for images: answers, questions to registries, and kept facts."""
 
 from __future__ import annotations
 

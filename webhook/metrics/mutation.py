@@ -1,4 +1,4 @@
-"""The metrics of mutation: requests, passes, mutators; and of expansion."""
+"""The metrics of mutation (requests, passes, mutators), and of expansion."""
 
 from __future__ import annotations
 

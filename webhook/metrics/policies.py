@@ -1,4 +1,4 @@
-"""The metrics of policies: what is known and in force, what became of loading it."""
+"""The metrics of policies: known and enforced ones, and the results of loading."""
 
 from __future__ import annotations
 

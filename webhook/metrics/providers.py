@@ -1,4 +1,4 @@
-"""The metrics of providers of external data: which there are, what they are asked, what is kept."""
+"""The metrics of external data providers: their number, requests, and cached answers."""
 
 from __future__ import annotations
 

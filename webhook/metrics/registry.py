@@ -1,8 +1,7 @@
 """Declares metrics, and keeps the numbers of one process.
 
-A count on the admission path is one addition on a dictionary, without a lock:
-admission has one thread, and the thread that is asked for ``/metrics`` only
-reads (:mod:`webhook.metrics.exposition`).
+A count on the admission path is one addition on a dictionary, without a lock. Admission has one
+thread, and the thread of ``/metrics`` only reads (:mod:`webhook.metrics.exposition`).
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
 MetricKind = Literal["counter", "gauge", "histogram"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # by identity: they are keys on the hot path
+@dataclass(frozen=True, slots=True, eq=False)  # hashed by identity: they are keys on the hot path
 class Metric:
-    """A metric as declared; a counter's name is without the ``_total`` that readers see."""
+    """A declared metric; a counter's name lacks the ``_total`` of the exposition."""
 
     name: str
     kind: MetricKind
@@ -36,13 +35,13 @@ LabelValues = tuple[str, ...]
 
 
 class Exemplar(NamedTuple):
-    """An observation that there is a trace of."""
+    """An observation with a trace."""
 
     value: float
     trace_id: int
     span_id: int
     timestamp: float
-    """In seconds since 1970."""
+    """Seconds since 1970."""
 
 
 class Histogram:
@@ -55,21 +54,21 @@ class Histogram:
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
         self.exemplars: dict[int, Exemplar] = {}
-        """The newest of each bucket that has one."""
+        """The newest exemplar of each bucket; some buckets have none."""
 
     def observe(self, value: float) -> None:
-        """Count one value; a value on a bound belongs to it."""
+        """Counts one value; a value on a bound belongs to the bucket of that bound."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     def exemplify(self, value: float, trace_id: int, span_id: int) -> None:
-        """Name the trace of a value that was just observed."""
+        """Adds the trace of a value that was just observed."""
         bucket = bisect_left(self.bounds, value)
         self.exemplars[bucket] = Exemplar(value, trace_id, span_id, time.time())
 
 
 class Registry:
-    """The numbers of one process. Written by the thread concerned, read by any."""
+    """The numbers of one process. The thread of a subject writes them, any thread reads them."""
 
     __slots__ = ("counters", "gauges", "histograms", "mutators", "violations")
 
@@ -81,22 +80,22 @@ class Registry:
         self.mutators = ObjectSeries(constraint_series_max)
 
     def count(self, metric: Metric, *labels: str, by: int = 1) -> None:
-        """Add to a counter."""
+        """Adds to a counter."""
         series = self.counters.get(metric)
         if series is None:
             series = self.counters[metric] = {}
         series[labels] = series.get(labels, 0) + by
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
-        """Set a gauge."""
+        """Sets a gauge."""
         self.gauges.setdefault(metric, {})[labels] = value
 
     def replace(self, metric: Metric, series: Mapping[LabelValues, float]) -> None:
-        """Set all series of a gauge at once, forgetting those not named."""
+        """Sets all series of a gauge at once; drops all others."""
         self.gauges[metric] = dict(series)
 
     def histogram(self, metric: Metric, *labels: str) -> Histogram:
-        """The histogram of a metric with these labels, to be observed into."""
+        """Returns the histogram of a metric with these labels; creates it if needed."""
         series = self.histograms.setdefault(metric, {})
         histogram = series.get(labels)
         if histogram is None:
@@ -105,32 +104,32 @@ class Registry:
 
 
 OTHER: Final = "_other"
-"""Not a name that Kubernetes allows, so that no constraint can be taken for it."""
+"""Kubernetes does not allow this name, so it cannot be a constraint's."""
 
 
 class ObjectGroup:
-    """Objects that are counted together again and again; known by its identity."""
+    """Objects that are counted together repeatedly; compared by identity."""
 
     __slots__ = ("objects",)
 
     def __init__(self, objects: Iterable[tuple[str, str]]) -> None:
-        """Kinds and names, each once."""
+        """``objects`` are unique kinds and names."""
         self.objects = tuple(objects)
 
 
 GROUPS_MAX: Final = 64
-"""Groups that are counted as one number each; beyond, they are added up by object."""
+"""The most groups with one number each; beyond, their counts are added to the objects'."""
 
 
 class ObjectSeries:
-    """Counts for each constraint, or each mutator, a bounded number of them."""
+    """Counts by constraint or mutator, for a bounded number of them."""
 
     __slots__ = ("_known", "_max", "_state")
 
     def __init__(self, series_max: int) -> None:
         self._max = series_max
         self._known: set[tuple[str, str]] = set()
-        # By object, and by group: swapped together, so that nothing is seen in both.
+        # Counts by object and by group, replaced together so that no count appears in both.
         self._state: tuple[dict[LabelValues, int], dict[tuple[ObjectGroup, str], list[int]]] = (
             {},
             {},
@@ -138,7 +137,7 @@ class ObjectSeries:
 
     @property
     def series(self) -> dict[LabelValues, int]:
-        """The counts by kind, name and action."""
+        """Returns the counts by kind, name and action."""
         series, groups = self._state
         if not groups:
             return series
@@ -150,7 +149,7 @@ class ObjectSeries:
         return counts
 
     def count(self, kind: str, name: str, action: str, by: int = 1) -> None:
-        """Count some of an object: violations by their action, mutations by what became of it."""
+        """Counts events of an object: violations by action, mutations by outcome."""
         series = self._state[0]
         if (kind, name, action) not in series:
             self._know(kind, name)
@@ -158,7 +157,7 @@ class ObjectSeries:
         series[labels] = series.get(labels, 0) + by
 
     def count_all(self, group: ObjectGroup, action: str) -> None:
-        """Count one of each object of a group."""
+        """Counts one for each object of a group."""
         groups = self._state[1]
         number = groups.get((group, action))
         if number is None:
@@ -172,7 +171,7 @@ class ObjectSeries:
             number[0] += 1
 
     def keep(self, objects: Iterable[tuple[str, str]]) -> None:
-        """Forget those that are no more, so that new ones find room."""
+        """Drops all other objects, which makes room for new ones."""
         kept = self._known & set(objects)
         if kept != self._known:
             series = self.series

@@ -1,6 +1,6 @@
 """The metrics of policy reports.
 
-``process`` is who marked the resources: ``audit`` or ``admission``.
+``process`` is the process that marked the resources: ``audit`` or ``admission``.
 """
 
 from __future__ import annotations

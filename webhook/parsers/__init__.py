@@ -1,8 +1,8 @@
-r"""Configuration files of many formats as JSON values, in the shapes that conftest gives them.
+r"""Parses configuration files of many formats into JSON values, in conftest's shapes.
 
-A parser takes a file's bytes and its path, and gives a value or raises
-:class:`~webhook.parsers.errors.ParseError`; each is imported when it is asked for. Nothing here
-knows policies.
+A parser takes a file's bytes and its path. It returns a value, or raises
+:class:`~webhook.parsers.errors.ParseError`; it is imported at its first use. The package must not
+know policies.
 
 >>> parse("ini", b"[a]\nb = 1")
 {'a': {'b': 1}}
@@ -48,7 +48,7 @@ LEFT_OUT: Final = {
     "textproto": "needs the messages' definitions compiled; `protoc --decode` and JSON do",
     "vcl": "no library of Python's parses VCL",
 }
-"""conftest's parsers that are not here, and why."""
+"""conftest's parsers that are missing here, and the reasons."""
 
 _ENCODING_OF_XML: Final = re.compile(
     rb"""<\?xml[ \t\r\n][^>]{0,200}?\bencoding[ \t\r\n]*=[ \t\r\n]*["']([A-Za-z0-9._:-]{1,40})["']"""
@@ -57,7 +57,7 @@ _CODECS_OF_XML: Final = (
     *("ascii", "big5", "cp125", "cp866", "euc_", "gb", "iso2022_jp", "iso8859", "koi8", "mac"),
     *("shift_jis", "utf-8", "utf-16"),
 )
-"""How the names of codecs begin that an XML document may name: those of conftest."""
+"""The beginnings of the names of codecs that an XML document may declare, as in conftest."""
 
 _BY_EXTENSION: Final = {
     "yml": "yaml",
@@ -86,12 +86,12 @@ _BY_BEGINNING: Final = {"dockerfile.": "dockerfile", ".env.": "dotenv", "jenkins
 
 
 def names() -> tuple[str, ...]:
-    """Every parser's name."""
+    """Returns the names of all parsers."""
     return tuple(_PARSERS)
 
 
 def name_for(path: str) -> str:
-    """The parser of a file by its name; ``-`` is YAML. Raises :class:`ParseError`."""
+    """Returns the parser's name for a file's name; ``-`` is YAML. Raises :class:`ParseError`."""
     if path == "-":
         return "yaml"
     file = path.replace("\\", "/").rpartition("/")[2].lower()
@@ -108,7 +108,7 @@ def name_for(path: str) -> str:
 
 
 def is_supported(path: str) -> bool:
-    """Whether a file's name says which parser it is for."""
+    """Whether a file's name has a parser."""
     try:
         return bool(name_for(path))
     except ParseError:
@@ -116,12 +116,12 @@ def is_supported(path: str) -> bool:
 
 
 def parse(name: str, raw: bytes, path: str = "") -> Any:
-    """The value of a file by the parser of this name; raises :class:`ParseError`."""
+    """Returns the value of a file by a named parser; raises :class:`ParseError`."""
     return parser(name)(raw, path)
 
 
 def parser(name: str) -> Callable[[bytes, str], Any]:
-    """The parser of this name; raises :class:`ParseError`."""
+    """Returns the parser of this name; raises :class:`ParseError`."""
     if name in LEFT_OUT:
         raise ParseError(f"parser {name} is not supported: {LEFT_OUT[name]}")
     if name not in _PARSERS:
@@ -139,10 +139,10 @@ def parser(name: str) -> Callable[[bytes, str], Any]:
 
 
 def utf8_of(raw: bytes) -> bytes:
-    """A file's bytes as UTF-8 without a mark at their beginning; raises :class:`ParseError`.
+    """Returns a file's bytes as UTF-8 without a byte order mark; raises :class:`ParseError`.
 
-    UTF-16 is known by its mark, as Windows' editors write it, and XML says its encoding. What is
-    none of them is refused: read otherwise, names would be others than they are.
+    UTF-16 is recognized by its mark, as Windows' editors write it, and XML by its declaration. Any
+    other encoding is refused, as names would be read wrongly.
     """
     try:
         if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -159,9 +159,9 @@ def utf8_of(raw: bytes) -> bytes:
 
 
 def _codec(name: str) -> str:
-    """Return Python's codec for an XML document's encoding; raises :class:`ParseError`.
+    """Returns Python's codec for an XML document's encoding; raises :class:`ParseError`.
 
-    As browsers and conftest have it, ISO-8859-1 is Windows' set, which is larger by some letters.
+    As in browsers and conftest, ISO-8859-1 means Windows' set, which has some more letters.
     """
     try:
         codec = codecs.lookup(name).name
@@ -170,5 +170,5 @@ def _codec(name: str) -> str:
     if not codec.startswith(_CODECS_OF_XML):
         raise ParseError(f"unknown encoding {name!r}: save the file as UTF-8", 1)
     if codec.startswith("utf"):
-        return "utf-8"  # A declaration that can be read byte by byte is in no other of them.
+        return "utf-8"  # the declaration was read as bytes, so it is not UTF-16
     return "cp1252" if codec in ("iso8859-1", "ascii") else codec

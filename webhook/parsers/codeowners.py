@@ -1,4 +1,4 @@
-"""CODEOWNERS: rules with their pattern, owners, comment and line (github.com/hmarr/codeowners)."""
+"""Parses CODEOWNERS: rules with pattern, owners, comment and line (github.com/hmarr/codeowners)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OWNER_TEXT: Final = re.compile(r"[A-Za-z0-9.@/_%+-]*")
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``{rules: [{pattern, owners: [{type, value}], comment, lineNumber}]}``."""
+    """Returns ``{rules: [{pattern, owners: [{type, value}], comment, lineNumber}]}``."""
     del path
     rules = []
     for number, line in enumerate(raw.decode("utf-8", "replace").split("\n"), 1):

@@ -1,4 +1,4 @@
-"""CycloneDX: JSON as it is, XML in the shape of its JSON."""
+"""Parses CycloneDX: JSON unchanged, XML in the shape of CycloneDX' JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _VERSIONS: Final = frozenset({"1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7"})
 _NAMESPACE: Final = "http://cyclonedx.org/schema/bom/"
 
-# What holds elements of one kind is an array in JSON, by the names of both.
+# Elements that contain elements of one kind are arrays in JSON: the names of both.
 _ARRAYS: Final = {
     "components": "component",
     "dependencies": "dependency",
@@ -44,13 +44,13 @@ _ARRAYS: Final = {
     "tags": "tag",
     "cwes": "cwe",
 }
-# What refers to components and the like, by the names of the array and its items.
+# Elements that refer to components and others: the names of the array and its items.
 _REFERRING: Final = {
     ("composition", "assemblies"): "assembly",
     ("composition", "dependencies"): "dependency",
     ("annotation", "subjects"): "subject",
 }
-# What stands several times itself, without an element around it.
+# Elements that are repeated without an enclosing element.
 _ENTITIES: Final = frozenset(
     {"supplier", "manufacturer", "manufacture", "provider", "organization"}
 )
@@ -71,11 +71,11 @@ _DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "vulnerability": {"id": ""},
     "issue": {"description": ""},
 }
-"""The fields that an element has even if the document does not, with their values."""
+"""The fields of an element with defaults, for documents that lack them."""
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``{bomFormat, specVersion, metadata, components, …}``."""
+    """Returns ``{bomFormat, specVersion, metadata, components, …}``."""
     del path
     if raw.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         return _of_xml(raw)
@@ -110,7 +110,7 @@ def _attribute(element: Element, name: str) -> str:
 
 
 def _members(element: Element, of: str) -> dict[str, Any]:
-    """The elements below one, by their names in JSON; what is empty is not told."""
+    """Returns the children of an element by their names in JSON; leaves out empty ones."""
     members: dict[str, Any] = {}
     for name, children in element.below.items():
         if name.startswith("-"):

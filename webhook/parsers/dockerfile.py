@@ -1,7 +1,7 @@
-"""Dockerfiles as BuildKit's parser splits them: an array, in an array of one, of instructions.
+"""Parses Dockerfiles like BuildKit: an array of instructions in an array of one.
 
-Each is ``{Cmd, SubCmd, JSON, Flags, Value, Stage}``; comments are instructions ``comment`` before
-the one they stand at. (frontend/dockerfile/parser of moby/buildkit.)
+Each is ``{Cmd, SubCmd, JSON, Flags, Value, Stage}``. Comments are instructions ``comment`` before
+the instruction that they precede. (frontend/dockerfile/parser of moby/buildkit.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WITH_HEREDOCS: Final = frozenset({"add", "copy", "run"})
 
 @dataclass(slots=True)
 class _Node:
-    """An instruction: its words, and what stands below it for ONBUILD."""
+    """An instruction: its words, and its trigger for ONBUILD."""
 
     name: str
     values: list[str] | None = None
@@ -38,14 +38,14 @@ class _Node:
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``[[{Cmd, SubCmd, JSON, Flags, Value, Stage}]]``."""
+    """Returns ``[[{Cmd, SubCmd, JSON, Flags, Value, Stage}]]``."""
     del path
     return [_Reader(raw.decode("utf-8", "replace").removeprefix("\ufeff")).read()]
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Takes the lines of a file."""
+    """Reads the lines of a file."""
 
     text: str
     escape: str = "\\"
@@ -57,7 +57,7 @@ class _Reader:
     _at: int = 0
 
     def read(self) -> list[dict[str, Any]]:
-        """Every instruction; raises :class:`ParseError`."""
+        """Returns all instructions; raises :class:`ParseError`."""
         self._lines = self.text.split("\n")
         if self._lines[-1] == "":
             self._lines.pop()
@@ -85,7 +85,7 @@ class _Reader:
         return self._lines[self._at - 1].rstrip("\r")
 
     def _first(self, line: str, comments: list[str]) -> tuple[str, bool]:
-        """An instruction's first line, empty for a comment; whether it was a directive."""
+        """Returns an instruction's first line, "" for a comment; and whether it is a directive."""
         line = line.lstrip()
         is_comment = line.startswith("#")
         if is_comment:
@@ -114,7 +114,7 @@ class _Reader:
         return True
 
     def _continued(self, line: str) -> str:
-        """The line with those that it goes on in."""
+        """Returns a line with its continuation lines."""
         token = re.escape(self.escape)
         going_on = re.compile(rf"([^{token}]){token}[ \t]*\Z|\A{token}[ \t]*\Z")
         pieces: list[str] = []
@@ -146,7 +146,7 @@ class _Reader:
         return node
 
     def _flags(self, line: str) -> tuple[str, list[str]]:
-        """Return the text after the flags (``--name=value``), and the flags."""
+        """Returns the text after the flags (``--name=value``), and the flags."""
         flags: list[str] = []
         at = 0
         while True:
@@ -182,7 +182,7 @@ class _Reader:
         return "".join(kept), at
 
     def words(self, rest: str) -> list[str]:
-        """Words that quotes hold together; quotes and escapes stay."""
+        """Returns words, which quotes hold together; keeps quotes and escapes."""
         words: list[str] = []
         at = 0
         while at < len(rest):
@@ -211,7 +211,7 @@ class _Reader:
         return words
 
     def _heredocs(self, node: _Node, line: str, number: int) -> None:
-        """Pass over the documents that a line opens."""
+        """Skips the heredocs that a line opens."""
         inner = node.below or node
         if "<<" not in line or inner.name.lower() not in _WITH_HEREDOCS or inner.is_json:
             return
@@ -308,7 +308,10 @@ def _json(node: _Node, rest: str) -> bool:
 
 
 def _pairs(reader: _Reader, node: _Node, rest: str, _: int) -> None:
-    """``NAME value``, or ``NAME=value`` several times: name, value and ``=`` or nothing of each."""
+    """Reads ``NAME value``, or ``NAME=value`` several times.
+
+    Name, value, and ``=`` or "" for each.
+    """
     words = reader.words(rest)
     if not words:
         return
@@ -339,11 +342,11 @@ def _health(reader: _Reader, node: _Node, rest: str, number: int) -> None:
 
 def _trigger(reader: _Reader, node: _Node, rest: str, number: int) -> None:
     if rest:
-        node.below = reader._node(rest, number, is_trigger=True)  # noqa: SLF001  # the reader's own
+        node.below = reader._node(rest, number, is_trigger=True)  # noqa: SLF001  # same module
 
 
 def _ignored(_: _Reader, node: _Node, __: str, ___: int) -> None:
-    """The words of an instruction below ONBUILD that nobody knows."""
+    """Reads the words of an unknown instruction below ONBUILD."""
     node.values = [""]
 
 

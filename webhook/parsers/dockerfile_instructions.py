@@ -1,6 +1,6 @@
-"""Checks an instruction whose words are known as BuildKit does.
+"""Checks an instruction and its words as BuildKit does.
 
-A build of such a file would fail, and ``conftest`` refuses to read it.
+A build of a faulty file would fail, and ``conftest`` refuses to read it.
 (frontend/dockerfile/instructions of moby/buildkit.)
 """
 
@@ -31,7 +31,7 @@ _FLAGS: Final[dict[str, dict[str, str]]] = {
     "run": {"mount": _TEXTS, "network": _TEXT, "security": _TEXT, "device": _TEXTS},
 }
 _UNFLAGGED: Final = frozenset({"arg", "stopsignal"})
-"""The instructions whose flags nobody reads."""
+"""The instructions with unchecked flags."""
 
 _ALLOWED: Final = {
     "network": frozenset({"default", "none", "host"}),
@@ -40,7 +40,7 @@ _ALLOWED: Final = {
 
 
 def check(name: str, values: Sequence[str], flags: Sequence[str], *, is_json: bool) -> str:
-    """Return the fault of the instruction of this lower-case name; "" for none."""
+    """Returns the fault of an instruction, with its name in lower case; "" for none."""
     checked = _CHECKS.get(name)
     fault = checked(values) if checked else ""
     if fault or name in _UNFLAGGED or (name == "healthcheck" and values[0].upper() == "NONE"):
@@ -58,7 +58,7 @@ def check(name: str, values: Sequence[str], flags: Sequence[str], *, is_json: bo
 
 
 def _flags(flags: Sequence[str], known: dict[str, str]) -> tuple[dict[str, list[str]], str]:
-    """The flags' values by name, and what is wrong with them."""
+    """Returns the flags' values by name, and their fault or ""."""
     given: dict[str, list[str]] = {}
     for flag in flags:
         name, equals, value = flag.partition("=")
@@ -150,7 +150,7 @@ def _copied(name: str) -> Callable[[Sequence[str]], str]:
 
 
 def _pairs(name: str) -> Callable[[Sequence[str]], str]:
-    """Of names, values and what is between them."""
+    """Returns a check of triples: name, value and separator."""
 
     def checked(values: Sequence[str]) -> str:
         if not values:
@@ -173,7 +173,7 @@ def _volumes(values: Sequence[str]) -> str:
 
 
 def _trigger(values: Sequence[str]) -> str:
-    """Of the name of the instruction below ONBUILD alone."""
+    """Checks the name of the instruction below ONBUILD."""
     if not values:
         return "ONBUILD requires at least one argument"
     name = values[0].upper()

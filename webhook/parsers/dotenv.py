@@ -1,6 +1,6 @@
-"""``.env`` files as gotenv reads them: an object of texts.
+"""Parses ``.env`` files like gotenv: an object of texts.
 
-Variables of the environment and of the file itself are filled in.
+Variables of the environment and of the file itself are substituted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from webhook.parsers.errors import Expansion, ParseError
 
 _LINE: Final = re.compile(
     r"\A\s*(?:export\s+)?([\w.]+)(?:\s*=\s*|:\s+?)"
-    # A text in quotes may have the same quotes within: nothing is escaped here.
+    # A quoted text may contain the same quotes: escapes have no meaning here.
     r"('(?s:.*)'|\"(?s:.*)\"|[^#\n]+)?\s*(?:\s*\#.*)?\Z",
     re.ASCII,
 )
@@ -23,7 +23,7 @@ _NAME: Final = re.compile(r"\$\{?([A-Z0-9_]+)\}?")
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``{name: value}``."""
+    """Returns ``{name: value}``."""
     del path
     lines = re.split(r"\r\n|\n|\r", _decoded(raw))
     variables: dict[str, str] = {}
@@ -62,7 +62,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def _open_quote(line: str) -> str:
-    """The quote that a line opens and does not close."""
+    """Returns the quote that a line opens but does not close; or ""."""
     at = line.find("=")
     if at < 0:
         at = line.find(":")

@@ -1,4 +1,4 @@
-"""EDN, Clojure's data: maps with the text of their keys, vectors, and all else as text."""
+"""Parses EDN, Clojure's data: maps with text keys, vectors, and all other values as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """The first value of the text."""
+    """Returns the first value of the text."""
     del path
     reader = _Reader(raw.decode("utf-8", "replace"))
     value = reader.value(0)
@@ -31,7 +31,7 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 
 class _Reader:
-    """A text, and how far it has been read."""
+    """A text with the position of reading."""
 
     NOTHING: Final = object()
 
@@ -43,7 +43,7 @@ class _Reader:
         return ParseError(f"unmarshal EDN: {message}", line_at(self._text, self._at))
 
     def value(self, depth: int) -> Any:
-        """The value that comes, NOTHING at the end."""
+        """Returns the next value; NOTHING at the end."""
         if depth > _DEPTH_MAX:
             raise self._fault("nested too deeply")
         self._skip()
@@ -129,14 +129,14 @@ class _Reader:
             name = word[1:]
             return str(ord(_CHARACTERS.get(name, name[:1] or " ")))
         if whole := _INTEGER.fullmatch(word):
-            # Through no integer: Python writes and reads those of 4,300 digits at most.
+            # Python's int() is limited to 4,300 digits, so the text is used.
             digits = whole[1].lstrip("+-").lstrip("0") or "0"
             return f"-{digits}" if whole[1][0] == "-" and digits != "0" else digits
         return float_text(float(word.rstrip("M"))) if _FLOAT.fullmatch(word) else word
 
 
 def _moment(moment: dt.datetime) -> str:
-    """As Go shows a time."""
+    """Returns a time in Go's form."""
     fraction = f".{moment.microsecond:06}".rstrip("0").rstrip(".")
     zone = moment.strftime("%z") or "+0000"
     name = "UTC" if zone == "+0000" else zone
@@ -149,7 +149,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """As Go's ``%v``."""
+    """Returns a value in the form of Go's ``%v``."""
     if isinstance(value, list):
         return f"[{' '.join(map(_shown, value))}]"
     if isinstance(value, dict):

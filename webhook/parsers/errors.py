@@ -1,6 +1,6 @@
-"""The error of every parser, and the bounds of what a file's references may write out to.
+"""The error of every parser, and the limits of expanding a file's references.
 
-A few lines that name each other would make gigabytes.
+A few lines that refer to each other could make gigabytes.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 RECURSIVE_DEPTH_MAX: Final = 200
-"""Levels where reading one takes some ten of Python's calls."""
+"""The nesting limit of parsers that take some ten of Python's calls for a level."""
 
 
 class ParseError(ValueError):
-    """A text that is none of its format: what is wrong, and the line (from 1; 0 if unknown)."""
+    """A text is invalid in its format: has the reason and the line (from 1; 0 if unknown)."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -24,19 +24,19 @@ class ParseError(ValueError):
 
 
 def line_at(text: str, offset: int) -> int:
-    """The line on which a character stands, from 1."""
+    """Returns the line of a character, from 1."""
     return text.count("\n", 0, offset) + 1
 
 
 EXPANDED_MAX: Final = 16 << 20
-"""Characters that the references of one file may write out to; files themselves have some KiB."""
+"""The most characters from the references of one file; files themselves have some KiB."""
 
 RESOLVED_MAX: Final = 200_000
-"""References that are followed: so many take 0.6 s of processor time."""
+"""The most references followed; that many take 0.6 s of processor time."""
 
 
 class Expansion:
-    """Bounds the text that the references of one file write out to."""
+    """Limits the text that the references of one file expand to."""
 
     __slots__ = ("_characters", "_references")
 
@@ -45,7 +45,7 @@ class Expansion:
         self._references = 0
 
     def charge(self, characters: int) -> None:
-        """Count a reference that is written out; raises :class:`ParseError` beyond the bounds."""
+        """Counts an expanded reference; raises :class:`ParseError` beyond the limits."""
         self._characters += characters
         self._references += 1
         if self._characters > EXPANDED_MAX:

@@ -1,4 +1,4 @@
-"""HCL in its first version: every object in an array, those of one name in the same."""
+"""Parses HCL version 1: every object in an array, together with others of its name."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _ESCAPES: Final = {
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``{kind: [{label: [{attribute: value}]}]}``."""
+    """Returns ``{kind: [{label: [{attribute: value}]}]}``."""
     del path
     return _Reader(raw.decode("utf-8", "replace").removeprefix("\ufeff")).read()
 
 
 class _Reader:
-    """A text, and how far it has been read."""
+    """A text with the position of reading."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -48,7 +48,7 @@ class _Reader:
         return ParseError(f"unmarshal hcl: {message}", line_at(self._text, self._at))
 
     def read(self) -> dict[str, Any]:
-        """The items of a file, which may be one object of JSON."""
+        """Returns the items of a file, which may be a single JSON object."""
         self._skip()
         if self._text.startswith("{", self._at):
             self._at += 1
@@ -154,7 +154,7 @@ class _Reader:
         while True:
             begun = self._at
             self._skip()
-            # A list needs no comma after it: so it is in HashiCorp's parser.
+            # HashiCorp's parser requires no comma after a list.
             lacks_comma = bool(items) and type(items[-1]) is not list
             lacks_comma = lacks_comma and "," not in _COMMENT.sub("", self._text[begun : self._at])
             if self._at >= len(self._text):
@@ -167,7 +167,7 @@ class _Reader:
             items.append(self._value(depth + 1, in_list=True))
 
     def _string(self) -> str:
-        """A text in quotes; within ``${…}`` all stays as it is."""
+        """Reads a text in quotes; text within ``${…}`` stays unchanged."""
         self._at += 1
         kept: list[str] = []
         braces = 0
@@ -192,7 +192,7 @@ class _Reader:
                 letter = self._text[self._at : self._at + 1]
                 if digits := _CODE.match(self._text, self._at):
                     code = int(digits[digits.lastindex or 0], 8 if digits[4] else 16)
-                    # Half a pair, or a byte that alone is no character.
+                    # A lone surrogate, or a byte that is no character.
                     lone = 0xD800 <= code < 0xE000 or (code > 127 and digits.lastindex in {3, 4})
                     character = "\ufffd" if lone else chr(code)
                     self._at = digits.end() - 1
@@ -215,7 +215,7 @@ class _Reader:
         content = self._text[match.end() : end.start()]
         self._at = end.end()
         lines = content.split("\n")
-        # The mark at the end says how far in the text is: all of it, or it stays as it is.
+        # The indent of the end marker is removed if all lines have it; otherwise none is.
         if not match[1]:
             return content + end[1]
         if not all(line.startswith(end[1]) for line in lines[:-1]):

@@ -1,6 +1,6 @@
-"""HCL2, Terraform's language, in the shape of hcl2json: blocks in objects by their labels.
+"""Parses HCL2, Terraform's language, into hcl2json's shape: blocks in objects by their labels.
 
-What is no constant is its source in ``${…}``; nothing is evaluated.
+Expressions other than constants are their source in ``${…}``; nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from webhook.parsers.hcl import bodies, tree
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``{kind: {label: [{attribute: value}]}}``."""
+    """Returns ``{kind: {label: [{attribute: value}]}}``."""
     del path
     text = raw.decode("utf-8", "replace")
     return _Converter(text.removeprefix("\ufeff")).body(bodies.read(text))
 
 
 class _Converter:
-    """Makes JSON of a tree, with the source that it was read from."""
+    """Converts a tree and its source to JSON."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -50,7 +50,7 @@ class _Converter:
         return ParseError(f"convert to bytes: {message}", line_at(self._text, block.start))
 
     def value(self, expression: tree.Expression) -> Any:
-        """An expression in JSON's terms."""
+        """Returns an expression as a JSON value."""
         match expression:
             case tree.Literal():
                 return _constant(expression.value)
@@ -79,7 +79,7 @@ class _Converter:
         return f"${{{self._range(expression)}}}"
 
     def _range(self, expression: tree.Expression) -> str:
-        """An expression's source, with a parenthesis that follows: hcl2json adds it."""
+        """Returns an expression's source, with a following parenthesis, as hcl2json does."""
         end = expression.end + (self._text[expression.end : expression.end + 1] == ")")
         return self._text[expression.start : end]
 

@@ -1,6 +1,6 @@
-"""HOCON as go-akka's library gives it to conftest: objects of numbers, booleans and texts.
+"""Parses HOCON like conftest's library of go-akka: objects of numbers, booleans and texts.
 
-An array is the text of it (``[a,b]``), and a text with blanks is in quotes.
+An array is its text (``[a,b]``), and a text with blanks is in quotes.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _ESCAPES: Final = {
 
 @dataclass(slots=True)
 class _Reference:
-    """``${path}``."""
+    """A reference: ``${path}``."""
 
     path: str
     optional: bool
     at: int
-    """Where it stands: the line is counted where it is told."""
+    """The position; the line is only counted for a fault."""
 
 
 @dataclass(slots=True)
 class _Value:
-    """The value at a key: texts, arrays and references one after another, or an object."""
+    """The value at a key: texts, arrays and references in sequence, or an object."""
 
     parts: list[Any] = field(default_factory=list)
     items: dict[str, _Value] | None = None
@@ -50,7 +50,7 @@ class _Value:
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``{key: {key: value}}``."""
+    """Returns ``{key: {key: value}}``."""
     del path
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     root = _Reader(text).read()
@@ -58,7 +58,7 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 
 class _Reader:
-    """A text, and how far it has been read."""
+    """A text with the position of reading."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -68,7 +68,7 @@ class _Reader:
         return ParseError(f"parse hocon: {message}", line_at(self._text, self._at))
 
     def read(self) -> _Value:
-        """The object of a file, with or without its braces."""
+        """Returns the object of a file, with or without braces."""
         root = _Value(items={})
         self._skip()
         braces = self._sees("{")
@@ -147,7 +147,7 @@ class _Reader:
         return match[0].strip()
 
     def _value(self, owner: _Value, depth: int) -> None:
-        """Read parts up to the end of the line, a comma or a bracket."""
+        """Reads parts up to the end of the line, a comma or a bracket."""
         self._skip()
         any_read = False
         while True:
@@ -234,7 +234,7 @@ _UNKNOWN: Final = "<<unknown value>>"
 
 
 class _Shown:
-    """Values with what they refer to."""
+    """Converts values to JSON, with their references resolved."""
 
     def __init__(self, root: _Value, text: str) -> None:
         self._root = root
@@ -242,7 +242,7 @@ class _Shown:
         self._expansion = Expansion()
 
     def object(self, items: dict[str, _Value], depth: int) -> dict[str, Any]:
-        """An object in JSON's terms."""
+        """Returns an object as a JSON value."""
         return {name: self._value(value, depth + 1) for name, value in items.items()}
 
     def _value(self, value: _Value, depth: int) -> Any:
@@ -252,7 +252,7 @@ class _Shown:
         return typed(self._text(value, depth))
 
     def _resolved(self, value: _Value, depth: int) -> _Value:
-        """The value that one reference alone names."""
+        """Returns the referenced value if the value is a single reference."""
         if depth > RECURSIVE_DEPTH_MAX:
             raise ParseError("parse hocon: cycle reference")
         if value.items is None and len(value.parts) == 1 and isinstance(value.parts[0], _Reference):
@@ -295,7 +295,7 @@ class _Shown:
             elif isinstance(part, _Reference):
                 target = self._find(part, value)
                 if target is None:
-                    return _UNKNOWN  # One part that nobody gives, and the whole has no value.
+                    return _UNKNOWN  # one unresolved part makes the whole unknown
                 resolved = self._resolved(target, depth + 1)
                 if any(isinstance(one, list) for one in resolved.parts):
                     arrays += [self._text(resolved, depth + 1)[1:-1]]

@@ -1,4 +1,4 @@
-"""``.gitignore`` and ``.dockerignore``: an array, in an array of one, of entries."""
+"""Parses ``.gitignore`` and ``.dockerignore``: an array of entries in an array of one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``[[{Kind, Value, Original}]]``; Kind is Path, NegatedPath, Comment or Empty."""
+    """Returns ``[[{Kind, Value, Original}]]``; Kind is Path, NegatedPath, Comment or Empty."""
     del path
     return [[_entry(line) for line in raw.decode("utf-8", "replace").split("\n")]]
 
@@ -27,10 +27,10 @@ def _entry(line: str) -> dict[str, str]:
 
 
 def _unescaped(text: str) -> str:
-    """The text without backslashes, but for every doubled one, of which one stays.
+    """Returns the text without backslashes; a doubled backslash becomes a single one.
 
-    Each byte of it becomes a character, as in what this is compatible with, so that policies
-    written for that find what they look for.
+    Each byte becomes a character, as in conftest's parser, so that policies written for conftest
+    match.
     """
     text = text.encode(errors="surrogateescape").decode("latin-1")
     kept = []

@@ -1,4 +1,4 @@
-"""INI as go-ini reads it: an object of sections, without ``DEFAULT``; numbers and booleans typed."""
+"""Parses INI like go-ini: sections except ``DEFAULT``, with numbers and booleans typed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEFAULT: Final = "DEFAULT"
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``{section: {key: value}}``."""
+    """Returns ``{section: {key: value}}``."""
     del path
     sections: dict[str, dict[str, str]] = {}
     _read(_Lines(_decoded(raw)), sections)
@@ -35,7 +35,7 @@ def _decoded(raw: bytes) -> str:
 
 
 class _Lines:
-    """Lines with their ends, taken one by one."""
+    """Lines with the number of lines read."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.split("\n")
@@ -77,7 +77,7 @@ def _fault(message: str, lines: _Lines) -> ParseError:
 
 
 def _name(line: str, lines: _Lines) -> tuple[str, str]:
-    """A line's key, and what comes after the delimiter."""
+    """Returns a line's key, and the text after the delimiter."""
     quote = ""
     if line[0] == '"':
         quote = '"""' if len(line) > 6 and line.startswith('"""') else '"'

@@ -1,4 +1,4 @@
-"""JSON, and JSON with comments (JSONC), as Go's ``encoding/json`` reads them."""
+"""Parses JSON, and JSON with comments (JSONC), like Go's ``encoding/json``."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """The one value of a JSON text."""
+    """Returns the value of a JSON text."""
     del path
     return decode(raw.removeprefix(_BOM).decode("utf-8", "replace"), "unmarshal json: ")
 
 
 def parse_with_comments(raw: bytes, path: str = "") -> Any:
-    """The value of a JSON text with ``//``, ``#`` and ``/* */`` comments."""
+    """Returns the value of a JSON text with ``//``, ``#`` and ``/* */`` comments."""
     del path
     return decode(without_comments(raw.decode("utf-8", "replace")), "unmarshal jsonc: ")
 
 
 def decode(text: str, prefix: str = "") -> Any:
-    """The value of a text; raises :class:`ParseError`, its message after ``prefix``."""
+    """Returns the value of a text.
+
+    Raises :class:`ParseError` with ``prefix`` before its message.
+    """
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -35,7 +38,7 @@ def decode(text: str, prefix: str = "") -> Any:
         raise ParseError(f"{prefix}exceeded max depth") from None
     except ParseError as error:
         raise ParseError(prefix + error.message) from None
-    except ValueError as error:  # a constant that is Python's alone
+    except ValueError as error:  # a constant that only Python accepts
         raise ParseError(prefix + (go_json.unmarshal_fault(text) or str(error))) from None
 
 
@@ -53,7 +56,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?://|#)[^\r\n]*|/\*.*?(?:\*/|\Z)
 
 
 def without_comments(text: str) -> str:
-    """The text with comments blanked, so that places stay what they were."""
+    """Returns the text with comments blanked, which keeps all positions."""
 
     def blank(match: re.Match[str]) -> str:
         comment = match[0]

@@ -1,7 +1,7 @@
-"""Jsonnet, evaluated by its own library, which the extra ``jsonnet`` brings.
+"""Evaluates Jsonnet by its own library, which the extra ``jsonnet`` installs.
 
-It is a language in which a line takes all memory, and its library ends the process then: it runs
-in a process of its own, which the system bounds.
+One line of Jsonnet can use all memory, and the library then ends its process. So it runs in a
+process of its own with limits by the system.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ from webhook.parsers import json_text
 from webhook.parsers.errors import ParseError
 
 MEMORY_MAX: Final = 512 << 20
-"""Address space of an evaluation; the largest libraries of dashboards take some 100 MiB."""
+"""The address space of an evaluation; the largest libraries of dashboards take some 100 MiB."""
 
 PROCESSOR_SECONDS_MAX: Final = 10
-"""Processor time of an evaluation; the largest libraries of dashboards take two or three."""
+"""The processor time of an evaluation; the largest libraries of dashboards take two or three."""
 
 _WAITED_MAX: Final = 120.0
-"""Seconds until an evaluation that gets no processor, or waits for a file, is ended."""
+"""The wall-clock limit of an evaluation in seconds, for one without processor time or waiting for a
+file."""
 
 _PLACE: Final = re.compile(r":(\d+):\d+")
 _STACK_MAX: Final = 500
-"""Frames of an evaluation, as Jsonnet's own command has them."""
+"""The most frames of an evaluation, as in Jsonnet's own command."""
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """Evaluate the program; it imports files from where it is."""
+    """Evaluates the program; imports are relative to its folder."""
     if find_spec("_jsonnet") is None:
         raise ParseError(
             f"Jsonnet is read by a library that is not installed: {install_command('jsonnet')}"
         )
     try:
-        done = subprocess.run(  # noqa: S603  # this interpreter, and no shell
+        done = subprocess.run(  # noqa: S603  # this interpreter, without a shell
             [sys.executable, "-P", "-m", __name__, path],
             input=raw,
             capture_output=True,
@@ -69,7 +70,7 @@ def _fault(message: str, line: int = 0) -> ParseError:
 def _evaluate(raw: bytes, path: str) -> dict[str, str]:
     import _jsonnet  # noqa: PLC0415  # an extra
 
-    folder = os.path.dirname(path)  # noqa: PTH120  # the text as it is
+    folder = os.path.dirname(path)  # noqa: PTH120  # must stay textual
     try:
         return {
             "written": _jsonnet.evaluate_snippet(
@@ -84,8 +85,8 @@ def _evaluate(raw: bytes, path: str) -> dict[str, str]:
 
 
 def _main() -> None:
-    """Evaluate standard input within the bounds; the answer is JSON on standard output."""
-    with contextlib.suppress(ImportError):  # Windows has no such bounds: the clock's is left
+    """Evaluates standard input within the limits; prints the answer as JSON."""
+    with contextlib.suppress(ImportError):  # Windows lacks these limits; the wall clock's remains
         import resource  # noqa: PLC0415
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

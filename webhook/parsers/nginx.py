@@ -1,4 +1,4 @@
-"""nginx's configuration: directives with parameters and blocks."""
+"""Parses nginx's configuration: directives with parameters and blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RAW: Final = re.compile(r"_by_lua_block$")
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``{directives: [{name, parameters, block: {directives}}]}``."""
+    """Returns ``{directives: [{name, parameters, block: {directives}}]}``."""
     del path
     reader = _Reader(raw.decode("utf-8", "replace"))
     directives = reader.directives(0, closed=False)
@@ -25,7 +25,7 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 
 class _Reader:
-    """A text, and how far it has been read."""
+    """A text with the position of reading."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -35,7 +35,7 @@ class _Reader:
         return ParseError(f"parse nginx: {message}", line_at(self._text, self._at))
 
     def _next(self) -> str:
-        """The token that comes; empty at the end."""
+        """Returns the next token; "" at the end."""
         while self._at < len(self._text):
             match = _TOKEN.match(self._text, self._at)
             if match is None:
@@ -46,7 +46,7 @@ class _Reader:
         return ""
 
     def directives(self, depth: int, *, closed: bool) -> list[dict[str, Any]]:
-        """Directives up to the brace that closes them, or to the end."""
+        """Returns directives up to the closing brace, or to the end."""
         if depth > _DEPTH_MAX:
             raise self._fault("nested too deeply")
         directives: list[dict[str, Any]] = []

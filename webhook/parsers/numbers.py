@@ -1,8 +1,8 @@
-"""Numbers as a pass through Go's ``float64`` leaves them.
+"""Converts numbers as Go's ``float64`` does.
 
-conftest hands nearly every format to Go's JSON, which reads a number as a ``float64``; OPA then
-shows one of a million or more with an exponent (``1e+06``). A Python ``float`` is shown so, an
-``int`` as it is: whole numbers below a million are the latter, all others the former.
+conftest passes nearly every format through Go's JSON, which reads a number as a ``float64``. OPA
+then prints numbers from a million with an exponent (``1e+06``). Here a ``float`` is printed so, and
+an ``int`` in digits: whole numbers below a million are ``int``, all others ``float``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BOOLEANS: Final = {
 
 
 def typed(text: str) -> Any:
-    """The number or boolean that a text writes, as Go's ``strconv`` takes them; else the text."""
+    """Returns the number or boolean of a text by Go's ``strconv``; otherwise the text."""
     if _DECIMAL.fullmatch(text):
         value = float(text)
         return number(value) if math.isfinite(value) else text
@@ -37,11 +37,14 @@ def typed(text: str) -> Any:
 
 
 _PLAIN: Final = 1_000_000
-"""From here on Go's format ``g`` has an exponent."""
+"""The number from which Go's format ``g`` has an exponent."""
 
 
 def number(value: float) -> int | float:
-    """The value as a ``float64`` that Go writes; raises :class:`ParseError` beyond its range."""
+    """Returns the value after a pass through ``float64``.
+
+    Raises :class:`ParseError` beyond its range.
+    """
     if -_PLAIN < value < _PLAIN:
         whole = int(value)
         return whole if whole == value else value
@@ -55,14 +58,17 @@ def number(value: float) -> int | float:
 
 
 def of_text(text: str) -> int | float:
-    """The number of an integer's text."""
+    """Returns the number of an integer's text."""
     if len(text) < 7:  # below a million
         return int(text)
     return number(float(text))
 
 
 def plain(value: Any) -> Any:
-    """The value as Go's JSON writes it: floats without a fraction below 1e21 as integers."""
+    """Returns the value as Go's JSON writes it.
+
+    Floats without a fraction below 1e21 as integers.
+    """
     kind = type(value)
     if kind is dict:
         return {name: plain(inner) for name, inner in value.items()}

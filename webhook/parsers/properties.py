@@ -1,4 +1,7 @@
-"""Java's ``.properties``: an object of texts, references such as ``${name}`` left as written."""
+"""Parses Java's ``.properties``.
+
+An object of texts; references such as ``${name}`` stay as written.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _SPACE: Final = " \f\t"
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``{key: value}``."""
+    """Returns ``{key: value}``."""
     del path
     text = raw.decode("utf-8", "replace")
     properties: dict[str, str] = {}
@@ -56,7 +59,7 @@ def _delimiter(text: str, at: int) -> int:
 
 
 def _piece(text: str, at: int, ends: str) -> tuple[str, int]:
-    """Read unescaped text up to one of the ends; returns where it ends, too."""
+    """Reads and unescapes text up to one of the ends; returns the text and its end."""
     kept: list[str] = []
     while at < len(text) and text[at] not in ends:
         if text[at] != "\\":
@@ -84,7 +87,7 @@ def _piece(text: str, at: int, ends: str) -> tuple[str, int]:
 
 
 def _references(value: str, text: str, at: int) -> list[str]:
-    """The names that a value refers to."""
+    """Returns the names that a value refers to."""
     names = []
     start = value.find("${")
     while start >= 0:
@@ -97,7 +100,7 @@ def _references(value: str, text: str, at: int) -> list[str]:
 
 
 def _check_circles(references: Mapping[str, list[str]], text: str) -> None:
-    """Refuse values that refer to themselves, also by others: they have no end."""
+    """Refuses values that refer to themselves, directly or not."""
     done: set[str] = set()
     for begin in references:
         path = {begin: iter(references[begin])}

@@ -1,4 +1,4 @@
-"""SPDX documents of tags and values, in the shape of SPDX' JSON (spdx/tools-golang)."""
+"""Parses SPDX tag-value documents, in the shape of SPDX' JSON (spdx/tools-golang)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ANNOTATION: Final = {
     "AnnotationType": "annotationType",
     "AnnotationComment": "comment",
 }
-# What tells more of the value that a tag just before it added.
+# Tags with further members for the value of the preceding tag.
 _MORE: Final = {
     "ExternalRefComment": ("ExternalRef", "comment"),
     "ArtifactOfProjectHomePage": ("ArtifactOfProjectName", "homePage"),
@@ -33,7 +33,7 @@ _MORE: Final = {
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """``{spdxVersion, dataLicense, SPDXID, name, creationInfo, packages, …}``."""
+    """Returns ``{spdxVersion, dataLicense, SPDXID, name, creationInfo, packages, …}``."""
     del path
     pairs = _pairs(raw.decode("utf-8", "replace"))
     version, line = next(((value, at) for tag, value, at in pairs if tag == "SPDXVersion"), ("", 1))
@@ -52,7 +52,7 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 
 def _pairs(text: str) -> list[tuple[str, str, int]]:
-    """Each tag with its value, which ``<text>`` may spread over lines, and its line."""
+    """Returns each tag with its value, which ``<text>`` may spread over lines, and its line."""
     pairs = []
     lines = text.split("\n")
     at = 0
@@ -91,7 +91,7 @@ def _has_identifier(element: dict[str, Any] | None, kind: str, name: str) -> Non
 
 @dataclass(slots=True)
 class _Reader:
-    """The document read so far, and the section and the element that tags are about."""
+    """The document read so far, with the section and element of the next tags."""
 
     version: str
     section: Section = DOCUMENT
@@ -106,7 +106,7 @@ class _Reader:
         self.about = self.document
 
     def take(self, tag: str, value: str) -> None:
-        """Take one tag; raises :class:`ValueError` for one that is out of place or wrong."""
+        """Reads one tag; raises :class:`ValueError` for a misplaced or wrong one."""
         if tag in _MORE:
             self._tell_more(tag, value)
             return
@@ -132,7 +132,7 @@ class _Reader:
             self._relate(tag, value)
 
     def _leads_back(self) -> bool:
-        """Whether the document's comment leads back to its other tags."""
+        """Whether the document's comment switches back to the document's section."""
         return self.section is CREATION and self.version > "SPDX-2.1"
 
     def _create(self) -> None:
@@ -141,7 +141,7 @@ class _Reader:
         self.section, self.about = CREATION, self.creation
 
     def _begin(self, tag: str, value: str) -> None:
-        """Begin the element that a tag names."""
+        """Begins the element that a tag names."""
         if tag in {"PackageName", "FileName", "SnippetSPDXID"}:
             _has_identifier(self.file, "file", "fileName")
         if tag == "PackageName":
@@ -158,7 +158,7 @@ class _Reader:
         self.section = BEGUN[tag]
 
     def _put(self, name: str, value: Any) -> None:
-        """Set a member; one that need not be told is told only with a value."""
+        """Sets a member; an optional one is only set with a value."""
         if value or name in self.section.defaults:
             self.about[name] = value
         else:
@@ -187,7 +187,7 @@ class _Reader:
             self.last = None
 
     def _relate(self, tag: str, value: str) -> None:
-        """Relationships and annotations, which may stand in any section."""
+        """Reads relationships and annotations, which may stand in any section."""
         relationships = self.document.get("relationships")
         annotations = self.document.get("annotations")
         if tag == "Relationship":
@@ -208,12 +208,15 @@ class _Reader:
             raise ValueError(f"received unknown tag {tag} in {self.section.name} section")
 
     def finished(self) -> dict[str, Any]:
-        """All of it, brought to the model of 2.3; raises :class:`ValueError` for a lack."""
+        """Returns the document in the model of 2.3.
+
+        Raises :class:`ValueError` for a missing identifier.
+        """
         _has_identifier(self.file, "file", "fileName")
         _has_identifier(self.package, "package", "name")
         older = self.version != "SPDX-2.3"
         for package in self.document.get("packages", []) if older else []:
             package.setdefault("packageVerificationCode", {"packageVerificationCodeValue": ""})
-        # An empty struct of an older version is brought to none.
+        # An empty struct of an older version becomes None.
         creation = None if older and self.creation == CREATION.defaults else self.creation
         return self.document | {"spdxVersion": "SPDX-2.3", "creationInfo": creation}

@@ -1,4 +1,4 @@
-"""The tags of SPDX by the sections in which they may stand, and their names in SPDX' JSON."""
+"""The tags of SPDX by their sections, and their names in SPDX' JSON."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Section(NamedTuple):
-    """The tags of a section; the mappings give names in JSON."""
+    """The tags of a section; the mappings have the names in JSON."""
 
     name: str
     single: Mapping[str, str]
-    """Tags whose last value counts."""
+    """Tags of which the last value counts."""
     repeated: Mapping[str, str] = _NONE
-    """Tags whose values are gathered."""
+    """Tags with values collected in a list."""
     defaults: Mapping[str, Any] = _NONE
-    """The fields that an element has even if no tag names them, with their values."""
+    """The fields with defaults, for elements without their tags."""
     followers: frozenset[str] = frozenset()
-    """Tags that begin an element of another section, or a further one of this."""
+    """Tags that begin an element of another section, or another element of this one."""
 
 
 CREATION: Final = Section(
@@ -110,7 +110,7 @@ FILE: Final = Section(
     {"fileName": "", "SPDXID": "SPDXRef-", "checksums": None, "copyrightText": ""},
     frozenset({"PackageName", "FileName", "SnippetSPDXID", "LicenseID", "Reviewer"}),
 )
-# Snippets and reviews are read for their faults alone: they are not part of the JSON.
+# Snippets and reviews are only read for their faults: the JSON does not contain them.
 SNIPPET: Final = Section(
     "Snippet",
     {
@@ -169,4 +169,4 @@ SINCE: Final = MappingProxyType(
         "ValidUntilDate": "SPDX-2.3",
     }
 )
-"""The version that brought a tag, for those that the first one lacks."""
+"""The first version with a tag, for tags that the first version lacks."""

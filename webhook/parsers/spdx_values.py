@@ -1,4 +1,4 @@
-"""The values of SPDX' tags that say more than a text; what is wrong is a :class:`ValueError`."""
+"""Reads structured values of SPDX' tags; a fault is a :class:`ValueError`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VERSIONS: Final = frozenset(_ALGORITHMS)
 
 
 def read(tag: str, value: str, version: str) -> Any:
-    """The value of a tag in the shape of JSON: the text itself for most."""
+    """Returns the value of a tag in JSON's shape; the text itself for most tags."""
     if tag in {"PackageChecksum", "FileChecksum"}:
         return _checksum(value, version)
     reader = _READERS.get(tag)
@@ -37,7 +37,7 @@ def read(tag: str, value: str, version: str) -> Any:
 
 
 def agent(value: str, kinds: frozenset[str]) -> str:
-    """``Person: name`` and the like, of one of these kinds."""
+    """Returns ``Person: name`` and the like, of one of these kinds."""
     kind, name = _halves(value)
     if kind not in kinds:
         raise ValueError(f"unrecognized type {kind}")
@@ -47,7 +47,7 @@ def agent(value: str, kinds: frozenset[str]) -> str:
 
 
 def identifier(value: str) -> str:
-    """``SPDXRef-…``, an element of this document."""
+    """Returns ``SPDXRef-…``, an element of this document."""
     if not value.startswith("SPDXRef-"):
         raise ValueError("missing SPDXRef- prefix for element identifier")
     if ":" in value:
@@ -58,7 +58,7 @@ def identifier(value: str) -> str:
 
 
 def reference(value: str) -> str:
-    """``SPDXRef-…`` or ``DocumentRef-…:SPDXRef-…``, an element of any document."""
+    """Returns ``SPDXRef-…`` or ``DocumentRef-…:SPDXRef-…``, an element of any document."""
     if not value.startswith("DocumentRef-"):
         return identifier(value)
     parts = value.split(":")
@@ -71,7 +71,7 @@ def reference(value: str) -> str:
 
 
 def relationship(value: str, version: str) -> dict[str, Any]:
-    """``one KIND other``."""
+    """Reads ``one KIND other``."""
     words = _words(value)
     if len(words) != 3:
         raise ValueError(f"invalid relationship format for {value}")
@@ -111,7 +111,7 @@ def _checksum(value: str, version: str) -> dict[str, str]:
 
 
 def _verification(value: str) -> dict[str, Any]:
-    """``code (excludes: file)``."""
+    """Reads ``code (excludes: file)``."""
     code, excludes, rest = value.partition("(excludes:")
     if not excludes:
         return {"packageVerificationCodeValue": value}
@@ -122,7 +122,7 @@ def _verification(value: str) -> dict[str, Any]:
 
 
 def _external(value: str) -> dict[str, str]:
-    """``CATEGORY type locator``."""
+    """Reads ``CATEGORY type locator``."""
     words = _words(value)
     if len(words) != 3:
         raise ValueError(f"expected 3 elements, got {len(words)}")
@@ -135,7 +135,7 @@ def _external(value: str) -> dict[str, str]:
 
 
 def _document(value: str) -> dict[str, Any]:
-    """``DocumentRef-… uri ALGORITHM: digest``."""
+    """Reads ``DocumentRef-… uri ALGORITHM: digest``."""
     words = _words(value)
     if len(words) == 4 and words[2].endswith(":"):
         name, uri, algorithm, digest = words

@@ -1,4 +1,4 @@
-"""TOML: integers exact, moments as text."""
+"""Parses TOML: integers exact, times as text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PLACE: Final = re.compile(r" \(at line (\d+), column \d+\)\Z| \(at end of docum
 _LONG_NAME: Final = re.compile(
     rf"^[ \t\[]*(?:(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.[ \t]*){{{DEPTH_MAX}}}", re.MULTILINE
 )
-"""A name of more steps than nesting may have: the library keeps each of its beginnings."""
+"""A name with more parts than the nesting limit: the library stores each prefix of it."""
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """The table of a TOML text."""
+    """Returns the table of a TOML text."""
     del path
     text = raw.decode("utf-8", "replace")
     if (long := _LONG_NAME.search(text)) is not None:
@@ -33,7 +33,7 @@ def parse(raw: bytes, path: str = "") -> Any:
         raise ParseError(f"unmarshal toml: {message}", line) from None
     except RecursionError:
         raise ParseError("unmarshal toml: nested too deeply") from None
-    except ValueError:  # Python reads no number of more than 4,300 digits
+    except ValueError:  # Python's int() is limited to 4,300 digits
         raise ParseError("unmarshal toml: a number is out of range for int64") from None
 
 
@@ -56,16 +56,16 @@ _TOKEN: Final = re.compile(
     r"|'''(?:[^']|'{1,2}(?!'))*+(?:'{3,5}|\Z)|'[^'\n]*+'?|#[^\n]*|[\[\]{},\n]|[^\"'#\[\]{},\n]+",
     re.DOTALL,
 )
-"""A text that nothing ends goes on to the end: else each mark in it would be searched from anew."""
+"""An unclosed text extends to the end: otherwise each quote in it would be searched again."""
 _ESCAPE: Final = re.compile(r"\\(?:(e)|x([0-9A-Fa-f]{2})|.)", re.DOTALL)
 _SHORT_CLOCK: Final = re.compile(r"(?<![\d:.+-])(\d\d:\d\d)(?![\d:])")
 _LAST_COMMA: Final = re.compile(r"(?:\s|#[^\n]*)*+\}")
 
 
 def _as_older(text: str) -> str:
-    """TOML 1.1 as 1.0, which Python's own library reads.
+    """Rewrites TOML 1.1 as 1.0 for Python's library.
 
-    Short escapes and clocks are written out; inline tables stand on one line, without a last comma.
+    Short escapes and times are written out; inline tables become one line without a last comma.
     """
     open_: list[str] = []
     before = ""
@@ -117,7 +117,7 @@ def _value(value: Any) -> Any:
 
 
 def _moment(value: dt.datetime) -> str:
-    """As Go's ``time.Time`` is in JSON; a local one counts as UTC."""
+    """Returns a time as Go's ``time.Time`` is in JSON; a local one counts as UTC."""
     shown = value.replace(tzinfo=None).isoformat()
     zone = value.isoformat()[len(shown) :]
     return _clock(shown) + ("Z" if zone in {"", "+00:00"} else zone)

@@ -1,4 +1,4 @@
-"""XML as goxml2json writes it: ``-name`` for attributes, ``#content`` for text beside elements."""
+"""Parses XML like goxml2json: ``-name`` for attributes, ``#content`` for text beside elements."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 _DEFAULTS_MAX: Final = 100_000_000
-"""Attributes that a document type may add, which are looked at though none is kept: one second."""
+"""The most default attributes of a document type, which the parser visits for one second in all."""
 
 
 class Element:
-    """An element, or an attribute: what lies below it by name, and its last text."""
+    """An element or an attribute: its children by name, and its last text."""
 
     __slots__ = ("below", "name", "text")
 
@@ -28,11 +28,11 @@ class Element:
         self.below: dict[str, list[Element]] = {}
 
     def add(self, child: Element) -> None:
-        """Put an element or attribute below."""
+        """Adds an element or attribute as a child."""
         self.below.setdefault(child.name, []).append(child)
 
     def value(self) -> Any:
-        """The element in JSON's terms."""
+        """Returns the element as a JSON value."""
         if not self.below:
             return self.text
         members: dict[str, Any] = {"#content": self.text} if self.text else {}
@@ -43,15 +43,15 @@ class Element:
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """The root in an object of one property, its name."""
+    """Returns an object with the root's name and value."""
     del path
     return read(raw, "unmarshal xml: ").value()
 
 
 def read(raw: bytes, prefix: str) -> Element:
-    """The document as an element around the root; raises :class:`ParseError`.
+    """Returns the document as an element around the root; raises :class:`ParseError`.
 
-    Entities of a document's own are refused: a few lines of them can make gigabytes.
+    A document's own entities are refused: a few lines of them can make gigabytes.
     """
     reader = _Reader()
     try:
@@ -74,7 +74,8 @@ class _Reader:
         self._defaults = 0
         self.parser = parser = expat.ParserCreate("utf-8")
         parser.ordered_attributes = False
-        # As for Go, what is not written is not there: a few lines give defaults to every element.
+        # Like Go, ignores attributes that are not written: a few lines give defaults to every
+        # element.
         parser.specified_attributes = True
         parser.AttlistDeclHandler = self._declare
         parser.StartElementHandler = self._start
@@ -107,7 +108,7 @@ class _Reader:
         self.open[-1].add(element)
 
     def _text(self) -> None:
-        """Replace the element's text by what was written since the last mark."""
+        """Replaces the element's text by the text since the last event, if any."""
         if self._pieces:
             self._cdata()
 
@@ -125,7 +126,7 @@ def _local(name: str) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """The text from its first to its last character that shows."""
+    """Returns the text from its first to its last visible character."""
     start, end = 0, len(text)
     while start < end and not _shows(text[start]):
         start += 1

@@ -1,4 +1,4 @@
-"""YAML as ``sigs.k8s.io/yaml`` reads it; several documents are an array."""
+"""Parses YAML like ``sigs.k8s.io/yaml``; several documents are an array."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIALECT: Final = replace(
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """The document, or an array of all where lines of ``---`` part them."""
+    """Returns the document, or an array of documents if lines of ``---`` separate several."""
     del path
     text = raw.decode("utf-8", "replace")
     parts = split(text)
@@ -37,19 +37,22 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 
 def split(text: str) -> list[str]:
-    """The documents of a text: only a line of exactly ``---`` parts them, never the first."""
+    """Returns the documents of a text.
+
+    Only a line of exactly ``---`` separates them, never the first.
+    """
     ending = "\r\n" if "\r\n" in text else "\n"
     parts = text.split(f"{ending}---{ending}")
     if not text.startswith("%"):
         return parts
-    # Directives stand before the first document, and belong to it.
+    # Directives precede the first document, and belong to it.
     if len(parts) <= 2:
         return [text]
     return [f"{parts[0]}{ending}---{ending}{parts[1]}", *parts[2:]]
 
 
 def _value(text: str, lines_before: int) -> Any:
-    """The first document of a text; raises :class:`ParseError`."""
+    """Returns the first document of a text; raises :class:`ParseError`."""
     try:
         return next((item.value for item in yaml_reader.read(text, _DIALECT)), None)
     except InvalidYaml as error:

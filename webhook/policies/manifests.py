@@ -71,6 +71,11 @@ class Manifest:
         return gvk.group, gvk.kind, namespace_of(self.document), name
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Kind and name."""
+        return self.gvk.kind, name_of(self.document)
+
+    @property
     def place(self) -> str:
         """File and line, for messages."""
         return f"{self.file}:{self.line}"

@@ -120,7 +120,7 @@ class SuiteRunner:
             if test.invalid:
                 error = _not_invalid(refusal)
             elif refusal is not None:
-                error = str(refusal)
+                error = f"{test.constraint or test.template}: {refusal}"
             else:
                 stages = (*_exceptions(folder, test.exceptions), *stages)
                 extensions = _Extensions(
@@ -213,7 +213,7 @@ def _add_template(client: Client, folder: Path, test: SuiteTest) -> None:
         try:
             client.add_template(one)
         except ConstraintFrameworkError as error:
-            raise _Failure(f"adding template: {error}") from None
+            raise _Failure(f"{test.template}: adding template: {error}") from None
 
 
 def _is_admission_policy(folder: Path, test: SuiteTest) -> bool:

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     PolicyObject: TypeAlias = Mapping[str, Any]
 
 REFUSALS: Final = (ConstraintFrameworkError, InvalidMutator, InvalidProvider)
-"""The exceptions that a reader of a kind raises for an object that cannot be used."""
+"""The exceptions that a kind's reader raises for an unusable object."""
 
 ExtensionKey: TypeAlias = "tuple[str, str]"
-"""Kind and name of a policy object that is no template and no constraint: ``NAMESPACE/NAME`` for one
-of a kind that lives in namespaces."""
+"""The kind and name of a policy object other than templates and constraints; ``NAMESPACE/NAME`` for
+namespaced kinds."""
 
 
 def extension_key(document: PolicyObject, *, namespaced: bool = False) -> ExtensionKey:
-    """Return the key of an object; the namespace that an object of the cluster names is left out."""
+    """Returns the key of an object; ignores the namespace of a cluster-scoped object."""
     name = name_or_digest(document)
     return gvk_of(document).kind, f"{namespace_of(document)}/{name}" if namespaced else name
 
@@ -40,7 +40,7 @@ part."""
 
 
 class ExtensionStanding(NamedTuple):
-    """The standing of an object among the others of its part, for its status.
+    """The state of an object among the others of its part, for its status.
 
     ``shared_error`` is a fault caused by other objects, for the status.
     """
@@ -72,24 +72,24 @@ class PolicyPart(Protocol):
         """
 
     def remove(self, key: ExtensionKey) -> None:
-        """Take an object out of force, if it is."""
+        """Removes an object from force; does nothing if it is not in force."""
 
     def is_applied(self, key: ExtensionKey) -> bool:
         """Returns whether an object is in force, and not blocked by another."""
 
     def shared_faults(self) -> dict[ExtensionKey, str]:
-        """Return the faults that objects have because of others."""
+        """Returns the faults of objects that other objects cause."""
 
     def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
-        """Return an object's standing among the others; ``shared`` is its shared fault, empty for none."""
+        """Returns an object's standing among the others; ``shared`` is its shared fault or ""."""
 
 
 class Part(NamedTuple):
-    """A part of a policy set: how it is made, and where it stands.
+    """A part of a policy set: its constructor, and the field that it fills.
 
-    ``name`` is what one object is called on pages and in messages.
-    ``fills`` is a field of :class:`~webhook.review.policy_set.PolicySet`. What fills ``stages`` is
-    one of several, and is called with what was found of each object.
+    ``name`` is the noun for one object on pages and in messages. ``fills`` is a field of
+    :class:`~webhook.review.policy_set.PolicySet`. Each part of ``stages`` is called with the
+    findings on an object.
     """
 
     name: str
@@ -109,10 +109,10 @@ def _nothing_to_say(document: PolicyObject) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PolicyKind:
-    """A row of the table.
+    """A row of the table of kinds.
 
-    ``versions`` begins with the one that is stored. ``kind`` is empty where a group's kinds are made
-    while a cluster runs, as those of constraints are.
+    ``versions`` begins with the stored version. ``kind`` is empty if a group's kinds arise while a
+    cluster runs, as those of constraints do.
     """
 
     role: Role
@@ -127,7 +127,8 @@ class PolicyKind:
     read: Callable[[PolicyObject], Any] | None = None
     """Reads a new object of admission or of files; raises one of :data:`REFUSALS`."""
     schema: PolicyObject | None = None
-    """The schema of ``spec``, by which files are checked as the CRD checks objects; None where ``read`` checks them."""
+    """The schema of ``spec``, by which files are checked as the CRD checks objects; None if
+    ``read`` checks them."""
     faults: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
     """The function that returns the fields without effect of a usable object in a file."""
     warnings: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
@@ -136,11 +137,11 @@ class PolicyKind:
     """Returns an object at its stage of a roll-out, from its status in the cluster."""
     namespaced: bool = False
     known_as: str = ""
-    """Its unique name, if another group has a kind of the same name."""
+    """A unique name, if another group has a kind of the same name."""
 
     @property
     def name(self) -> str:
-        """Its name among all kinds."""
+        """Returns the unique name of the kind."""
         return self.known_as or self.kind
 
     @property
@@ -150,5 +151,5 @@ class PolicyKind:
 
     @property
     def resource(self) -> Resource:
-        """The served resource."""
+        """Returns the served resource."""
         return Resource(self.gvk, self.plural, namespaced=self.namespaced)

@@ -1,4 +1,4 @@
-"""The questions that other packages ask of the table of kinds."""
+"""Queries of the table of kinds, for other packages."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ OPTIONAL_GROUPS: Final = EXTENSION_GROUPS | {CONSTRAINT_GROUPS.group, *_groups(K
 """The groups of kinds whose CRDs an installation beside Gatekeeper, or an older one, may lack."""
 
 BESIDE_POLICIES: Final = _groups(_with_role("configuration", "extension"))
-"""The groups of what stands in files beside templates and constraints."""
+"""The groups of the kinds that files have beside templates and constraints."""
 
 PARTS: Final[tuple[Part, ...]] = tuple(dict.fromkeys(row.part for row in EXTENSIONS if row.part))
 
 PARTS_OF_FILES: Final = (*PARTS, ADMISSION_POLICIES, KYVERNO_POLICIES)
-"""And that of what files alone bring."""
+"""The parts, and those that only commands over files fill."""
 
 STATUS_KINDS: Final = tuple(dict.fromkeys(row.status for row in POLICY_KINDS if row.status))
 """The kinds of status objects."""
@@ -69,17 +69,17 @@ _BY_NAME: Final = {row.name: row for row in (*EXTENSIONS, *_FOREIGN)}
 
 
 _READ_ELSEWHERE: Final = frozenset({("waddle.dev", "VerificationPolicy")})
-"""Kinds of these groups that no review is by: the provider of images reads them."""
+"""Kinds of these groups that no review uses: only the provider of images reads them."""
 
 
 def kind_of(gvk: GroupVersionKind) -> PolicyKind | None:
-    """Returns the row of a kind, of any version; None for a kind that is no policy's."""
+    """Returns the row of a kind, of any version; None for a kind other than policies."""
     row = _BY_KIND.get((gvk.group, gvk.kind))
     return CONSTRAINTS if row is None and gvk.group == CONSTRAINTS.group else row
 
 
 def kind_of_document(document: Mapping[str, Any]) -> PolicyKind | None:
-    """The row of an object's kind."""
+    """Returns the row of an object's kind."""
     return kind_of(gvk_of(document))
 
 
@@ -90,7 +90,7 @@ def part_of(gvk: GroupVersionKind) -> Part | None:
 
 
 def constraint_gvk(kind: str) -> GroupVersionKind:
-    """The constraints of a kind, or groups."""
+    """Returns the kind of constraints, or of groups, with its group and version."""
     is_group = kind == CONSTRAINT_GROUPS.kind
     return CONSTRAINT_GROUPS.gvk if is_group else CONSTRAINTS.gvk._replace(kind=kind)
 
@@ -110,22 +110,22 @@ def foreign_parts() -> dict[Part, PolicyPart]:
 def kyverno_parts(mode: str) -> dict[Part, PolicyPart]:
     """Returns the empty part of Kyverno's policies for a replica that reviews by them.
 
-    ``mode`` is ``off``, ``enforce``, or ``audit``, which leaves admissions out.
+    ``mode`` is ``off``, ``enforce``, or ``audit``, which does not apply to admissions.
     """
     if mode == "off":
         return {}
-    from webhook.policy_kinds.parts import KyvernoPart  # noqa: PLC0415  # it reads patterns
+    from webhook.policy_kinds.parts import KyvernoPart  # noqa: PLC0415  # loads patterns
 
     return {KYVERNO_POLICIES: KyvernoPart(enforced=mode == "enforce")}
 
 
 def extension_named(kind: str) -> PolicyKind:
-    """The row of an extension's kind; no two of them share a name."""
+    """Returns the row of an extension's kind; extension kinds have unique names."""
     return _BY_NAME[kind]
 
 
 def key_of_extension(document: Mapping[str, Any]) -> ExtensionKey:
-    """Return the key of a policy beside templates and constraints."""
+    """Returns the key of a policy other than templates and constraints."""
     row = kind_of_document(document)
     assert row is not None
     return row.name, extension_key(document, namespaced=row.namespaced)[1]
@@ -143,12 +143,12 @@ def is_extension(document: Mapping[str, Any]) -> bool:
 
 
 def is_beside_policies(gvk: GroupVersionKind) -> bool:
-    """Whether files have this beside templates and constraints: policies of other kinds, Configs."""
+    """Whether files have this kind beside templates and constraints: other policies, or Configs."""
     return gvk.group in BESIDE_POLICIES or is_foreign_policy(gvk)
 
 
 def is_admission_policy(gvk: GroupVersionKind) -> bool:
-    """Whether this is one of the API server's own policies, or a binding of one."""
+    """Whether this is an API server policy, or a binding of one."""
     return kind_of(gvk) in ADMISSION_POLICY_KINDS
 
 
@@ -158,9 +158,9 @@ def is_foreign_policy(gvk: GroupVersionKind) -> bool:
 
 
 def effectless(document: Mapping[str, Any]) -> list[str]:
-    """Name the fields of an object that have no effect; objects of other groups have none.
+    """Returns faults of fields without effect in an object; none for objects of other groups.
 
-    A misspelt kind is one that an API server does not know.
+    A misspelt kind is a fault too, as API servers do not know it.
     """
     gvk = gvk_of(document)
     row = kind_of(gvk)

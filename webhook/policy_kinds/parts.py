@@ -1,4 +1,4 @@
-"""The parts of a policy set beside templates and constraints: one class for each way to be in force."""
+"""The parts of a policy set beside templates and constraints: a class for each way of combining."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ T = TypeVar("T")
 
 
 class MutatorPart:
-    """Mutators: applied unless their schemas conflict."""
+    """Mutators; all apply whose schemas do not conflict."""
 
     def __init__(self) -> None:
         self._mutators = Mutators()
 
     @property
     def value(self) -> MutationSnapshot:
-        """The mutators in force."""
+        """Returns the mutators in force."""
         return self._mutators.snapshot
 
     @property
@@ -56,19 +56,19 @@ class MutatorPart:
 
     @property
     def count(self) -> int:
-        """The number of mutators that are applied."""
+        """Returns the number of applied mutators."""
         return len(self.value.mutators)
 
     def put(self, document: Mapping[str, Any]) -> None:
-        """Apply this generation."""
+        """Puts a mutator in force."""
         self._mutators.add(with_defaults(document))
 
     def remove(self, key: ExtensionKey) -> None:
-        """Apply it no more."""
+        """Removes a mutator from force."""
         self._mutators.remove(MutatorId(*key))
 
     def is_applied(self, key: ExtensionKey) -> bool:
-        """Whether no conflict keeps it back."""
+        """Whether a mutator is in force and in no conflict."""
         mutator = MutatorId(*key)
         return mutator in self._mutators and mutator not in self.value.conflicts
 
@@ -82,7 +82,7 @@ class MutatorPart:
         }
 
     def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
-        """With the type that Gatekeeper has for a conflict."""
+        """Returns the standing of a mutator, with Gatekeeper's type for a conflict."""
         return ExtensionStanding(
             {"message": shared, "type": CONFLICT} if shared else None,
             self._mutators.warnings_of(MutatorId(*key)),
@@ -91,14 +91,14 @@ class MutatorPart:
 
 
 class ExpansionPart:
-    """ExpansionTemplates: in force unless they form a cycle."""
+    """ExpansionTemplates; all are in force that form no cycle."""
 
     def __init__(self) -> None:
         self._expansions = ExpansionSet()
 
     @property
     def value(self) -> Expansion:
-        """The ExpansionTemplates in force."""
+        """Returns the ExpansionTemplates in force."""
         return self._expansions.expansion
 
     @property
@@ -108,29 +108,29 @@ class ExpansionPart:
 
     @property
     def count(self) -> int:
-        """The number of templates that expand something."""
+        """Returns the number of templates in force."""
         return len(self.value.names)
 
     def put(self, document: Mapping[str, Any]) -> None:
-        """Expand by this generation."""
+        """Puts an ExpansionTemplate in force."""
         self._expansions.add(read_expansion_template(document))
 
     def remove(self, key: ExtensionKey) -> None:
-        """Expand by it no more."""
+        """Removes an ExpansionTemplate from force."""
         self._expansions.remove(key[1])
 
     def is_applied(self, key: ExtensionKey) -> bool:
-        """Whether it is in no circle."""
+        """Whether a template is in force and in no cycle."""
         return key[1] in self._expansions.names - self._expansions.faults.keys()
 
     def shared_faults(self) -> dict[ExtensionKey, str]:
-        """The circles."""
+        """Returns the cycles."""
         return {
             (EXPANSION_TEMPLATE, name): why for name, why in sorted(self._expansions.faults.items())
         }
 
     def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
-        """An ExpansionTemplate's status has no types of errors."""
+        """Returns the standing without a type, as an ExpansionTemplate's status has none."""
         del key
         return ExtensionStanding({"message": shared} if shared else None)
 
@@ -153,28 +153,28 @@ class CollectedPart(Generic[T]):
 
     @property
     def value(self) -> Any:
-        """All of them; None where there is none."""
+        """Returns the value of all objects; None without objects."""
         if self._value is None and self._objects:
             self._value = self._fold(self._objects[key] for key in sorted(self._objects))
         return self._value
 
     @property
     def keys(self) -> Collection[ExtensionKey]:
-        """All."""
+        """Returns the keys of all objects."""
         return self._objects.keys()
 
     @property
     def count(self) -> int:
-        """All."""
+        """Returns the number of all objects."""
         return len(self._objects)
 
     def put(self, document: Mapping[str, Any]) -> None:
-        """Take this generation."""
+        """Puts a generation of an object in force."""
         self._objects[self._key(document)] = self._read(document)
         self._value = None
 
     def remove(self, key: ExtensionKey) -> None:
-        """Take it out."""
+        """Removes an object from force."""
         if self._objects.pop(key, None) is not None:
             self._value = None
 
@@ -183,23 +183,23 @@ class CollectedPart(Generic[T]):
         return key in self._objects
 
     def shared_faults(self) -> dict[ExtensionKey, str]:
-        """None."""
+        """Returns no faults, as the objects are independent."""
         return {}
 
     def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
-        """Alone."""
+        """Returns the standing of an independent object."""
         del key, shared
         return ExtensionStanding()
 
 
 def admission_policy_part() -> CollectedPart[Any]:
-    """The API server's own policies, and their bindings."""
+    """Returns the part of API server policies and their bindings."""
     return CollectedPart(read_admission_policy, _admission_policies)
 
 
 def read_admission_policy(document: Mapping[str, Any]) -> Any:
-    """A policy of the API server's own, a binding, or an answer to what such policies ask."""
-    # Here and not above: they bring CEL, which who has none of them does not wait for.
+    """Reads an API server policy, a binding, or a SubjectAccessReview with an answer."""
+    # Imported here, as they load CEL, which commands without such policies do not need.
     from webhook.admission_policies import authorizer, reading  # noqa: PLC0415
 
     readers: dict[str, Callable[[Mapping[str, Any]], Any]] = {
@@ -213,15 +213,15 @@ def read_admission_policy(document: Mapping[str, Any]) -> Any:
 
 
 def _admission_policies(items: Iterable[Any]) -> Any:
-    from webhook.review.admission_policies import AdmissionPolicies  # noqa: PLC0415  # likewise
+    from webhook.review.admission_policies import AdmissionPolicies  # noqa: PLC0415  # loads CEL
 
     return AdmissionPolicies(items)
 
 
 class KyvernoPart(CollectedPart[Any]):
-    """Kyverno's policies, and its exceptions of them. An exception that is refused excuses nothing.
+    """Kyverno's policies and PolicyExceptions. A refused exception excuses nothing.
 
-    Those that are not enforced are asked in audits and reports, and let admissions be.
+    Policies that are not ``enforced`` apply to audits and reports, but not to admissions.
     """
 
     def __init__(self, *, enforced: bool = True) -> None:
@@ -229,21 +229,21 @@ class KyvernoPart(CollectedPart[Any]):
         super().__init__(read_kyverno_policy, fold, _key_of_kyverno)
 
     def put(self, document: Mapping[str, Any]) -> None:
-        """Take this generation; of an exception none where it is refused."""
+        """Puts a generation in force; removes the earlier one of a refused exception."""
         if gvk_of(document).kind == kyverno_kinds.EXCEPTION:
             self.remove(_key_of_kyverno(document))
         super().put(document)
 
 
 def read_kyverno_policy(document: Mapping[str, Any]) -> Any:
-    """A policy or an exception."""
-    from webhook.kyverno.validating_policy import read_kyverno  # noqa: PLC0415  # as above
+    """Reads a policy or an exception."""
+    from webhook.kyverno.validating_policy import read_kyverno  # noqa: PLC0415  # loads CEL
 
     return read_kyverno(dict(document))
 
 
 def _kyverno_policies(items: Iterable[Any], *, enforced: bool) -> Any:
-    from webhook.review.kyverno_policies import KyvernoPolicies  # noqa: PLC0415  # as above
+    from webhook.review.kyverno_policies import KyvernoPolicies  # noqa: PLC0415  # loads CEL
 
     return KyvernoPolicies(items, enforced=enforced)
 
@@ -255,17 +255,17 @@ def _key_of_kyverno(document: Mapping[str, Any]) -> ExtensionKey:
 
 
 class ExceptionPart(CollectedPart[PolicyException]):
-    """Exceptions of both kinds. One that is refused excuses nothing, whatever it did before.
+    """Exceptions of both kinds. A refused one excuses nothing, whatever it did before.
 
-    What was in force of a policy stays: nobody shall get by. Of an exception it would be the reverse,
-    and replicas that start now would not know it.
+    A refused policy's earlier generation stays in force, so that no object gets past it. For
+    exceptions that would let objects past, and newly started replicas would not know it.
     """
 
     def __init__(self) -> None:
         super().__init__(read_exception, Excusing, _key_of_exception)
 
     def put(self, document: Mapping[str, Any]) -> None:
-        """Take this generation, or none."""
+        """Puts a generation in force; removes the earlier one if it is refused."""
         self.remove(_key_of_exception(document))
         super().put(document)
 
@@ -283,7 +283,7 @@ def read_new_mutator(document: Mapping[str, Any]) -> Mutator:
 
 
 def warnings_of_mutator(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the probable mistakes of a mutator that is being admitted."""
+    """Returns the probable mistakes of a mutator at its admission."""
     return read_new_mutator(document).warnings
 
 

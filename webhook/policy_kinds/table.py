@@ -1,4 +1,4 @@
-"""The table of kinds: a new kind of policy object is a row here, its reader and its CRD."""
+"""The table of kinds. A new kind of policy object needs a row here, a reader, and a CRD."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def _late(name: str, module: str = "webhook.policy_kinds.parts") -> Callable[..., Any]:
-    """Return a function of a module that is imported at the first call.
+    """Returns a function of a module that is imported at the first call.
 
-    Such modules bring patterns and languages. A command's help needs only the names of kinds, and
+    Such modules load patterns and languages. A command's help needs only the names of kinds, and
     does not wait for them.
     """
 
@@ -37,7 +37,10 @@ def collected(
     fold: Callable[[Any], Any],
     fills: Literal["providers", "stages"] = "stages",
 ) -> Part:
-    """Make the part for objects that do not affect each other: each is read, and all are folded."""
+    """Makes the part for objects that do not affect each other.
+
+    Each is read, and all are folded.
+    """
     return Part(name, lambda: _late("CollectedPart")(read, fold), fills)
 
 
@@ -173,8 +176,8 @@ ADMISSION_POLICY_KINDS: Final = (
     ),
     ANSWERS,
 )
-"""The API server's own policies, and the answers to what they ask the authorizer. Commands over files
-review by them; no replica enforces them."""
+"""API server policies, and answers to their questions to the authorizer. Commands over files review
+by them; no replica enforces them."""
 
 KYVERNO_KINDS: Final = tuple(
     PolicyKind(
@@ -190,7 +193,7 @@ KYVERNO_KINDS: Final = tuple(
     )
     for kind, plural in kyverno_kinds.PLURALS.items()
 )
-"""Kyverno's policies. Commands over files review by them, and replicas where a flag says so."""
+"""Kyverno's policies. Commands over files review by them, and so do replicas if a flag says so."""
 
 POLICY_KINDS: tuple[PolicyKind, ...] = (
     TEMPLATES,
@@ -203,4 +206,5 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
     PROVIDER_KIND,
     *EXCEPTION_KINDS,
 )
-"""Every kind. Code that treats all kinds alike goes through these rows."""
+"""All kinds with a CRD of Gatekeeper or Waddle. Code that treats all kinds alike uses these rows.
+"""

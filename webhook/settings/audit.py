@@ -12,7 +12,7 @@ AUDIT: Final = "Audit (--operation=audit)"
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """The settings of the audit: what it reviews, how often, and where results go."""
+    """The settings of the audit: its interval, its input, and its outputs."""
 
     interval_seconds: int = flag(
         60,

@@ -1,9 +1,8 @@
 """Flags in Go's syntax, declared as fields of a dataclass.
 
-``-x`` and ``--x`` are the same; a value follows ``=`` or is the next argument; a
-boolean stands alone or has ``=true|false``; a list is repeated, comma-separated
-or both. The rules are those of Go's ``flag`` package, which Gatekeeper's
-manifests are written for.
+``-x`` and ``--x`` are the same; a value follows ``=`` or is the next argument; a boolean stands
+alone or has ``=true|false``; a list is repeated, comma-separated or both. The rules are those of
+Go's ``flag`` package, as in Gatekeeper's manifests.
 """
 
 from __future__ import annotations
@@ -24,35 +23,35 @@ FlagKind = Literal["text", "integer", "boolean", "duration", "list"]
 
 SettingsT = TypeVar("SettingsT", bound="DataclassInstance")
 
-# strconv.ParseBool
+# the values of Go's strconv.ParseBool
 TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 class InvalidFlag(ValueError):
-    """An argument that cannot be accepted; the message names it and says why."""
+    """An argument is invalid; the message has its name and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag as declared: its name, how it is read and what it is for."""
+    """A declared flag: its name, type and description."""
 
     name: str
     kind: FlagKind
     default: Any
     help: str
     section: str
-    """The field of the settings that its group is."""
+    """The field of the settings for its group."""
     field: str
     """Its field in that group."""
     gatekeeper: bool
     group: str
-    """The title that it is listed under."""
+    """The title of its group in the help."""
     choices: tuple[str, ...] = ()
     at_least: float | None = None
 
 
-def flag(  # the declaration of one field, everything by name but the default
+def flag(  # declares one field; all arguments but the default are by name
     default: Any,
     description: str,
     *,
@@ -62,10 +61,10 @@ def flag(  # the declaration of one field, everything by name but the default
     choices: tuple[str, ...] = (),
     at_least: float | None = None,
 ) -> Any:
-    """Declare a field of a group of settings as a flag.
+    """Declares a field of a group of settings as a flag.
 
-    The name is the field's with dashes, without its unit, unless given; the kind follows the
-    default's type; ``gatekeeper`` says that Gatekeeper has a flag of this name.
+    The default name is the field's with dashes, without its unit; the default kind is that of the
+    default value. ``gatekeeper`` is whether Gatekeeper has a flag of this name.
     """
     metadata = {
         "help": description,
@@ -79,7 +78,7 @@ def flag(  # the declaration of one field, everything by name but the default
 
 
 def group(title: str, settings: type[SettingsT]) -> SettingsT:
-    """Declare a field of the settings of a process as a group of flags, all at their defaults."""
+    """Declares a field of a process's settings as a group of flags, all at their defaults."""
     group_field: SettingsT = field(default=settings(), metadata={"title": title, "flags": settings})
     return group_field
 
@@ -93,7 +92,7 @@ def _kind_of(default: Any) -> FlagKind:
 
 
 def flags_of(settings: type[DataclassInstance]) -> tuple[Flag, ...]:
-    """The flags of the settings of a process, group by group, in order of declaration."""
+    """Returns the flags of a process's settings, by group, in order of declaration."""
     return tuple(
         Flag(
             name=item.metadata["name"] or item.name.removesuffix("_seconds").replace("_", "-"),
@@ -120,12 +119,11 @@ def parse(
     foreign: Callable[[str, str | None], bool] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> SettingsT:
-    """Read arguments into a settings object; raises :class:`InvalidFlag`.
+    """Reads arguments into a settings object; raises :class:`InvalidFlag`.
 
-    ``foreign(name, value)`` is asked about a flag that is not declared: it says
-    whether its value is the next argument's business (True), accepts it by
-    returning False, or raises. ``overrides`` are fields with values that are
-    not flags' (from the environment).
+    ``foreign(name, value)`` handles undeclared flags. It returns True if the next argument is the
+    flag's value, returns False to accept the flag, or raises. ``overrides`` are fields with values
+    from the environment.
     """
     declared = {item.name: item for item in flags_of(settings)}
     values: dict[str, dict[str, Any]] = {}
@@ -167,7 +165,7 @@ def _split(argument: str) -> tuple[str, str | None]:
 
 
 def read_value(item: Flag, text: str) -> Any:
-    """The value of a flag's text; raises :class:`InvalidFlag`."""
+    """Returns the value of a flag's text; raises :class:`InvalidFlag`."""
     if item.kind == "list":
         parts = tuple(part.strip() for part in text.split(",") if part.strip())
         for part in parts:
@@ -176,7 +174,7 @@ def read_value(item: Flag, text: str) -> Any:
     if item.kind == "boolean":
         return read_boolean(item.name, text)
     if item.kind == "integer":
-        # Underscores and other digits are Python's, not Go's.
+        # int() would accept underscores and other digits, which Go refuses.
         if not re.fullmatch(r"[+-]?[0-9]{1,18}", text, re.ASCII):
             raise InvalidFlag(f"invalid value {text!r} for flag --{item.name}: not an integer")
         return int(text)
@@ -187,7 +185,7 @@ def read_value(item: Flag, text: str) -> Any:
 
 
 def read_boolean(name: str, text: str) -> bool:
-    """A boolean as Go's ParseBool reads it."""
+    """Returns a boolean as Go's ParseBool reads it; raises :class:`InvalidFlag`."""
     if text in TRUE:
         return True
     if text in FALSE:
@@ -196,7 +194,7 @@ def read_boolean(name: str, text: str) -> bool:
 
 
 def read_duration(name: str, text: str) -> float:
-    """Seconds of a Go duration such as ``1m30s``; raises :class:`InvalidFlag`."""
+    """Returns the seconds of a Go duration such as ``1m30s``; raises :class:`InvalidFlag`."""
     seconds = duration_seconds(text)
     if seconds is None:
         raise InvalidFlag(
@@ -218,7 +216,7 @@ def _either(words: Iterable[str]) -> str:
 
 
 def usage(settings: type[DataclassInstance]) -> str:
-    """The flags as a help text: grouped, aligned, each with its default."""
+    """Returns the help text of flags: grouped, aligned, each with its default."""
     lines: list[str] = []
     group = None
     for item in flags_of(settings):
@@ -244,7 +242,7 @@ def _default(item: Flag) -> str:
 
 
 def show_default(item: Flag) -> str:
-    """A flag's default as it would be written on the command line."""
+    """Returns a flag's default in command line syntax."""
     if item.kind == "boolean":
         return "true" if item.default else "false"
     if item.kind == "list":

@@ -1,8 +1,8 @@
 """Gatekeeper's flags that ``waddle serve`` does not have (v3.23 and v3.24).
 
-A value that asks for what happens anyway is accepted, so that Gatekeeper's
-manifests start unchanged; any other is an error that names what takes its
-place, because a switch that silently does nothing would deceive.
+A value that matches Waddle's behaviour is accepted, so that Gatekeeper's manifests start unchanged.
+Any other value is an error that names the replacement, because a switch without effect would
+mislead.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from webhook.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ForeignFlag:
-    """A flag of Gatekeeper's: the values that need no doing, and what to use for the others.
+    """A flag of Gatekeeper: its accepted values, and the replacement for others.
 
-    With ``notice`` every value is accepted and the operator is told why it has
-    no effect.
+    With ``notice`` every value is accepted, and a notice gives the reason why it has no effect.
     """
 
     boolean: bool
@@ -89,13 +88,13 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
 
 
 class Foreign:
-    """Takes the flags of Gatekeeper's that have no meaning here; :attr:`notices` tells of them."""
+    """Handles Gatekeeper's flags without meaning in Waddle; :attr:`notices` lists ignored ones."""
 
     def __init__(self) -> None:
         self.notices: list[str] = []
 
     def __call__(self, name: str, value: str | None) -> bool:
-        """Accept a flag; True asks for its value, the next argument.
+        """Accepts a flag; returns True if its value is the next argument.
 
         Raises :class:`~webhook.settings.flags.InvalidFlag`.
         """

@@ -1,4 +1,4 @@
-"""The flags of what is logged, and of the decision log."""
+"""The flags of the log, of Events of admissions, and of the decision log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from webhook.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """The settings of the log of decisions."""
+    """The settings of the log, of Events of admissions, and of the decision log."""
 
     log_denies: bool = flag(
         False,

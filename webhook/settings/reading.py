@@ -1,4 +1,4 @@
-"""From argv and the environment to settings that make sense."""
+"""Reads arguments and environment into validated settings."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> ServeSettings:
-    """Settings from argv and what the environment says of the Pod.
+    """Returns settings from the arguments and from the Pod's environment variables.
 
-    That is ``POD_NAME``, ``POD_NAMESPACE``, ``POD_UID`` and ``POD_SERVICE_ACCOUNT``. Raises :class:`~webhook.settings.flags.InvalidFlag`.
+    They are ``POD_NAME``, ``POD_NAMESPACE``, ``POD_UID`` and ``POD_SERVICE_ACCOUNT``. Raises
+    :class:`~webhook.settings.flags.InvalidFlag`.
     """
     environment = os.environ if environment is None else environment
     foreign = Foreign()
@@ -34,7 +35,7 @@ def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
         and not settings.in_cluster
         and environment.get("KUBERNETES_SERVICE_HOST")
     ):
-        # In a Pod, and told of no files: Gatekeeper's own arguments name no source either.
+        # Defaults to the cluster in a Pod without files, as Gatekeeper's arguments name no source.
         settings = replace(settings, policies=replace(settings.policies, kubernetes=True))
     validate(settings)
     return replace(settings, notices=(*foreign.notices, *_notices(settings)))

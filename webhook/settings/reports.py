@@ -1,4 +1,4 @@
-"""The flags of policy reports, for whatever process writes them."""
+"""The flags of policy reports, for all processes that write them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ STORED: Final[tuple[Literal["pass", "fail", "warn", "error", "skip"], ...]] = (
     "warn",
     "error",
 )
-"""Stored unless told otherwise: passes are most of all results, and tell nobody anything to do."""
+"""The default results: most results are passes, which need no action."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSettings:
-    """The settings of reports: which are written, and how."""
+    """The settings of reports: their content, form and limits."""
 
     enabled: bool = flag(
         False,
@@ -83,11 +83,11 @@ class ReportSettings:
 
 
 ENTRIES_MAX: Final = 2500
-"""At some 500 bytes each this is what etcd takes in one object (1.5 MB)."""
+"""The most results of a report: at some 500 bytes each they fill etcd's limit of 1.5 MB."""
 
 
 def validate_reports(settings: ReportSettings, *, in_cluster: bool) -> None:
-    """Refuse what makes no sense; raises :class:`~webhook.settings.flags.InvalidFlag`."""
+    """Checks the flags of reports; raises :class:`~webhook.settings.flags.InvalidFlag`."""
     if settings.max_entries > ENTRIES_MAX:
         raise InvalidFlag(
             f"--report-max-entries must be at most {ENTRIES_MAX}: larger objects do not fit into etcd"

@@ -1,6 +1,6 @@
-"""Every flag of ``waddle serve``, and what it means once read.
+"""All flags of ``waddle serve``, and the settings derived from them.
 
-Names are Gatekeeper's where it has the flag; units are in the field's name.
+Names are Gatekeeper's if it has the flag; units are in the field's name.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from webhook.settings.reports import ReportSettings
 from webhook.settings.telemetry import GenerationSettings, TelemetrySettings
 from webhook.values import dataclass
 
-KEY_SECRET: Final = "waddle-revision-keys"  # noqa: S105  # a name of one
-"""The Secret of the manifests, by whose keys replicas know what one of them wrote."""
+KEY_SECRET: Final = "waddle-revision-keys"  # noqa: S105  # a Secret's name
+"""The Secret of the manifests with the keys by which replicas verify each other's writes."""
 
 OPERATIONS: Final = (
     "webhook",
@@ -32,7 +32,7 @@ OPERATIONS: Final = (
 CLUSTER_OPERATIONS: Final = frozenset(
     {"audit", "status", "generate", "mutation-status", "mutation-controller"}
 )
-"""The operations among them that are about a cluster."""
+"""The operations that need a cluster."""
 
 TLS_VERSIONS: Final = ("1.2", "1.3")
 """Python's OpenSSL refuses 1.0 and 1.1, which RFC 8996 retired."""
@@ -40,7 +40,7 @@ TLS_VERSIONS: Final = ("1.2", "1.3")
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """Where policies come from, what this process does by them, and what it keeps of them."""
+    """The source of policies, the operations of this process, and the data that it keeps."""
 
     paths: tuple[str, ...] = flag(
         (),
@@ -178,7 +178,7 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class ServingSettings:
-    """Ports, and how serving ends."""
+    """Ports, and the end of serving."""
 
     host: str = flag(
         "",
@@ -230,7 +230,7 @@ class ServingSettings:
 
 @dataclass(frozen=True, slots=True)
 class TLSSettings:
-    """The serving certificate, and those of clients."""
+    """The serving certificate, and client certificates."""
 
     cert_dir: str = flag(
         "",
@@ -299,7 +299,7 @@ class TLSSettings:
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """Bounds of connections, bodies and times."""
+    """Limits of connections, bodies and times."""
 
     max_serving_threads: int = flag(
         -1,
@@ -307,8 +307,8 @@ class LimitSettings:
         "more.",
         gatekeeper=True,
     )
-    # An API server lets 200 mutating requests run at a time (--max-mutating-requests-inflight)
-    # and there are commonly three; at a millisecond each, the last waits half a second.
+    # An API server runs 200 mutating requests at a time (--max-mutating-requests-inflight), and
+    # there are usually three; at a millisecond each, the last waits half a second.
     max_in_flight: int = flag(
         512,
         "Requests accepted and not yet answered; more are refused at once with 429.",
@@ -325,15 +325,16 @@ class LimitSettings:
         "Bytes of a request's line and headers; more are refused with 431.",
         at_least=1024,
     )
-    # What an API server makes of a request that it accepts: 3 MiB (its MaxRequestBodyBytes) as
-    # object and as much as oldObject, each byte of it "<", which Go writes as "\u003c", and the rest.
+    # The largest request body for an object that an API server accepts: 3 MiB (its
+    # MaxRequestBodyBytes) as object and as much as oldObject, each byte a "<", which Go writes as
+    # "\u003c", and the rest.
     max_body_bytes: int = flag(
         40 * 1024 * 1024,
         "Bytes of a request's body. An object for which the API server sends more is refused; "
         "any other sender gets 413.",
         at_least=1024,
     )
-    # One of the largest, or several large ones, and room beside them for small ones.
+    # One of the largest, or several large ones, with room for small ones.
     max_waiting_bytes: int = flag(
         64 * 1024 * 1024,
         "Bytes of all bodies received and not yet reviewed; more are refused with 429.",
@@ -358,8 +359,8 @@ class LimitSettings:
         kind="duration",
         at_least=0.05,
     )
-    # Go's client, and so the API server, closes an idle connection after 90 s; a server that
-    # closes first sometimes loses a request that is on its way.
+    # Go's client, and so the API server, closes an idle connection after 90 s; a server that closes
+    # first sometimes loses a request in transit.
     idle_timeout_seconds: float = flag(
         120.0,
         "Time that a connection may stay open without a request; above the 90 s after which the "
@@ -377,7 +378,7 @@ class LimitSettings:
 
 @dataclass(frozen=True, slots=True)
 class DecidingSettings:
-    """How admissions are decided, and what is left out."""
+    """The way of deciding admissions, and the exempt namespaces."""
 
     evaluation_errors: str = flag(
         "violation",
@@ -507,7 +508,7 @@ class DecidingSettings:
 
 @dataclass(frozen=True, slots=True)
 class PodSettings:
-    """The replica's Pod, as the environment names it."""
+    """The replica's Pod, from environment variables."""
 
     name: str = ""
     namespace: str = ""
@@ -519,7 +520,7 @@ class PodSettings:
 class ServeSettings:
     """The settings of one server process, validated by :func:`webhook.settings.reading.read`.
 
-    Each group is a value of its own, and its flags are listed under its title.
+    Each group is a separate value, and its flags are listed under its title.
     """
 
     policies: PolicySettings = group("Policies", PolicySettings)
@@ -544,7 +545,7 @@ class ServeSettings:
 
     @property
     def keeps_certificate(self) -> bool:
-        """Whether the certificate is kept in the cluster's Secret."""
+        """Whether the certificate is kept in a Secret of the cluster."""
         return (
             self.in_cluster
             and self.serves_admission
@@ -554,14 +555,14 @@ class ServeSettings:
 
     @property
     def serves_admission(self) -> bool:
-        """Whether admission reviews are answered, of validation or of mutation."""
+        """Whether this process answers validating or mutating admission reviews."""
         return "webhook" in self.policies.operation or self.mutates
 
     @property
     def operations_carried_out(self) -> tuple[str, ...]:
-        """The operations of ``--operation`` that have an effect, in order: those that statuses may claim.
+        """Returns the effective operations of ``--operation``, sorted, for statuses.
 
-        Statuses of mutators are copied with all others, by status, and by nothing else.
+        ``status`` alone copies statuses of mutators, with all others.
         """
         operations = set(self.policies.operation)
         if "status" not in operations:
@@ -582,7 +583,10 @@ class ServeSettings:
 
     @property
     def projects_synced(self) -> bool:
-        """Whether of synced objects only what templates read is kept: nothing else reads them."""
+        """Whether only the fields of synced objects that templates read are kept.
+
+        No other feature that reads synced objects is on.
+        """
         return (
             self.policies.sync_projection
             and self.policies.kyverno_policies == "off"

@@ -1,4 +1,4 @@
-"""Refuses flags of ``waddle serve`` that can be read and make no sense, each by its name."""
+"""Refuses readable flags of ``waddle serve`` that contradict each other or are out of range."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def validate(settings: ServeSettings) -> None:
-    """Refuse what can be read but makes no sense, naming the flag."""
+    """Refuses readable but contradictory or out-of-range flags; the error names the flag."""
     _check_bounds(settings)
     _check_source(settings)
     _check_operations(settings)
@@ -48,7 +48,7 @@ def validate(settings: ServeSettings) -> None:
 
 
 def _check_provider_secret(settings: ServeSettings) -> None:
-    """The copy of what is kept in the cluster has a place there, too."""
+    """Checks --provider-ca-secret: it copies a certificate that is kept in the cluster."""
     namespace, slash, name = settings.tls.provider_ca_secret.partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise InvalidFlag(
@@ -62,7 +62,7 @@ def _check_provider_secret(settings: ServeSettings) -> None:
 
 
 def _check_bounds(settings: ServeSettings) -> None:
-    """No number is below the least that its declaration allows."""
+    """Checks that no number is below its declared minimum."""
     for item in flags_of(type(settings)):
         value = getattr(getattr(settings, item.section), item.field)
         if item.at_least is not None and value < item.at_least:
@@ -70,7 +70,10 @@ def _check_bounds(settings: ServeSettings) -> None:
 
 
 def _check_source(settings: ServeSettings) -> None:
-    """Policies have one source: what the other one said could be neither seen nor removed."""
+    """Checks that policies have one source.
+
+    Objects of a second one could be neither seen nor removed.
+    """
     if settings.in_cluster:
         if settings.policies.paths:
             raise InvalidFlag(
@@ -91,7 +94,7 @@ def _check_source(settings: ServeSettings) -> None:
 
 
 def _check_operations(settings: ServeSettings) -> None:
-    """A process decides about something: admissions, or what is in the cluster already."""
+    """Checks that the process decides: admissions, or existing objects in an audit."""
     if not settings.serves_admission and not settings.audits:
         raise InvalidFlag(
             f"--operation={','.join(settings.policies.operation)}: this process would decide nothing: "
@@ -105,7 +108,7 @@ def _check_port(name: str, port: int) -> None:
 
 
 def address(text: str, name: str) -> tuple[str, int]:
-    """Host and port of Go's ``host:port``; raises :class:`InvalidFlag`."""
+    """Returns host and port of Go's ``host:port``; raises :class:`InvalidFlag`."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit():
         raise InvalidFlag(f"invalid value {text!r} for flag --{name}: want host:port or :port")

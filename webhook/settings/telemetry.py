@@ -1,4 +1,4 @@
-"""The flags of what is sent to an OpenTelemetry collector."""
+"""The flags of generated policies and of an OpenTelemetry collector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webhook.values import dataclass
 METRICS_BACKENDS: Final = ("prometheus", "opentelemetry")
 
 _PORTS: Final = {"grpc": 4317, "grpcs": 4317, "http": 4318, "https": 4318}
-"""By scheme, the port that OTLP's specification gives it."""
+"""The ports of OTLP's specification by scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class GenerationSettings:
 
 @dataclass(frozen=True, slots=True)
 class TelemetrySettings:
-    """The settings of traces and metrics that are sent."""
+    """The settings of traces and metrics for a collector."""
 
     otlp_endpoint: str = flag(
         "",
@@ -99,7 +99,7 @@ class TelemetrySettings:
 
 
 class OTLPEndpoint(NamedTuple):
-    """A collector's address, taken apart."""
+    """The parts of a collector's address."""
 
     scheme: str
     host: str
@@ -108,7 +108,7 @@ class OTLPEndpoint(NamedTuple):
 
 
 def read_endpoint(text: str) -> OTLPEndpoint:
-    """The address of a collector; raises :class:`~webhook.settings.flags.InvalidFlag`."""
+    """Returns the address of a collector; raises :class:`~webhook.settings.flags.InvalidFlag`."""
     wrong = f"invalid value {text!r} for flag --otlp-endpoint: want grpc://host:port, http://host:port or host:port"
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
@@ -123,7 +123,7 @@ def read_endpoint(text: str) -> OTLPEndpoint:
 
 
 def validate_telemetry(settings: TelemetrySettings) -> None:
-    """Refuse what makes no sense; raises :class:`~webhook.settings.flags.InvalidFlag`."""
+    """Checks the flags of telemetry; raises :class:`~webhook.settings.flags.InvalidFlag`."""
     if settings.otlp_endpoint:
         read_endpoint(settings.otlp_endpoint)
     elif settings.sends_metrics:

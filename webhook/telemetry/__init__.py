@@ -1,5 +1,5 @@
-"""Traces and numbers, sent to an OpenTelemetry collector; nothing of it is there unless it is on.
+"""Sends traces and metrics to an OpenTelemetry collector; not imported unless it is on.
 
-What happens is noted as plain values where it happens; a thread of its own makes messages of them
-and sends them. It must not know how anything is decided, nor flags.
+Other code records events as plain values. A separate thread makes messages of them and sends them.
+The package must know neither decisions nor flags.
 """

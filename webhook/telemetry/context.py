@@ -1,4 +1,7 @@
-"""Whether a request is traced: what its caller says (W3C Trace Context), else a share of all."""
+"""Decides whether a request is traced.
+
+By its caller (W3C Trace Context), or else by a random share.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +20,27 @@ if TYPE_CHECKING:
     from webhook.serving.trace import Trace
 
 QUEUED_MAX: Final = 1024
-"""Traces that wait to be sent: of a few KiB each."""
+"""The most traces that wait to be sent, a few KiB each."""
 
 PER_SECOND_MAX: Final = 100
-"""Traces begun in a second, whoever asks for them: a caller decides about sampling, and none may
-make each of its requests costly. At 1 in 100 it is what 10,000 requests a second come to."""
+"""The most traces begun in a second. Callers decide about sampling, and none may make all its
+requests costly. At a share of 1 in 100 it suffices for 10,000 requests a second."""
 
 _STATE_MAX: Final = 512
-"""Bytes of a tracestate that is passed on; the standard asks for at least as many."""
+"""The longest tracestate that is passed on, in bytes; the standard requires at least as much."""
 
 _PARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 _PARENT_BYTES: Final = 55
 _UNSAMPLED: Final = b"02468ace"
-"""The last characters of a traceparent of that length whose caller does not sample: the flag is its
-lowest bit. One that ends so and cannot be read is as good as none, and not sampled by it either."""
+"""The last characters of a traceparent of that length without sampling, whose flag is the lowest
+bit. An unreadable traceparent that ends so counts as missing; it is not sampled either."""
 
-_lots: Final = random.Random()  # noqa: S311  # a share of requests, and no secret
+_lots: Final = random.Random()  # noqa: S311  # a share of requests, no secret
 
 
 class Parent(NamedTuple):
-    """The span that a request was sent by."""
+    """The caller's span of a request."""
 
     trace_id: int
     span_id: int
@@ -45,9 +48,9 @@ class Parent(NamedTuple):
 
 
 def parse_parent(text: bytes) -> Parent | None:
-    """The value of a ``traceparent``; None where it is not one (W3C Trace Context, 3.2).
+    """Returns the parent in a ``traceparent``; None for an invalid one (W3C Trace Context, 3.2).
 
-    Of versions after 00 the part that this one knows is read, and more may follow it.
+    Versions after 00 are read as version 00, and more text may follow.
     """
     match = _PARENT.fullmatch(text.strip())
     if match is None:
@@ -60,9 +63,9 @@ def parse_parent(text: bytes) -> Parent | None:
 
 
 class SampledTracer:
-    """Says which requests are traced, and keeps traces that are finished until they are sent.
+    """Decides which requests are traced, and keeps finished traces until they are sent.
 
-    Asked and finished on one thread, taken by another.
+    One thread samples and finishes, another one takes.
     """
 
     def __init__(
@@ -72,8 +75,9 @@ class SampledTracer:
         per_second_max: int = PER_SECOND_MAX,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``per_million`` requests are traced of those whose caller has no trace of its own."""
-        # Of an identifier's low 56 bits, which are random (W3C Trace Context, level 2).
+        """``per_million`` is the number of traces per million requests without a caller's trace."""
+        # Compared with the low 56 bits of an identifier, which are random (W3C Trace Context, level
+        # 2).
         self._bound = per_million * (1 << 56) // 1_000_000
         self._per_second_max = per_second_max
         self._clock = clock
@@ -81,19 +85,19 @@ class SampledTracer:
         self._begun = 0
         self._finished: deque[Trace] = deque()
         self.begun = 0
-        """How many there were so far."""
+        """The number of traces begun."""
         self.refused = 0
-        """How many more would have been begun in their second."""
+        """The number of traces not begun because of the limit per second."""
         self.overflowed = 0
-        """How many there was no room for when they were finished."""
+        """The number of finished traces that were dropped for lack of room."""
         self.ready = threading.Event()
-        """Set when there are enough to be sent at once."""
+        """Set once there are enough traces to send them at once."""
 
     def sample(self, headers: Sequence[tuple[bytes, bytes]]) -> Sampled | None:
-        """The trace that a request with these headers belongs to; None, as for most, if it has none.
+        """Returns the trace for a request with these headers; None for most requests.
 
-        Every request pays for the first lines, so nothing is made in them: a caller that does not
-        sample, as nearly all, shows in one byte.
+        The first lines run for every request, so they allocate nothing. A caller without sampling,
+        the usual case, is recognized by one byte.
         """
         header = None
         for name, value in headers:
@@ -126,7 +130,7 @@ class SampledTracer:
         return Sampled(trace_id, span_id, shown)
 
     def finish(self, trace: Trace) -> None:
-        """Keep a trace until it is taken; one too many is dropped, and counted."""
+        """Keeps a trace until it is taken; drops and counts it if the queue is full."""
         if len(self._finished) >= QUEUED_MAX:
             self.overflowed += 1
             return
@@ -135,7 +139,7 @@ class SampledTracer:
             self.ready.set()
 
     def take(self, count: int) -> list[Trace]:
-        """The oldest traces that are finished, so many at most."""
+        """Returns the oldest finished traces, at most ``count``."""
         taken: list[Trace] = []
         while self._finished and len(taken) < count:
             taken.append(self._finished.popleft())

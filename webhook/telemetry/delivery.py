@@ -1,4 +1,4 @@
-"""How messages reach a collector: OTLP by gRPC, or by HTTP as Gatekeeper sends its metrics."""
+"""Delivers messages to a collector: OTLP by gRPC, or by HTTP like Gatekeeper's metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webhook.values import dataclass
 Signal: TypeAlias = Literal["traces", "metrics"]
 
 TIMEOUT_SECONDS: Final = 10.0
-"""OpenTelemetry's default of an exporter (OTEL_EXPORTER_OTLP_TIMEOUT)."""
+"""OpenTelemetry's default timeout of an exporter (OTEL_EXPORTER_OTLP_TIMEOUT)."""
 
 _METHODS: Final[dict[Signal, str]] = {
     "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
@@ -23,7 +23,7 @@ _METHODS: Final[dict[Signal, str]] = {
 _PATHS: Final[dict[Signal, str]] = {"traces": "/v1/traces", "metrics": "/v1/metrics"}
 
 _PASSING: Final = frozenset({429, 502, 503, 504})
-"""Codes of HTTP after which a message is sent again (OTLP, "Retryable Response Codes")."""
+"""HTTP status codes after which a message is sent again (OTLP, "Retryable Response Codes")."""
 
 _PASSING_GRPC: Final = frozenset(
     {
@@ -31,45 +31,45 @@ _PASSING_GRPC: Final = frozenset(
         *("DATA_LOSS", "RESOURCE_EXHAUSTED"),
     }
 )
-"""Likewise of gRPC (OTLP, "Failures")."""
+"""gRPC status codes after which a message is sent again (OTLP, "Failures")."""
 
 
 class CollectorUnavailable(Exception):
-    """The message may be sent again."""
+    """The delivery failed; the message may be sent again."""
 
 
 class MessageRefused(Exception):
-    """The collector will not take this message."""
+    """The collector refuses this message for good."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectorAddress:
-    """Where messages go."""
+    """The transport, host, port and path of a collector, and whether it uses TLS."""
 
     transport: Literal["grpc", "http"]
     tls: bool
     host: str
     port: int
     path: str = ""
-    """Of HTTP, before ``/v1/traces``."""
+    """The path prefix for HTTP, before ``/v1/traces``."""
     ca_file: str = ""
-    """Authorities of its certificate; the system's where empty."""
+    """The file with the authorities of its certificate; empty for the system's."""
 
 
 class Delivery(Protocol):
     """Delivers messages to one collector; for one thread."""
 
     def send(self, signal: Signal, message: bytes) -> None:
-        """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
+        """Delivers a message; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
 
     def close(self) -> None:
-        """Close the connection, and give up what is under way; any thread may."""
+        """Closes the connection, and aborts a delivery in progress; safe on any thread."""
 
 
 def make_delivery(collector: CollectorAddress) -> Delivery:
-    """Make the delivery to a collector.
+    """Returns the delivery to a collector.
 
-    Raises :class:`OSError` for a CA file that cannot be read, and for a proxy that is none.
+    Raises :class:`OSError` for an unreadable CA file and for an invalid proxy.
     """
     return GRPCDelivery(collector) if collector.transport == "grpc" else HTTPDelivery(collector)
 
@@ -78,7 +78,7 @@ class GRPCDelivery:
     """OTLP/gRPC."""
 
     def __init__(self, collector: CollectorAddress) -> None:
-        import grpc  # noqa: PLC0415  # only where it is used: 10 MiB
+        import grpc  # noqa: PLC0415  # takes 10 MiB, so imported only if used
 
         self._grpc = grpc
         target = f"{collector.host}:{collector.port}"
@@ -103,7 +103,7 @@ class GRPCDelivery:
         }
 
     def send(self, signal: Signal, message: bytes) -> None:
-        """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
+        """Delivers a message; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
         try:
             self._calls[signal](message, timeout=TIMEOUT_SECONDS)
         except self._grpc.RpcError as error:
@@ -112,11 +112,11 @@ class GRPCDelivery:
             if code in _PASSING_GRPC:
                 raise CollectorUnavailable(error_text) from None
             raise MessageRefused(error_text) from None
-        except ValueError as error:  # what gRPC says of a channel that is closed
+        except ValueError as error:  # gRPC raises it for a closed channel
             raise CollectorUnavailable(str(error)) from None
 
     def close(self) -> None:
-        """Close the connection, and give up what is under way; any thread may."""
+        """Closes the connection, and aborts a delivery in progress; safe on any thread."""
         self._channel.close()
 
 
@@ -140,7 +140,7 @@ class HTTPDelivery:
         self._headers = {"Content-Type": "application/x-protobuf", **by.headers}
 
     def send(self, signal: Signal, message: bytes) -> None:
-        """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
+        """Delivers a message; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
         try:
             path = self._path + _PATHS[signal]
             self._connection.request("POST", path, message, self._headers)
@@ -157,7 +157,7 @@ class HTTPDelivery:
             raise MessageRefused(f"{answer.status} {answer.reason}")
 
     def close(self) -> None:
-        """Close the connection, and give up what is under way; any thread may."""
+        """Closes the connection, and aborts a delivery in progress; safe on any thread."""
         if (connected := self._connection.sock) is not None:
             with contextlib.suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)
@@ -165,4 +165,4 @@ class HTTPDelivery:
 
 
 READ_BYTES_MAX: Final = 64 * 1024
-"""Of an answer, which says at most how much was rejected."""
+"""The most bytes read of an answer, which contains at most the number of rejected items."""

@@ -1,4 +1,4 @@
-"""OpenTelemetry's messages (opentelemetry-proto 1.x): of who sends, and of the registry's numbers."""
+"""OpenTelemetry's messages (opentelemetry-proto 1.x) for the sender and the registry's numbers."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 SCOPE: Final = InstrumentationScope(name="waddle", version=__version__)
 
 _ERROR_MAX: Final = 1024
-"""Characters of why something failed: a policy's message may be any length."""
+"""The longest error in a message, in characters: a policy's message may have any length."""
 
 _CUMULATIVE: Final = metrics_pb2.AGGREGATION_TEMPORALITY_CUMULATIVE
 
 _SUFFIXES: Final = {"_seconds": "s", "_bytes": "By"}
-"""Units, as the ends of names say them."""
+"""The units of metrics, by the suffixes of their names."""
 
 
 def resource_of(attributes: Mapping[str, str]) -> Resource:
-    """Return the sender's attributes by OpenTelemetry's conventions; empty ones are left out."""
+    """Returns the sender's attributes by OpenTelemetry's conventions; leaves out empty ones."""
     return Resource(attributes=[attribute(name, text) for name, text in attributes.items() if text])
 
 
 def metrics_message(resource: Resource, registry: Registry, began_ns: int) -> bytes:
-    """Every number of the registry that there is, counted since ``began_ns`` on the wall clock."""
+    """Returns all numbers of the registry, counted since ``began_ns`` on the wall clock."""
     now = time.time_ns()
     metrics = [
         message
@@ -114,12 +114,12 @@ def _labels(metric: Metric, labels: Sequence[str]) -> list[KeyValue]:
 
 
 def attributes_of(attributes: Mapping[str, Attribute]) -> list[KeyValue]:
-    """By name."""
+    """Returns attributes as key-value messages."""
     return [attribute(name, value) for name, value in attributes.items()]
 
 
 def attribute(name: str, value: Attribute) -> KeyValue:
-    """One of them."""
+    """Returns one attribute as a key-value message."""
     if isinstance(value, bool):
         return KeyValue(key=name, value=AnyValue(bool_value=value))
     if isinstance(value, int):
@@ -128,5 +128,5 @@ def attribute(name: str, value: Attribute) -> KeyValue:
 
 
 def shortened(value: str) -> str:
-    """A text as a message can hold it, not too long: JSON may bring half a surrogate pair."""
+    """Returns a text shortened for a message; replaces lone surrogates, which JSON may contain."""
     return value[:_ERROR_MAX].encode("utf-8", "replace").decode()

@@ -1,4 +1,7 @@
-"""The thread that sends traces and numbers; what it cannot send in time it drops, and counts."""
+"""The thread that sends traces and metrics.
+
+It drops and counts traces that it cannot send in time.
+"""
 
 from __future__ import annotations
 
@@ -23,29 +26,29 @@ if TYPE_CHECKING:
     from webhook.telemetry.delivery import CollectorAddress, Delivery
 
 BATCH: Final = 256
-"""Traces in a message: of some 2 KiB each, well below a collector's 4 MiB."""
+"""The most traces in a message, some 2 KiB each: well below a collector's limit of 4 MiB."""
 
 TRACE_SECONDS: Final = 2.0
-"""How often traces are sent, unless there are many: whoever looks for one does so by hand."""
+"""The interval of sending traces, unless there are many: people look for a trace by hand."""
 
 ATTEMPTS: Final = 5
-"""Of a batch. Then it is dropped: newer ones wait."""
+"""The attempts to send a batch. Then it is dropped, as newer ones wait."""
 
 LAST_SECONDS: Final = 3.0
-"""The time for the last batches at the end, in seconds: the process has ended all else by then."""
+"""The time for the last batches at the end, in seconds; by then all other work has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class SendingOptions:
-    """The signals that are sent, of which process, and how often."""
+    """The sending process, and the interval of its metrics."""
 
     resource: Mapping[str, str]
     metric_seconds: float = 0.0
-    """How often numbers are sent; 0 for never."""
+    """The interval of sending metrics, in seconds; 0 for never."""
 
 
 class Sending:
-    """Sends until it is stopped."""
+    """Sends traces and metrics until it is stopped."""
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class Sending:
         refresh: Callable[[], None],
         begin: Callable[[], None] | None = None,
     ) -> None:
-        """``refresh`` brings gauges up to date; ``begin`` is called first by the thread.
+        """``refresh`` updates gauges; the thread calls ``begin`` first.
 
         Raises :class:`OSError`.
         """
@@ -80,21 +83,22 @@ class Sending:
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Send what is left, within a moment, and end."""
+        """Sends the rest within ``LAST_SECONDS``, and ends the thread."""
         self._stopping.set()
         self._wake.set()
         self._thread.join(timeout=LAST_SECONDS)
         if self._thread.is_alive():
-            # What is under way is given up: a thread within gRPC would not survive the interpreter.
+            # A delivery in progress is aborted: a thread in gRPC would not survive the
+            # interpreter's end.
             self._delivery.close()
             self._thread.join(timeout=LAST_SECONDS)
 
     def count(self) -> None:
-        """Bring the thread's own counters up to date; any thread may ask."""
+        """Updates the thread's own counters; safe on any thread."""
         tracer = self._tracer
         if tracer is not None:
             self._registry.counters[TRACES] = {
@@ -112,7 +116,7 @@ class Sending:
             self._begin()
         try:
             self._loop()
-        except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
+        except Exception as error:  # noqa: BLE001  # the thread must not end silently
             self._log.fault("bug: traces and numbers are no longer sent", error)
         finally:
             self._delivery.close()
@@ -135,7 +139,7 @@ class Sending:
             self._send_numbers()
 
     def _send_numbers(self) -> None:
-        """Once: the next ones say all that these did."""
+        """Sends the metrics once, without retries: the next ones include them."""
         self._refresh()
         message = messages.metrics_message(self._resource, self._registry, self._began_ns)
         try:
@@ -153,7 +157,7 @@ class Sending:
                 self._failed += sum(trace.whole for trace in batch)
 
     def _send_batch(self, batch: list[Trace]) -> bool:
-        """Whether it was taken."""
+        """Returns whether the collector accepted a batch; tries it several times."""
         message = traces_message(self._resource, batch)
         for _ in range(ATTEMPTS):
             try:
@@ -172,7 +176,7 @@ class Sending:
         return False
 
     def _tell(self, signal: str, error: Exception) -> None:
-        """Count a failure; log the first of a row."""
+        """Counts a failure; logs only the first in a row."""
         self._failures[signal] += 1
         if signal not in self._failing:
             self._failing.add(signal)

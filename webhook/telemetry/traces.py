@@ -1,10 +1,10 @@
-"""Traces as OpenTelemetry's message, in the form that goes over the wire.
+"""Writes traces as OpenTelemetry's message in its wire format.
 
 protobuf's Python classes take 0.3 ms for a trace of a dozen constraints, more than deciding the
-request did. Two properties of its encoding spare most of that ("Last One Wins", "Field Order"):
-a message is also the parts of it put behind each other, in any order. So the fields of a span that
-are numbers, of a fixed length and new for each, are written here; name and attributes, which come
-again with each evaluation of the same constraints, are encoded by protobuf once and kept.
+request. Two properties of the encoding avoid most of that ("Last One Wins", "Field Order"): the
+concatenation of a message's parts, in any order, is the message. So this module writes a span's
+numbers, which have a fixed length and are new each time. protobuf encodes name and attributes once,
+since they repeat with each evaluation of the same constraints.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from webhook.serving.trace import Attribute, Span, Trace
 
 _KEPT_MAX: Final = 1024
-"""Names with attributes: of some hundred bytes each. Those of a large installation's constraints,
-each with none and a few violations."""
+"""The most kept names with attributes, some hundred bytes each: enough for a large installation's
+constraints, each without and with a few violations."""
 
 _NUMBERS: Final = struct.Struct("<2s16s2s8s2s8scQcQ")
-"""A span's fields of fixed length, each behind its tag: two identifiers of eight bytes after the
-trace's of sixteen, begin and end."""
+"""A span's fields of fixed length, each after its tag: the trace's identifier of 16 bytes, two of 8
+bytes, begin and end."""
 
 _TRACE_ID, _SPAN_ID, _PARENT_ID = b"\x0a\x10", b"\x12\x08", b"\x22\x08"
 _BEGAN, _ENDED = b"\x39", b"\x41"
 _FIRST, _SECOND = b"\x0a", b"\x12"
-"""The tags of fields 1 and 2 that hold messages."""
+"""The tags of message fields 1 and 2."""
 
 
 def traces_message(resource: Resource, traces: Sequence[Trace]) -> bytes:
-    """The spans of traces, each with that of its request first (ExportTraceServiceRequest)."""
+    """Returns the spans of traces, the request's own span first (ExportTraceServiceRequest)."""
     spans = b"".join(_field(_SECOND, span) for trace in traces for span in _spans(trace))
     scoped = trace_pb2.ScopeSpans(scope=SCOPE).SerializeToString() + spans
     of_resource = trace_pb2.ResourceSpans(resource=resource).SerializeToString()
@@ -47,7 +47,7 @@ def traces_message(resource: Resource, traces: Sequence[Trace]) -> bytes:
 
 
 def _field(tag: bytes, message: bytes) -> bytes:
-    """A message within another: behind its tag and its length, as a varint."""
+    """Returns a message inside another: its tag, its length as a varint, and itself."""
     length, size = [], len(message)
     while size > 127:
         length.append(size & 127 | 128)
@@ -82,7 +82,7 @@ def _spans(trace: Trace) -> list[bytes]:
 
 
 def _span(trace_id: bytes, span: Span, offset: int) -> bytes:
-    if span.error:  # Which may be of any text: it is not kept.
+    if span.error:  # its text varies, so it is not kept
         named = _named(span.name, span.attributes, span.error)
     else:
         named = _kept(span.name, tuple(span.attributes.items()))
@@ -102,7 +102,7 @@ def _kept(name: str, attributes: tuple[tuple[str, Attribute], ...]) -> bytes:
 
 
 def _named(name: str, attributes: Mapping[str, Attribute], error: str) -> bytes:
-    """All of a span but its numbers."""
+    """Returns all parts of a span except its numbers."""
     return trace_pb2.Span(
         name=name,
         kind=trace_pb2.Span.SPAN_KIND_INTERNAL,

@@ -1,5 +1,5 @@
-"""Webhook configurations: the requests that the API server sends, and policies that get none.
+"""Webhook configurations: the requests that the API server sends, and policies without any.
 
-It is pure: policies and configurations as they are written in, a verdict for each policy out. It must
-not know files or the API server.
+The package is pure: it takes policies and configurations as written, and returns a verdict for each
+policy. It must not know files or the API server.
 """

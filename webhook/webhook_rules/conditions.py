@@ -1,4 +1,4 @@
-"""Whether a match condition holds for a request that is known in part: yes, no, or it depends."""
+"""Evaluates a match condition for a partly known request: true, false or undecided."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Expr
 
 Facts: TypeAlias = "Mapping[tuple[str, ...], str]"
-"""Fields of ``request`` that are known, by their path; an empty text for one that is not there."""
+"""The known fields of ``request`` by path; an empty text for a missing field."""
 
 _ENVIRONMENT: Final = match_conditions(params=False)
 _KEPT: Final = 256
-"""Configurations have a few conditions each, and a cluster a few configurations that call a webhook."""
+"""The compiled conditions kept: each configuration has a few, and few configurations call a
+webhook."""
 
 
 @lru_cache(maxsize=_KEPT)
@@ -36,7 +37,7 @@ def _checked(source: str) -> Checked | None:
 
 
 def holds(source: str, facts: Facts) -> bool | None:
-    """Whether a condition holds; None where that depends on what is not known."""
+    """Whether a condition holds; None if that depends on unknown fields."""
     checked = _checked(source)
     if checked is None:
         return None
@@ -68,12 +69,12 @@ def _all(values: list[bool | None]) -> bool | None:
     return None if None in values else True
 
 
-def _negated(value: bool | None) -> bool | None:  # of three values
+def _negated(value: bool | None) -> bool | None:  # in three-valued logic
     return None if value is None else not value
 
 
 def _is_known(node: Expr, facts: Facts) -> bool:
-    """Whether all that a part reads of the request and its objects is known."""
+    """Whether all fields that an expression reads are known."""
     path = _path(node)
     if path is not None:
         return path in facts
@@ -83,7 +84,7 @@ def _is_known(node: Expr, facts: Facts) -> bool:
 
 
 def _path(node: Expr) -> tuple[str, ...] | None:
-    """The path of a field of ``request``, read or tested for; None for anything else."""
+    """Returns the path of a field of ``request``, read or tested; None for anything else."""
     fields: list[str] = []
     while isinstance(node, Select):
         fields.append(node.field)
@@ -95,7 +96,7 @@ def _path(node: Expr) -> tuple[str, ...] | None:
 def _evaluated(node: Expr, checked: Checked, facts: Facts) -> bool | None:
     request: dict[str, Any] = {}
     for path, value in facts.items():
-        if value or len(path) > 1:  # a group may be empty, and is there
+        if value or len(path) > 1:  # a group may be empty, yet exists
             at = request
             for name in path[:-1]:
                 at = at.setdefault(name, {})

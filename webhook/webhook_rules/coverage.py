@@ -1,4 +1,4 @@
-"""Whether the API server sends a policy's requests: all, some or none, and why not."""
+"""Decides whether the API server sends a policy's requests: all, some or none, and why not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SENTENCES_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class CoverageState:
-    """How many of a policy's requests are sent; ``missing`` has a sentence for each gap.
+    """The extent of a policy's requests that are sent; ``missing`` has a sentence for each gap.
 
     ``cautions`` are differences from its failure policy while no replica answers.
     """
@@ -78,9 +78,10 @@ def _no_labels(namespace: str) -> Mapping[str, str] | None:
 class WebhookContext:
     """The facts beside a policy that its coverage depends on.
 
-    ``entries`` are the webhooks that call us, by process. ``generators`` are the kinds from which
-    ExpansionTemplates make a kind. ``excluded`` are the patterns of namespaces that Config takes out
-    of a process. ``labels`` gives those of a Namespace, ``served`` the targets of custom resources.
+    ``entries`` are the webhooks that call Waddle, by process. ``generators`` are the kinds from
+    which ExpansionTemplates make a kind. ``excluded`` are the namespace patterns that Config
+    excludes from a process. ``labels`` returns the labels of a Namespace, ``served`` the targets of
+    custom resources.
     """
 
     entries: Mapping[str, tuple[WebhookEntry, ...]]
@@ -92,11 +93,11 @@ class WebhookContext:
 
 @dataclass(slots=True)
 class _Gaps:
-    """The requests that are sent, and those that are not."""
+    """The requests that are sent, and the gaps."""
 
     is_any_sent: bool = False
     rules: dict[tuple[RuleTarget, str], list[str]] = field(default_factory=dict)
-    """Operations that no rule names, by target and the configurations that were looked at."""
+    """Operations that no rule names, by target and checked configurations."""
     others: dict[str, None] = field(default_factory=dict)
     cautions: dict[str, None] = field(default_factory=dict)
 
@@ -116,7 +117,7 @@ class _Gaps:
 
 
 def coverage_of(need: Need, around: WebhookContext) -> CoverageState:
-    """Returns how many of a need's requests are sent."""
+    """Returns the extent of a need's requests that are sent."""
     every = around.entries.get(need.process, ())
     entries = tuple(
         one
@@ -165,7 +166,7 @@ def _is_generated(
     entries: tuple[WebhookEntry, ...],
     around: WebhookContext,
 ) -> bool:
-    """Returns whether a kind is sent that ExpansionTemplates turn into this one."""
+    """Whether the API server sends a kind that ExpansionTemplates turn into this one."""
     known, waiting = {kind}, [kind]
     while waiting:
         reached = waiting.pop()
@@ -187,7 +188,7 @@ def _meets(one: GroupAndKind, other: GroupAndKind) -> bool:
     return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
 
 
-def _look(  # what is looked at, and where it is noted
+def _look(  # the resources, their context, and the record
     need: Need,
     targets: tuple[RuleTarget, ...],
     entries: tuple[WebhookEntry, ...],
@@ -232,9 +233,10 @@ def _look(  # what is looked at, and where it is noted
 
 
 def _scoped(need: Need, targets: tuple[RuleTarget, ...]) -> Iterator[RuleTarget]:
-    """The targets that a policy's scope admits; of an unknown one both, where places are named.
+    """Yields the targets in a policy's scope; both scopes if a target's is unknown.
 
-    A list of namespaces, or a selector of them, disqualifies nothing that is in none.
+    Both are needed only if the policy names namespaces or selects them; neither excludes
+    cluster-scoped objects.
     """
     scope = {"Cluster": False, "Namespaced": True}.get(need.scope)
     for target in targets:
@@ -307,7 +309,7 @@ def _missing_rule(target: RuleTarget, operations: list[str], configurations: str
 def generators_of(
     templates: Iterable[Mapping[str, Any]],
 ) -> dict[GroupAndKind, frozenset[GroupAndKind]]:
-    """For each kind that ExpansionTemplates make, the kinds they make it from."""
+    """Returns the kinds that ExpansionTemplates expand, by the kind that they generate."""
     generators: dict[GroupAndKind, frozenset[GroupAndKind]] = {}
     for document in templates:
         spec = object_of(document.get("spec"))
@@ -324,7 +326,7 @@ def generators_of(
 
 
 def operations_of(template: Mapping[str, Any] | None) -> frozenset[str]:
-    """Returns the operations that a ConstraintTemplate names; none for all of them."""
+    """Returns the operations in a ConstraintTemplate; empty if it matches all of them."""
     targets = objects_of(object_of((template or {}).get("spec")).get("targets"))
     sets = [frozenset(texts_of(one.get("operations"))) for one in targets]
     return frozenset().union(*sets) if sets and all(sets) else frozenset()

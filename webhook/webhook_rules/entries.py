@@ -1,4 +1,4 @@
-"""The webhooks of configurations that call Waddle, or Gatekeeper, and what each of them is sent."""
+"""The webhooks of configurations that call Waddle or Gatekeeper, and the requests each gets."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 VALIDATING_PATH: Final = "/v1/admit"
 MUTATING_PATH: Final = "/v1/mutate"
-"""Where Waddle and Gatekeeper answer; the paths are the same."""
+"""The paths of Waddle and of Gatekeeper; they are the same."""
 
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
-"""The label that the API server gives each Namespace, with its name."""
+"""The label with its name that the API server gives each Namespace."""
 
 _NAMESPACE: Final = ("", "Namespace")
 
@@ -36,8 +36,8 @@ _NAMESPACE: Final = ("", "Namespace")
 class SentRequest:
     """The facts of requests that a policy matches.
 
-    ``place`` is their namespace, empty where it is not known. ``labels`` are those of the Namespace,
-    None where nobody has it. The selectors are the policy's own, on objects and on Namespaces.
+    ``place`` is their namespace, empty if unknown. ``labels`` are the labels of the Namespace, None
+    if unknown. The selectors are the policy's own, on objects and on Namespaces.
     """
 
     target: RuleTarget
@@ -50,21 +50,22 @@ class SentRequest:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """Why a webhook is not sent a request; the greater ``rank``, the less is missing."""
+    """The reason why a webhook gets no such request; a greater ``rank`` means a smaller gap."""
 
     rank: int
     reason: str
 
 
 NO_RULE: Final = Withheld(0, "")
-"""No rule names it: what rule that would be, whoever tells it says."""
+"""No rule matches; the caller describes the missing rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookEntry:
-    """A webhook of a configuration; ``failure_policy`` is the one of the constraints that it is for.
+    """A webhook of a configuration.
 
-    None is for all of them, as in Gatekeeper.
+    ``failure_policy`` is the failure policy of its constraints; None means all constraints, as in
+    Gatekeeper.
     """
 
     configuration: str
@@ -72,16 +73,16 @@ class WebhookEntry:
     failure_policy: FailurePolicy | None = None
 
     def __str__(self) -> str:
-        """As messages name it."""
+        """Returns the name of the webhook in messages."""
         return f"the webhook {self.document.get('name')} of {self.configuration}"
 
     @property
     def fails_closed(self) -> bool:
-        """Whether requests are refused while nobody answers; so API servers have it by default."""
+        """Whether API servers refuse requests while no replica answers; that is their default."""
         return bool(self.document.get("failurePolicy", "Fail") == "Fail")
 
     def lock_outs(self) -> Iterator[str]:
-        """Yields objects that nobody could write while no replica answers, and that answers need."""
+        """Yields a message for each cluster repair that this entry blocks without replicas."""
         service = object_of(self.document.get("clientConfig")).get("service")
         service_namespace = object_of(service).get("namespace")
         for request in _of_repairs(
@@ -96,7 +97,7 @@ class WebhookEntry:
                 )
 
     def withholds(self, request: SentRequest) -> Withheld | None:
-        """Why no such request is sent; None where some are, or may be."""
+        """Returns the reason why no such request is sent; None if some are, or may be."""
         rules = objects_of(self.document.get("rules"))
         if not any(_covers(rule, request) for rule in rules):
             return NO_RULE
@@ -113,7 +114,7 @@ class WebhookEntry:
         conditions = objects_of(self.document.get("matchConditions"))
         if not conditions:
             return None
-        # Here and not above: CEL is for those who have something in it.
+        # Imported here, so that configurations without conditions need no CEL.
         from webhook.webhook_rules.conditions import holds  # noqa: PLC0415
 
         facts = _facts(request, is_exact=self.document.get("matchPolicy") == "Exact")
@@ -132,7 +133,8 @@ class WebhookEntry:
     def _selects_no_namespace(self, request: SentRequest) -> bool:
         selector = object_of(self.document.get("namespaceSelector"))
         if request.target.kind == _NAMESPACE:
-            # Its own labels, which on UPDATE need not be those that the policy looks at.
+            # The selector checks the Namespace's own labels, which may differ from the policy's on
+            # UPDATE.
             return request.operation == "CREATE" and are_contrary(
                 selector, request.object_selector or {}, request.namespace_selector or {}
             )
@@ -149,14 +151,17 @@ class WebhookEntry:
         return are_contrary(selector, named, request.namespace_selector or {})
 
     def _selects_no_object(self, request: SentRequest) -> bool:
-        """Of an update the old object may be selected, and the new one be what a policy is about."""
+        """Whether no object of the policy is selected.
+
+        An update may be sent for its old object, while the policy matches the new one.
+        """
         selector = object_of(self.document.get("objectSelector"))
         is_decided = request.operation != "UPDATE"
         return are_contrary(selector, (is_decided and request.object_selector) or {})
 
 
 def _of_repairs(*namespaces: str) -> Iterator[SentRequest]:
-    """Requests that a cluster is repaired by."""
+    """Yields the requests that the repair of a cluster needs."""
     for group, kind, operation, place in (
         *(("", "Pod", "CREATE", one) for one in dict.fromkeys(namespaces)),
         ("coordination.k8s.io", "Lease", "UPDATE", "kube-node-lease"),
@@ -170,9 +175,10 @@ def _of_repairs(*namespaces: str) -> Iterator[SentRequest]:
 def entries_of(
     configurations: Iterable[Mapping[str, Any]], path: str, namespace: str
 ) -> tuple[WebhookEntry, ...]:
-    """The webhooks that call a path of Services in a namespace, or of a URL; empty for any.
+    """Returns the webhooks that call a path of a Service in a namespace, or of a URL.
 
-    What is behind the path, one of :data:`FAILURE_POLICIES`, leaves other constraints out.
+    An empty namespace means any. Below the path, each of :data:`FAILURE_POLICIES` is an entry for
+    those constraints alone.
     """
     parts: dict[str, FailurePolicy] = {f"{path}/{one}": one for one in FAILURE_POLICIES}
     return tuple(
@@ -185,7 +191,7 @@ def entries_of(
 
 
 def _called(client: Mapping[str, Any], namespace: str) -> str:
-    """The path that is called of Services in a namespace, or of a URL; empty for another's."""
+    """Returns the path that a webhook calls; empty for a Service in another namespace."""
     if type(url := client.get("url")) is str:
         try:
             return urlsplit(url).path.rstrip("/")
@@ -206,7 +212,7 @@ def _covers(rule: Mapping[str, Any], request: SentRequest) -> bool:
         return False
     is_of_all = WILDCARD in texts_of(rule.get("apiVersions"))
     if not is_of_all and gone_since(rule, target.group, target.name):
-        return False  # nor are requests of other versions sent by it, whatever its matchPolicy
+        return False  # matchPolicy does not make it send requests of other versions
     scope = {True: "Namespaced", False: "Cluster"}.get(target.namespaced, WILDCARD)  # type: ignore[arg-type]
     if WILDCARD not in (scope, rule.get("scope") or WILDCARD) and scope != rule["scope"]:
         return False
@@ -214,11 +220,11 @@ def _covers(rule: Mapping[str, Any], request: SentRequest) -> bool:
 
 
 def _names(pattern: str, target: RuleTarget) -> bool:
-    """Whether a rule's resource names a target; ``*`` are all without their subresources."""
+    """Whether a rule's resource includes a target; ``*`` means all without their subresources."""
     if target.resource == WILDCARD:
         return True
     resource, _, subresource = pattern.partition("/")
-    if WILDCARD in (target.name, target.subresource):  # of which some are named
+    if WILDCARD in (target.name, target.subresource):  # the rule names some of these subresources
         return bool(subresource) and (
             WILDCARD in (resource, target.name) or resource == target.name
         )
@@ -231,7 +237,7 @@ def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     try:
         return compile_selector(selector)(labels)
     except (ConstraintFrameworkError, KeyError, TypeError):
-        return True  # an API server has none that is invalid
+        return True  # an API server stores no invalid selector
 
 
 def _facts(request: SentRequest, *, is_exact: bool) -> Facts:
@@ -258,7 +264,7 @@ def _facts(request: SentRequest, *, is_exact: bool) -> Facts:
 
 
 def are_contrary(*selectors: Mapping[str, Any]) -> bool:
-    """Whether no labels satisfy all of these; each key can be looked at by itself."""
+    """Whether no labels satisfy all selectors; each key is checked by itself."""
     by_key: dict[str, list[tuple[str, frozenset[str]]]] = {}
     for selector in selectors:
         for key, operator, values in _requirements(selector):
@@ -279,6 +285,6 @@ def _is_impossible(requirements: list[tuple[str, frozenset[str]]]) -> bool:
         return True
     allowed = [values for operator, values in requirements if operator == "In"]
     if not allowed:
-        return False  # some value is none of those that must not be
+        return False  # some value is outside the refused ones
     refused = (values for operator, values in requirements if operator == "NotIn")
     return not frozenset.intersection(*allowed).difference(*refused)

@@ -24,9 +24,9 @@ WRITES: Final = ("CREATE", "UPDATE", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class RuleTarget:
-    """A resource as rules name it, and the kind of its objects; ``*`` stands for any.
+    """A resource as in rules, and the kind of its objects; ``*`` stands for any.
 
-    ``namespaced`` is None where nobody knows. ``is_guessed`` says that the resource was made of the
+    ``namespaced`` is None if unknown. ``is_guessed`` is whether the resource is derived from the
     kind's name.
     """
 
@@ -37,7 +37,7 @@ class RuleTarget:
     namespaced: bool | None = None
     is_guessed: bool = False
     is_beside: bool = False
-    """Whether nobody misses it: what a policy takes, too, and was hardly written for."""
+    """Whether a gap is not reported, as the policy matches this target only incidentally."""
 
     @property
     def name(self) -> str:
@@ -50,7 +50,7 @@ class RuleTarget:
         return self.resource.partition("/")[2]
 
     def __str__(self) -> str:
-        """As kubectl names it."""
+        """Returns the name that kubectl uses."""
         if self.resource == WILDCARD:
             return (
                 "any resource"
@@ -97,7 +97,7 @@ _OF_SUBRESOURCES: Final[dict[GroupAndKind, tuple[RuleTarget, ...]]] = {
         )
     },
 }
-"""Kinds whose objects come by subresources alone: rules name the resource that these belong to."""
+"""Kinds whose objects come only by subresources; rules name the resource with the subresource."""
 
 _RETIRED: Final = frozenset({"extensions"})
 """Groups that API servers since 1.22 do not serve."""
@@ -105,7 +105,7 @@ _RETIRED: Final = frozenset({"extensions"})
 
 @cache
 def builtin_targets(group: str, kind: str) -> tuple[RuleTarget, ...]:
-    """The targets of a kind of Kubernetes' own, of one group or of any; empty for another kind."""
+    """Returns the targets of a built-in kind, of one group or any; empty for another kind."""
     if group == WILDCARD:
         groups = sorted({one for one, named in BUILTIN_KINDS if named == kind} - _RETIRED)
         return tuple(target for one in groups for target in builtin_targets(one, kind))
@@ -119,7 +119,7 @@ def builtin_targets(group: str, kind: str) -> tuple[RuleTarget, ...]:
 
 
 def nobody_knows(group: str, kind: str) -> tuple[RuleTarget, ...] | None:
-    """Returns the targets of custom resources where no API server can be asked."""
+    """Returns None: the targets of custom resources are unknown without an API server."""
     del group, kind
     return None
 
@@ -129,10 +129,10 @@ def targets_of(
     kind: str,
     served: Callable[[str, str], tuple[RuleTarget, ...] | None] = nobody_knows,
 ) -> tuple[RuleTarget, ...]:
-    """The targets of a kind that a policy names; none of a kind that there is not.
+    """Returns the targets of a kind in a policy; none for a kind that does not exist.
 
-    A match names groups and kinds apart, so that some pairs of them are no kind. ``served`` knows
-    custom resources; None for those that it does not know.
+    A match lists groups and kinds separately, so some pairs of them are no kind. ``served`` returns
+    the targets of custom resources, None for unknown ones.
     """
     if kind == WILDCARD:
         return (RuleTarget(group, WILDCARD, (group, WILDCARD), (*WRITES, "CONNECT")),)
@@ -147,7 +147,7 @@ def targets_of(
 
 @cache
 def _kinds_by_resource() -> dict[tuple[str, str], GroupAndKind]:
-    """The kinds of Kubernetes' own by the group and name of their resources."""
+    """Returns the built-in kinds by group and name of their resources."""
     kinds = {(group, plural_of(kind)): (group, kind) for group, kind in sorted(BUILTIN_KINDS)}
     of_subresources = {
         (one.group, one.resource): one.kind for some in _OF_SUBRESOURCES.values() for one in some
@@ -173,7 +173,7 @@ def targets_of_rules(rules: Iterable[Mapping[str, Any]]) -> tuple[RuleTarget, ..
 
 
 def _offered(group: str, resource: str, operations: Sequence[str]) -> tuple[str, ...]:
-    """The operations that there are on a resource, of those that a rule names."""
+    """Returns the operations of a resource that a rule names."""
     if WILDCARD not in operations:
         return tuple(operations)
     kind = _kinds_by_resource().get((group, resource))

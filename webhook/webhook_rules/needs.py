@@ -1,4 +1,4 @@
-"""Reads the requests that a policy needs, from its spec."""
+"""Reads from a policy's spec which requests it needs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.kinds import GroupAndKind, RuleTarget
 
 _BY_DEFAULT: Final = frozenset({"CREATE", "UPDATE"})
-"""The operations of a template that names none, as Gatekeeper's webhook has them."""
+"""The operations of a template that lists none, as in Gatekeeper's webhook."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The kinds and operations that a policy is about, and where.
+    """The kinds, operations and places of a policy.
 
-    ``kinds`` has ``*`` for any group or kind. Without ``operations`` it takes whatever is sent.
-    ``direct`` is for requests themselves, ``generated`` for what ExpansionTemplates make of them.
+    ``kinds`` has ``*`` for any group or kind. Empty ``operations`` match every operation sent.
+    ``direct`` is for requests themselves, ``generated`` for objects that ExpansionTemplates make of
+    them.
     """
 
     kinds: tuple[GroupAndKind, ...]
@@ -49,12 +50,12 @@ class Need:
     direct: bool = True
     generated: bool = True
     failure_policy: FailurePolicy | None = None
-    """The one of a constraint, which says which entries are asked about it."""
+    """The failure policy of a constraint, which selects its entries."""
     targets: tuple[RuleTarget, ...] = ()
-    """Of a policy that names resources instead of kinds, each with the operations that it is for."""
+    """The resources of a policy that names them instead of kinds, each with its operations."""
 
     def wants(self, offered: Sequence[str]) -> tuple[str, ...]:
-        """Of the operations that there are on a resource those that a policy should be asked about."""
+        """Returns the offered operations of a resource that the policy needs."""
         if self.targets:
             return tuple(offered)
         operations = self.operations or _BY_DEFAULT
@@ -66,9 +67,9 @@ class Need:
 def need_of(
     document: Mapping[str, Any], operations_of: Callable[[str], frozenset[str]]
 ) -> Need | None:
-    """Reads the needs of a constraint, group, mutator or Kyverno policy; None if it has none.
+    """Reads the need of a constraint, group, mutator or Kyverno policy; None if it has none.
 
-    ``operations_of`` gives those of a template by its name; none where it names none.
+    ``operations_of`` returns a template's operations by its name; empty if it lists none.
     """
     if gvk_of(document).group == constraint.GROUP or is_group(document):
         return _of_constraint(document, operations_of)
@@ -78,10 +79,10 @@ def need_of(
 
 
 def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
-    """Reads the kinds that a Kyverno policy names, and those that it implies for pod controllers.
+    """Reads the kinds in a Kyverno policy, and those that it implies for pod controllers.
 
-    Whatever its own failurePolicy says, the entry that fails open is asked about one that validates:
-    nobody looked whether it would lock the cluster out.
+    A validating policy needs the entry that fails open, whatever its own failurePolicy is: no check
+    has shown that it would not lock the cluster out.
     """
     spec = object_of(document.get("spec"))
     evaluation = object_of(spec.get("evaluation"))
@@ -184,7 +185,7 @@ def _need(
 
 
 def _kinds(listed: Sequence[Mapping[str, Any]]) -> tuple[GroupAndKind, ...]:
-    """Each group with each kind; an empty list means all, as in a match."""
+    """Returns each group with each kind; an empty list means all, as in a match."""
     if not listed:
         return ((WILDCARD, WILDCARD),)
     pairs = (

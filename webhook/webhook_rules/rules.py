@@ -1,4 +1,4 @@
-"""The rules that needs ask for, and those of an entry, taken apart so that they can be compared."""
+"""The rules that needs require, and those of an entry, split so that they can be compared."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RulePart(NamedTuple):
     scope: str = WILDCARD
 
     def covers(self, other: RulePart) -> bool:
-        """Whether every request that the other rule sends is sent by this one, too."""
+        """Whether this rule sends every request that the other one sends."""
         if self.scope not in (WILDCARD, other.scope):
             return False
         if self.group not in (WILDCARD, other.group):
@@ -46,7 +46,7 @@ OBJECTS_BESIDE: Final = {
     "pods": ("pods/ephemeralcontainers", "pods/resize"),
     "services": ("services/status",),
 }
-"""Subresources by which whole objects of a resource are changed: who is about the one is about these."""
+"""Subresources that change whole objects of a resource; a policy on the resource needs them too."""
 
 EVERYTHING: Final = (
     "*",
@@ -63,7 +63,7 @@ def parts_of(
     generators: Mapping[GroupAndKind, frozenset[GroupAndKind]],
     served: Callable[[str, str], tuple[RuleTarget, ...] | None] = nobody_knows,
 ) -> frozenset[RulePart]:
-    """The rules without which something that is needed would not be sent."""
+    """Returns the rules that the needs require."""
     listed = tuple(needs)
     parts = {
         part
@@ -76,7 +76,7 @@ def parts_of(
 
 
 def _named(need: Need) -> Iterator[RulePart]:
-    """The rules of a need that names resources, as it names them."""
+    """Yields the rules of a need that names resources."""
     for target in need.targets:
         if target.kind in NEVER_ASKED:
             continue
@@ -90,7 +90,7 @@ def _named(need: Need) -> Iterator[RulePart]:
 def _kinds(
     need: Need, generators: Mapping[GroupAndKind, frozenset[GroupAndKind]]
 ) -> Iterator[GroupAndKind]:
-    """The kinds of a need, and those from which templates make them, in one step or several."""
+    """Yields the kinds of a need, and those that templates expand into them, directly or not."""
     known = set(need.kinds)
     waiting = list(need.kinds)
     yield from need.kinds if need.direct else ()
@@ -110,7 +110,7 @@ def _kinds(
 def _targets(
     kind: GroupAndKind, served: Callable[[str, str], tuple[RuleTarget, ...] | None]
 ) -> Iterator[RuleTarget]:
-    """The targets of a kind; where any group is meant, of each group that may come."""
+    """Yields the targets of a kind; their group is ``*`` if the kind's group is."""
     for target in targets_of(*kind, served):
         if target.kind not in NEVER_ASKED:
             yield replace(target, group=WILDCARD) if kind[0] == WILDCARD else target
@@ -154,7 +154,7 @@ def read_rules(rules: Any) -> frozenset[RulePart]:
 
 
 def written(parts: Iterable[RulePart]) -> list[dict[str, Any]]:
-    """The parts as rules, the same for the same parts."""
+    """Returns the parts as rules; equal parts give equal rules."""
     operations: dict[tuple[str, str, str], list[str]] = {}
     for part in sorted(parts):
         operations.setdefault((part.group, part.scope, part.resource), []).append(part.operation)

@@ -1,8 +1,9 @@
-"""Plans changes of an entry's rules: widened at once, narrowed after a while.
+"""Plans changes of an entry's rules: widens them at once, narrows them after a delay.
 
-Each replica decides by itself, from what it enforces and what the configuration has. Replicas learn of
-policies at different times. So nobody takes away what another may need: a rule goes when this replica
-has not needed it for a whole delay, and who took away what another brought back waits longer from then.
+Each replica decides alone, by the policies that it enforces and by the configuration. Replicas see
+policies at different times, so none removes a rule that another may need. A replica removes a rule
+that it has not needed for a whole delay. If another replica restores the rule, the first waits
+longer the next time.
 """
 
 from __future__ import annotations
@@ -35,11 +36,14 @@ FACTOR_MAX: Final = 64
 """The largest factor for a replica whose removals are always undone: it retries every few hours."""
 
 TAKEN_MAX: Final = 10_000
-"""Parts that a replica remembers to have taken away, at some 200 bytes each."""
+"""The most removed parts that a replica remembers, some 200 bytes each."""
 
 
 class RuleChange(NamedTuple):
-    """The new rules of an entry, None for no change; and the time of the next look, if any."""
+    """The new rules of an entry, None for no change.
+
+    And the seconds until the next check, if any.
+    """
 
     parts: frozenset[RulePart] | None = None
     again_seconds: float | None = None
@@ -48,12 +52,12 @@ class RuleChange(NamedTuple):
 
 @dataclass(slots=True)
 class EntryUpkeep:
-    """A replica's memory of one entry."""
+    """The memory of a replica on one entry."""
 
     unneeded: dict[RulePart, float] = field(default_factory=dict)
-    """Since when a part of the entry's rules has not been needed here."""
+    """The time since which a part of the entry's rules has not been needed here."""
     taken: dict[RulePart, int] = field(default_factory=dict)
-    """How often a part was taken away from here since it was needed here."""
+    """The number of removals of a part since it was last needed here."""
 
     def change(
         self, live: frozenset[RulePart], needed: frozenset[RulePart], now: float, delay: float
@@ -70,7 +74,10 @@ class EntryUpkeep:
         return RuleChange(None, again)
 
     def _wait(self, part: RulePart, delay: float) -> float:
-        """Returns how long an unneeded part stays: longer if others have restored it."""
+        """Returns the delay of an unneeded part in seconds.
+
+        Longer if other replicas restored it.
+        """
         return float(delay * min(2 ** self.taken.get(part, 0), FACTOR_MAX))
 
     def written(self, before: frozenset[RulePart], after: frozenset[RulePart]) -> None:
@@ -95,10 +102,10 @@ def delay_of(configuration: Mapping[str, Any]) -> float:
 
 
 def is_kept(entry: WebhookEntry) -> bool:
-    """Whether an entry's rules follow policies.
+    """Whether an entry's rules follow the policies.
 
-    One that fails closed for all constraints has the rules that somebody wrote: no constraint of it
-    was asked whether it would lock the cluster out.
+    An entry that fails closed for all constraints keeps its written rules: its constraints are not
+    checked for locking the cluster out.
     """
     return not entry.fails_closed or entry.failure_policy == FAIL
 
@@ -110,7 +117,10 @@ def needed_parts(
     served: Callable[[str, str], tuple[RuleTarget, ...] | None],
     own_groups: Iterable[str],
 ) -> frozenset[RulePart]:
-    """The rules that an entry needs; what fails open is asked about policies, too, as they change."""
+    """Returns the rules that an entry needs.
+
+    An entry that fails open also gets requests on changed policies.
+    """
     own_parts = {
         RulePart(group, "*", operation)
         for group in (() if entry.fails_closed else own_groups)
@@ -126,12 +136,12 @@ def needed_parts(
 
 
 def with_rules(entry: WebhookEntry, parts: frozenset[RulePart]) -> WebhookEntry:
-    """The entry with other rules."""
+    """Returns the entry with other rules."""
     return replace(entry, document={**entry.document, "rules": written(parts)})
 
 
 def lock_outs(entry: WebhookEntry, parts: frozenset[RulePart]) -> Iterator[str]:
-    """Why an entry must not have these rules."""
+    """Yields reasons why an entry must not have these rules."""
     yield from with_rules(entry, parts).lock_outs()
 
 

@@ -301,7 +301,7 @@ def test_an_unknown_action_fails_a_check_with_its_file_and_line(tmp_path):
     assert run.returncode == 1
     line = path.read_text().split("---")[0].count("\n") + 2
     (fault,) = (line for line in run.stderr.splitlines() if "unrecognized" in line)
-    assert fault.endswith(f"({path}:{line})")
+    assert fault.startswith(f"{path}:{line}: ")
 
 
 def test_a_policy_that_cannot_be_used_is_named_with_its_file_and_line(tmp_path):
@@ -309,7 +309,7 @@ def test_a_policy_that_cannot_be_used_is_named_with_its_file_and_line(tmp_path):
 
     faults = waddle("test", "-f", path).stderr.splitlines()
 
-    assert any("missing ConstraintTemplate" in one and f"({path}:1)" in one for one in faults)
+    assert any(f"{path}:1: " in one and "missing ConstraintTemplate" in one for one in faults)
 
 
 def test_items_of_a_typed_list_have_its_kind(tmp_path):

@@ -123,3 +123,33 @@ def test_what_is_wrong_with_an_exception_is_said_after_its_name_once(tmp_path):
     fault = "3.yaml:1: PolicyException shop/e: spec.expires: Required value\n"
     assert run.stderr.endswith(fault)
     assert "PolicyException e" not in run.stderr
+
+
+def test_each_fault_of_a_policy_names_file_and_line(tmp_path):
+    """At ``test`` and ``check``, whatever the kind; and no policy with a fault counts as usable."""
+    group = {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "ConstraintGroup",
+        "metadata": {"name": "g"},
+        "spec": {"members": {"a": {"kind": "K8sDeny"}}, "expression": "a() &&"},
+    }
+    provider = {
+        "apiVersion": "externaldata.gatekeeper.sh/v1beta1",
+        "kind": "Provider",
+        "metadata": {"name": "p"},
+        "spec": {"url": "http://p", "timeout": 3},
+    }
+    unknown = constraint("Unknown", "c")
+    never = exception("e", "K8sDeny/denies", namespace="shop", expires=None)
+    folder = folder_of(tmp_path, template("K8sDeny", DENY), unknown, group, provider, never, pod())
+    tested = waddle("test", "-f", folder).stderr.splitlines()
+    checked = waddle("check", "-f", folder)
+    problems = json.loads(waddle("check", "-f", folder, "-o", "json").stdout)["problems"]
+    places = {one["name"]: one["place"] for one in problems if one["severity"] == "error"}
+    for number, name in enumerate(("c", "g", "p", "e"), start=1):
+        place = f"{number}.yaml:1"
+        assert any(place in line for line in tested), (name, tested)
+        assert place in checked.stdout
+        assert places[name].endswith(place)
+    usable = "1 policy and 0 mutators, ExpansionTemplates and exceptions can be used, 4 cannot"
+    assert usable in checked.stdout.splitlines()

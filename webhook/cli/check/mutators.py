@@ -88,7 +88,9 @@ class MutationChecked:
     changes: list[MutatedManifest] = field(default_factory=list)
     """Changes of the manifests given beside them."""
     places: dict[tuple[str, str], str] = field(default_factory=dict)
-    """File and line of each of the API server's own policies, by kind and name."""
+    """File and line of each extension and of the API server's own policies, by kind and name."""
+    extension_keys: frozenset[tuple[str, str]] = frozenset()
+    """The kind and name of each mutator, ExpansionTemplate, exception, group and the like."""
     cluster: dict[MutatorId, MutatorEffect] = field(default_factory=dict)
     """Changes of a cluster's objects, by each checked mutator."""
 
@@ -111,22 +113,23 @@ def prepare(
         count=sum(not is_foreign_policy(item.gvk) for item in by_identity.values())
     )
     checked.places = {
-        (item.gvk.kind, name_of(item.document)): f"{item.file}:{item.line}"
-        for item in by_identity.values()
-        if is_foreign_policy(item.gvk)
+        item.key: item.place
+        for item in manifests
+        if is_extension(item.document) or item.gvk.group in CONFIGURATION_GROUPS
     }
+    checked.extension_keys = frozenset(
+        item.key for item in by_identity.values() if not is_foreign_policy(item.gvk)
+    )
     faults = checked.extensions.load(on_top(list(by_identity.values()), in_force))
     checked.in_force.load(on_top((), in_force))
     titles = {item.title: item for item in by_identity.values()}
     problems = []
     for fault in faults:
         if fault.file != IN_FORCE and (manifest := titles.get(fault.title)) is not None:
-            kind, name = manifest.gvk.kind, name_of(manifest.document)
-            problems.append(Problem(kind, name, "error", "invalid", fault.message))
-            if is_foreign_policy(manifest.gvk):
-                checked.places[kind, name] = f"{fault.file}:{fault.line}"
+            problems.append(Problem(*manifest.key, "error", "invalid", fault.message))
+            checked.places[manifest.key] = f"{fault.file}:{fault.line}"
     problems += [
-        Problem(item.gvk.kind, name_of(item.document), "error", "invalid", fault)
+        Problem(*item.key, "error", "invalid", fault)
         for item in manifests
         if not is_extension(item.document)
         for fault in effectless(item.document)
@@ -138,7 +141,7 @@ def prepare(
         for problem in advice_on_document(item.document)
     ]
     problems += [
-        Problem(item.gvk.kind, name_of(item.document), "warning", "exception", warning)
+        Problem(*item.key, "warning", "exception", warning)
         for item in by_identity.values()
         if kind_of(item.gvk) in EXCEPTION_KINDS and item.title not in {one.title for one in faults}
         for warning in warnings_in_files(item.document, time.time())

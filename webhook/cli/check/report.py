@@ -30,7 +30,10 @@ def as_json(checked: PolicyCheck) -> str:
         "valid": checked.ok,
         "policies": checked.policies,
         "mutators": checked.mutation.count,
-        "problems": [problem.document() for problem in checked.problems],
+        "problems": [
+            {**problem.document(), "place": place_of(checked, problem)}
+            for problem in checked.problems
+        ],
         "missing": checked.missing,
     }
     if checked.mutation.changes:
@@ -95,12 +98,14 @@ def as_table(checked: PolicyCheck) -> str:
         f"{printable(placed(checked, problem))}"
         for problem in checked.problems
     ]
-    unusable = len(checked.unusable)
-    verdict = f"can be used, {unusable} cannot" if unusable else "can be used"
-    both = quantity(checked.policies - unusable, "policy", "policies")
+    unusable = checked.unusable
+    verdict = f"can be used, {len(unusable)} cannot" if unusable else "can be used"
+    extensions_unusable = len(unusable & checked.mutation.extension_keys)
+    policies_unusable = len(unusable) - extensions_unusable
+    both = quantity(checked.policies - policies_unusable, "policy", "policies")
     if number := checked.mutation.count:
         extensions = quantity(
-            number,
+            number - extensions_unusable,
             "mutator, ExpansionTemplate or exception",
             "mutators, ExpansionTemplates and exceptions",
         )
@@ -134,10 +139,15 @@ def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
     return lines
 
 
+def place_of(checked: PolicyCheck, problem: Problem) -> str:
+    """Returns the file and line of a problem's object; empty if it is from no file."""
+    key = problem.kind, problem.name
+    return checked.places.get(key) or checked.manifest_places.get(key, "")
+
+
 def placed(checked: PolicyCheck, problem: Problem) -> str:
     """Returns a problem with the file and line of its object, if it is from a file."""
-    key = problem.kind, problem.name
-    place = checked.places.get(key) or checked.manifest_places.get(key)
+    place = place_of(checked, problem)
     text = str(problem).replace(problem.name, printable_name(problem.name))
     return f"{printable_name(str(place))}: {text}" if place else text
 

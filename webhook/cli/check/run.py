@@ -34,7 +34,7 @@ from webhook.policies.problem import Problem
 from webhook.policies.provider_calls import PROVIDER, advice_on_providers
 from webhook.policies.replay import ReplayDifference, recorded_requests, replay
 from webhook.policies.validation import is_policy, validate
-from webhook.policy_kinds.known import is_extension
+from webhook.policy_kinds.known import is_extension, is_foreign_policy
 from webhook.printable import quantity
 from webhook.review.loops import review
 from webhook.review.policy_set import Exclusions, PolicySet, exclusions_of
@@ -134,18 +134,14 @@ def prepare(
     """
     documents = [item.document for item in manifests if is_policy(item.document)]
     checked.policies = len(documents)
-    checked.places = {
-        (item.gvk.kind, name_of(item.document)): item.place
-        for item in manifests
-        if is_policy(item.document)
-    }
-    checked.manifest_places = {
-        (item.gvk.kind, name_of(item.document)): item.place for item in manifests
-    }
+    checked.places = {item.key: item.place for item in manifests if is_policy(item.document)}
+    checked.manifest_places = {item.key: item.place for item in manifests}
     after = checked.after = base.copy()
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)
     checked.places |= checked.mutation.places
-    checked.policies += len(checked.mutation.places)
+    checked.policies += sum(
+        is_foreign_policy(item.gvk) for item in manifests if is_extension(item.document)
+    )
     checked.problems = validate(after, documents, budget_seconds) + problems
     _check_kyverno(manifests, checked)
     checked.problems += check_mutators.problems_of_exceptions(

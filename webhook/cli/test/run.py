@@ -460,7 +460,7 @@ def _add_policies(client: Client, sources: Sources) -> list[str]:
     known = {one.key for one in client.snapshot.constraints}
     # A cluster refuses such a constraint, so a pipeline must not pass by it.
     return faults + [
-        f'auditing objects: adding constraint "{name_of(item.document)}": {why} ({item.place})'
+        f'{item.place}: auditing objects: adding constraint "{name_of(item.document)}": {why}'
         for item in constraints
         if (item.gvk.kind, name_of(item.document)) in known
         and (why := enforcement.fault_of(item.document))
@@ -472,13 +472,13 @@ def _add_each(
     add: Callable[[dict[str, Any]], bool],
     title: Callable[[Manifest], str],
 ) -> list[str]:
-    """Adds manifests; returns all refusals, where gator stops at the first."""
+    """Adds manifests; returns all refusals with file and line, where gator stops at the first."""
     lines = []
     for manifest in manifests:
         try:
             add(manifest.document)
         except ConstraintFrameworkError as error:
-            lines.append(f"auditing objects: {title(manifest)}: {error} ({manifest.place})")
+            lines.append(f"{manifest.place}: auditing objects: {title(manifest)}: {error}")
     return lines
 
 

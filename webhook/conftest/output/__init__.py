@@ -1,4 +1,4 @@
-"""Results in conftest's formats, each of them text to be written to standard output."""
+"""Writes results in conftest's formats, as text for standard output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS: Final = (
     "azuredevops",
     "sarif",
 )
-"""The words of ``--output``; another word gives the first, as with conftest."""
+"""The values of ``--output``; an unknown one means the first, as with conftest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class OutputOptions:
 
 
 def written(word: str, results: Sequence[CheckResult], options: OutputOptions) -> str:
-    """The results in the format of this word; ends with a newline unless it is empty."""
+    """Returns the results in a format; ends with a newline unless it is empty."""
     module = import_module(f"{__name__}.{word if word in FORMATS else FORMATS[0]}")
     write: Callable[[Sequence[CheckResult], OutputOptions], str] = module.write
     return write(results, options)
 
 
 def indicated(result: CheckResult) -> str:
-    """A file and its namespace, as lines of results name them."""
+    """Returns a file and its namespace as lines of results show them."""
     name = printable_name(result.file)
     file = "-" if name == "-" else f"- {name}"
     namespace = "-" if result.namespace == "-" else f"- {printable_name(result.namespace)} -"

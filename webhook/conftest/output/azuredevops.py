@@ -1,4 +1,4 @@
-"""Azure DevOps' logging commands."""
+"""Writes results as Azure DevOps' logging commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
-    """A group for each file and namespace, and the totals."""
+    """Returns a group for each file and namespace, and the totals."""
     lines = []
     for result in results:
         lines.append(

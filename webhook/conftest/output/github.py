@@ -1,4 +1,4 @@
-"""GitHub's workflow commands."""
+"""Writes results as GitHub's workflow commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ESCAPES: Final = {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"}
 
 
 def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
-    """A group of annotations for each file and namespace, and the totals."""
+    """Returns a group of annotations for each file and namespace, and the totals."""
     lines: list[str] = []
     for result in results:
         is_good = not (result.failures or result.warnings or result.exceptions or result.skipped)
@@ -60,7 +60,7 @@ def _annotations(
 
 def _annotation(level: str, place: PolicyPlace, message: str) -> str:
     file = "".join(_ESCAPES.get(character, character) for character in without_controls(place.file))
-    # A line of a message that is one of the log could be another command.
+    # A line break in a message could begin another command.
     whole = without_controls(message.replace("\r", "%0D").replace("\n", "%0A"))
     return f"::{level} file={file},line={place.line}::{whole}"
 

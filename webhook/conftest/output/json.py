@@ -1,4 +1,4 @@
-"""An array with an object for each file and namespace."""
+"""Writes results as an array with an object for each file and namespace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
-    """The fields in conftest's order."""
+    """Returns the results; fields have conftest's order."""
     return f"{_array([_result(one) for one in results], 0)}\n"
 
 
@@ -52,7 +52,7 @@ def _finding(finding: RuleResult) -> list[tuple[str, Any]]:
 
 
 def _array(items: Sequence[Any], depth: int) -> str:
-    """Objects whose fields have an order, in an array."""
+    """Returns an array of objects with ordered fields."""
     if not items:
         return "[]" if depth else "null"
     line = "\n" + "\t" * (depth + 1)

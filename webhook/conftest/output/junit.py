@@ -1,4 +1,4 @@
-"""JUnit's XML."""
+"""Writes results as JUnit's XML."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOT_ALLOWED: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0
 
 
 def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
-    """A suite for each namespace, and a case for each result."""
+    """Returns a suite for each namespace, and a case for each result."""
     suites: dict[str, list[tuple[str, str, str]]] = {}
     for result in results:
         cases = list(_cases(result, options))
@@ -42,7 +42,7 @@ def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
 
 
 def _cases(result: CheckResult, options: OutputOptions) -> Iterator[tuple[str, str, str]]:
-    """The kind, name and message of each result."""
+    """Yields the kind, name and message of each result."""
     for kind, findings in (
         ("failure", result.warnings),
         ("failure", result.failures),
@@ -83,6 +83,6 @@ def _suite(
 
 
 def _escaped(text: str) -> str:
-    """As Go's ``xml.EscapeText``."""
+    """Returns a text escaped like Go's ``xml.EscapeText``."""
     allowed = _NOT_ALLOWED.sub("\ufffd", text)
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], allowed)

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0, as code scanning takes it."""
+"""Writes results as SARIF 2.1.0 for code scanning."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DESCRIPTIONS: Final = {
 
 
 def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
-    """One run; a file without failures and warnings is told as a success, or as skipped."""
+    """Returns one run; a file without failures and warnings is a success, or skipped."""
     run = _Run()
     for result in results:
         run.tell(result)
@@ -55,7 +55,7 @@ def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
 
 
 class _Run:
-    """The rules and results of the one run."""
+    """The rules and results of the single run."""
 
     def __init__(self) -> None:
         self.rules: list[OrderedFields] = []
@@ -63,7 +63,7 @@ class _Run:
         self._indices: dict[str, int] = {}
 
     def tell(self, result: CheckResult) -> None:
-        """Add the results of a file's check."""
+        """Adds the results of a file's check."""
         for kind, level, findings in (
             ("deny", "error", result.failures),
             ("warn", "warning", result.warnings),

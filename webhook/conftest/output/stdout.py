@@ -1,4 +1,4 @@
-"""Lines for people, and the totals."""
+"""Writes results as lines for people, and the totals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CYAN: Final = 36
 
 
 def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
-    """Write what was printed, the failures, and the counts."""
+    """Returns printed lines, warnings, failures, exceptions and the totals."""
     lines = [
         f"{_colored('PRNT ', BLUE, options)}  {printable(line)}"
         for result in results
@@ -59,7 +59,7 @@ def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
 
 
 def traced(results: Sequence[CheckResult], options: OutputOptions) -> str:
-    """How each query went, for standard error."""
+    """Returns the outcome and trace of each query, for standard error."""
     lines = []
     for result in results:
         for query in result.queries:

@@ -1,4 +1,4 @@
-"""A table with a row for each result."""
+"""Writes results as a table with a row for each result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADER: Final = ("RESULT", "FILE", "NAMESPACE", "MESSAGE")
 
 
 def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
-    """Nothing where there is no result."""
+    """Returns the table; empty without results."""
     rows = [row for result in results for row in _rows(result)]
     if not rows:
         return ""
@@ -39,5 +39,5 @@ def _rows(result: CheckResult) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _lines(cell: str) -> list[str]:
-    """As conftest's table breaks a cell: blanks around it, and blank lines, are not shown."""
+    """Returns a cell's lines like conftest's table: trimmed, and without blank lines."""
     return [line for line in without_controls(cell).strip().split("\n") if line.strip()] or [""]

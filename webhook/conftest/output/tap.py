@@ -1,4 +1,4 @@
-"""The Test Anything Protocol."""
+"""Writes results in the Test Anything Protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
-    """One plan for all, and a line for each result; nothing where there is none."""
+    """Returns one plan and a line for each result; empty without results."""
     count = totals(results).tests
     if not count:
         return ""

@@ -1,1 +1,1 @@
-"""HashiCorp's configuration language, version 2: text to a tree that knows where it was written."""
+"""Parses HashiCorp's configuration language, version 2, into a tree with positions."""

@@ -1,4 +1,4 @@
-"""Bodies of HCL: attributes and blocks, one in each line."""
+"""Reads bodies of HCL: attributes and blocks, each on its own line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from webhook.parsers.hcl.expressions import Reader
 
 
 def read(text: str) -> tree.Body:
-    """The body of a file; raises :class:`~webhook.parsers.errors.ParseError`."""
+    """Returns the body of a file; raises :class:`~webhook.parsers.errors.ParseError`."""
     reader = Reader(text.removeprefix("\ufeff"))
     return _body(reader, 0, closed=False)
 
@@ -65,7 +65,7 @@ def _block(reader: Reader, kind: str, start: int, depth: int) -> tree.Block:
 
 
 def _only_argument(reader: Reader) -> tree.Body:
-    """The body of a block that ends in the line it begins in: one argument."""
+    """Returns the body of a block on a single line: one argument."""
     name = reader.identifier()
     reader.skip()
     if not name or not reader.sees("=") or reader.sees("=="):

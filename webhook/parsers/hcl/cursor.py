@@ -1,4 +1,4 @@
-"""A text of HCL and how far it has been read."""
+"""A text of HCL with the position of reading."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ _BLANK_LINES: Final = re.compile(r"(?:[ \t\r\n]+|/\*.*?\*/|(?:#|//)[^\n]*)+", re
 
 
 class Cursor(ABC):
-    """A text and how far it has been read; newlines end expressions but within brackets."""
+    """A text with the position of reading; newlines end expressions except within brackets."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
         self._depth = 0
-        self._within = 0  # brackets that newlines mean nothing in
+        self._within = 0  # open brackets in which newlines have no meaning
 
     def fault(self, message: str, at: int | None = None) -> ParseError:
-        """A fault where the text is being read."""
+        """Returns a fault at a position, by default the current one."""
         place = line_at(self.text, self.at if at is None else at)
         return ParseError(f"convert to bytes: parse config: {message}", place)
 
     def skip(self) -> None:
-        """Pass over blanks and comments, and over newlines where they mean nothing."""
+        """Skips blanks and comments, and newlines within brackets."""
         match = (_BLANK_LINES if self._within else _BLANK).match(self.text, self.at)
         if match:
             self.at = match.end()
 
     def skip_lines(self) -> None:
-        """Pass over newlines, too."""
+        """Skips blanks, comments and newlines."""
         match = _BLANK_LINES.match(self.text, self.at)
         if match:
             self.at = match.end()
 
     def sees(self, token: str) -> bool:
-        """Whether the text goes on with a token."""
+        """Whether a token is next."""
         return self.text.startswith(token, self.at)
 
     def take(self, token: str) -> bool:
-        """Whether the text goes on with a token, which is passed over with blanks before it."""
+        """Reads a token after blanks; returns whether it was there."""
         self.skip()
         if not self.sees(token):
             return False
@@ -55,12 +55,12 @@ class Cursor(ABC):
         return True
 
     def expect(self, token: str, where: str) -> None:
-        """Pass over a token that must come."""
+        """Reads a required token."""
         if not self.take(token):
             raise self.fault(f"Missing {token!r} in {where}")
 
     def identifier(self) -> str:
-        """The identifier that comes, or an empty text."""
+        """Reads an identifier; returns "" if there is none."""
         match = IDENTIFIER.match(self.text, self.at)
         if match is None:
             return ""
@@ -69,10 +69,10 @@ class Cursor(ABC):
 
     @abstractmethod
     def expression(self) -> tree.Expression:
-        """Read up to what cannot go on an expression; templates within texts call it, too."""
+        """Reads an expression; templates within texts call it, too."""
 
     def names(self, where: str) -> tuple[str, ...]:
-        """The one or two variables of a loop, up to ``in``."""
+        """Reads the one or two variables of a loop, up to ``in``."""
         names = [self.identifier()]
         if self.take(","):
             self.skip()
@@ -83,7 +83,7 @@ class Cursor(ABC):
         return tuple(names)
 
     def interpolated(self) -> tree.Expression:
-        """The expression of ``${…`` up to its brace; newlines mean nothing in it."""
+        """Reads the expression of ``${…`` up to its brace; newlines have no meaning in it."""
         self._within += 1
         self.skip()
         expression = self.expression()
@@ -92,5 +92,5 @@ class Cursor(ABC):
         return expression
 
     def within(self, change: int) -> None:
-        """Count brackets that newlines mean nothing in."""
+        """Changes the number of open brackets in which newlines have no meaning."""
         self._within += change

@@ -1,4 +1,4 @@
-"""Expressions of HCL, read as far as their ends and the shapes that JSON has."""
+"""Reads expressions of HCL, as far as their ends and JSON's shapes require."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reader(Cursor):
     # --- operators ---------------------------------------------------------------------------
 
     def expression(self) -> tree.Expression:
-        """Read operators by their precedence, and ``? :`` last."""
+        """Reads operators by their precedence, and ``? :`` last."""
         self._depth += 1
         if self._depth > RECURSIVE_DEPTH_MAX:
             raise self.fault("Nested too deeply")
@@ -50,7 +50,7 @@ class Reader(Cursor):
         while True:
             self.skip()
             operator = next((one for one in _OPERATORS[level] if self.sees(one)), "")
-            # What follows `//` or `/*` is a comment, and no division.
+            # `//` and `/*` begin a comment, no division.
             if not operator or self.sees("=>") or self.sees("//") or self.sees("/*"):
                 return left
             self.at += len(operator)
@@ -75,7 +75,7 @@ class Reader(Cursor):
             if self.sees("...") or not (self.sees(".") or self.sees("[")):
                 self.at = before
                 return expression
-            # A constant index keeps a traversal one; all else makes it another expression.
+            # A traversal stays one with a constant index; any other makes it a general expression.
             simple = isinstance(expression, tree.Traversal)
             if self.take("."):
                 self.skip()
@@ -92,7 +92,7 @@ class Reader(Cursor):
             expression = kind(expression.start, self.at)
 
     def _index(self) -> bool:
-        """Read ``x]``; whether it is constant."""
+        """Reads ``x]``; returns whether the index is constant."""
         self._within += 1
         if self.take("*"):
             constant = False
@@ -193,7 +193,7 @@ class Reader(Cursor):
         return re.compile(r"for\b(?!\s*[-=:])").match(self.text, self.at) is not None
 
     def _for(self, close: str) -> None:
-        """Read ``for x in y : z`` up to the bracket."""
+        """Reads ``for x in y : z`` up to the bracket."""
         self.at += len("for")
         self.skip()
         self.names("'for' expression")

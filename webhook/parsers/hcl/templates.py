@@ -1,4 +1,4 @@
-"""Quoted texts and heredocs: texts, ``${…}`` and ``%{…}``."""
+"""Reads quoted texts and heredocs with ``${…}`` and ``%{…}``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Piece = str | tree.Expression | _Directive
 
 
 def quoted(reader: Cursor) -> tree.Expression:
-    """A text in quotes."""
+    """Reads a text in quotes."""
     start = reader.at
     reader.at += 1
     pieces: list[_Piece] = []
@@ -47,7 +47,7 @@ def quoted(reader: Cursor) -> tree.Expression:
 
 
 def heredoc(reader: Cursor) -> tree.Expression:
-    """A text up to a line with its marker."""
+    """Reads a text up to a line with its marker."""
     start = reader.at
     match = _HEREDOC.match(reader.text, start)
     if match is None:
@@ -68,7 +68,7 @@ def heredoc(reader: Cursor) -> tree.Expression:
 
 
 def _piece(reader: Cursor, pieces: list[_Piece], *, escapes: bool, end: int = -1) -> None:
-    """Read what comes next: a text (of one line), or what is in braces."""
+    """Reads the next piece: a text of one line, or a braced expression or directive."""
     for opening in ("${", "%{"):
         if reader.sees(opening):
             _braces(reader, pieces, opening, _BLANKS if escapes else _BLANKS_AND_LINES)
@@ -153,7 +153,7 @@ def _directive(reader: Cursor, start: int) -> _Directive:
 
 
 def _flushed(pieces: list[_Piece]) -> list[_Piece]:
-    """The pieces without the indent that all lines have."""
+    """Returns the pieces without their common indent."""
     least: int | None = None
     adjusted: list[int] = []
     newline = True
@@ -181,7 +181,7 @@ def _flushed(pieces: list[_Piece]) -> list[_Piece]:
 
 
 def _template(reader: Cursor, pieces: list[_Piece], start: int) -> tree.Expression:
-    """The pieces with directives closed; one ``${…}`` alone is its expression."""
+    """Returns the template with nested directives; a single ``${…}`` is its expression."""
     end = reader.at
     if len(pieces) == 1 and isinstance(pieces[0], tree.Expression):
         return tree.Wrapped(start, end, pieces[0])
@@ -194,7 +194,7 @@ def _template(reader: Cursor, pieces: list[_Piece], start: int) -> tree.Expressi
 def _parts(
     reader: Cursor, pieces: list[_Piece], at: int, ends: tuple[str, ...]
 ) -> tuple[list[str | tree.Expression], int, str]:
-    """The parts up to one of the closing words, where they end, and the word."""
+    """Returns the parts up to one of the closing words, their end, and the word."""
     parts: list[str | tree.Expression] = []
     while at < len(pieces):
         piece = pieces[at]

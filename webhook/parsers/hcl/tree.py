@@ -1,4 +1,7 @@
-"""The tree of a text of HCL: bodies of attributes and blocks, and expressions as far as JSON needs."""
+"""The tree of a text of HCL.
+
+Bodies, attributes, blocks, and expressions as far as JSON requires.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from webhook.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Any expression, by where it was written: from ``start`` up to ``end``."""
+    """Any expression with its position: from ``start`` up to ``end``."""
 
     start: int
     end: int
@@ -61,7 +64,7 @@ class Conditional(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Template(Expression):
-    """A quoted text or a heredoc: texts and expressions in turn."""
+    """A quoted text or a heredoc: texts and expressions in sequence."""
 
     parts: tuple[str | Expression, ...] = ()
 
@@ -95,6 +98,6 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Wrapped(Expression):
-    """A template of one ``${…}`` and nothing else: its expression."""
+    """A template that is a single ``${…}``: its expression."""
 
     inner: Expression
