@@ -200,10 +200,11 @@ fuzz-cluster: setup ## write random objects of every watched kind while replicas
 	WADDLE_FUZZ_ROUNDS=$(FUZZ_ROUNDS) WADDLE_FUZZ_SEED=$(FUZZ_SEED) $(PYTEST) --timeout=0 \
 	  tests/system/test_whatever_is_written_replicas_follow.py -k random
 
-compare-files: setup ## random objects, templates, wrong types and YAML beside gator, OPA and conftest (COMPARED_OBJECTS, about 15 minutes; COMPARED_SEED)
+compare-files: setup ## random objects, templates, suites, wrong types and YAML beside gator, OPA and conftest (COMPARED_OBJECTS, about 15 minutes; COMPARED_SEED)
 	WADDLE_COMPARED_OBJECTS=$(COMPARED_OBJECTS) WADDLE_COMPARED_SEED=$(COMPARED_SEED) $(PYTEST) --timeout=0 \
 	  tests/conformance/test_random_objects_equal_gator.py tests/differential/test_files_beside_gator.py \
-	  tests/differential/test_templates_beside_gator.py tests/differential/test_yaml_beside_go.py
+	  tests/differential/test_templates_beside_gator.py tests/differential/test_suites_beside_gator.py \
+	  tests/differential/test_yaml_beside_go.py
 
 MEMO_REVIEWS ?= 1000000
 MEMO_FIRST ?= $(shell date +%s)

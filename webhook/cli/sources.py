@@ -32,7 +32,7 @@ from webhook.policies.manifests import (
     text_of,
 )
 from webhook.policies.supporting_files import IGNORED_GROUPS, SUITES, is_input, suite_inputs
-from webhook.printable import type_of
+from webhook.printable import quantity, type_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ STDIN: Final = Path("-")
 
 _PATIENCE_SECONDS: Final = 3.0
 """Seconds; longer than a producer in a pipeline usually takes to write its first bytes."""
+
+_CONFLICTS_SHOWN: Final = 3
+"""Objects with several definitions that are named; the others are counted."""
 
 
 class CannotTest(Exception):
@@ -208,7 +211,12 @@ def _sort(
         return
     is_foreign = keeps and not (type(value) is dict and is_object(value))
     if type(value) is dict and not is_foreign:
-        manifests = list(expand_lists([Manifest(value, file, text.line)]))
+        manifests = [Manifest(value, file, text.line)]
+        try:
+            manifests = list(expand_lists(manifests))
+        except UnreadableFile as error:
+            if not any_value:
+                raise CannotTest(f"reading: {error}") from None
         targets = [item for item in manifests if declares_target(item.document)]
         if targets:
             sources.targets.extend(targets)
@@ -245,9 +253,13 @@ def is_of_documents(value: Any) -> bool:
     """Whether a document is, or lists, a policy of Kyverno that reviews documents (mode JSON)."""
     if type(value) is not dict:
         return False
+    try:
+        items = list(expand_lists([Manifest(value, "", 1)]))
+    except UnreadableFile:
+        return False
     return any(
         is_evaluated(item.document) and evaluation_mode(item.document) == JSON_MODE
-        for item in expand_lists([Manifest(value, "", 1)])
+        for item in items
     )
 
 
@@ -269,18 +281,41 @@ def _about_files(sources: Sources) -> list[str]:
 
 
 def _conflicts(manifests: Iterable[Manifest]) -> list[str]:
-    """Returns a warning for each object with several definitions."""
-    seen: dict[tuple[str, ...], Manifest] = {}
-    warnings = []
+    """Returns a warning for each of the first objects with several definitions, and their number.
+
+    Policies come first: of their definitions only the last one counts.
+    """
+    definitions: dict[tuple[str, ...], list[Manifest]] = {}
     for manifest in manifests:
-        before = seen.get(manifest.identity)
-        if before is not None and manifest.identity[3] and not _are_one(before, manifest):
-            warnings.append(
-                f'WARNING - Resource named "{manifest.identity[3]}" '
-                f'(from file: "{manifest.file}") is already defined in file: "{before.file}"'
-            )
-        seen[manifest.identity] = manifest
+        if manifest.identity[3]:
+            known = definitions.setdefault(manifest.identity, [])
+            if not known or not _are_one(known[-1], manifest):
+                known.append(manifest)
+    repeated = [known for known in definitions.values() if len(known) > 1]
+    repeated.sort(key=lambda known: not _is_policy(known[0]))
+    warnings = [_conflict(known) for known in repeated[:_CONFLICTS_SHOWN]]
+    if len(repeated) > _CONFLICTS_SHOWN:
+        warnings.insert(
+            0,
+            f"WARNING - {quantity(len(repeated), 'resource')} are defined more than once, "
+            f"{sum(map(len, repeated))} times together. Each definition is reviewed; of a policy "
+            f"the last one counts. Check one folder at a time, or look at the first "
+            f"{_CONFLICTS_SHOWN}:",
+        )
     return warnings
+
+
+def _conflict(known: Sequence[Manifest]) -> str:
+    """Returns the warning about an object by its definitions, in the order in which they are read."""
+    first, second = known[:2]
+    more = len(known) - 2
+    policy = _is_policy(first)
+    return (
+        f'WARNING - Resource named "{first.identity[3]}" (from file: "{second.place}") '
+        f'is already defined in file: "{first.place}"'
+        + (f", and {quantity(more, 'time')} more" if more else "")
+        + (f": the one in {known[-1].place} counts" if policy else "")
+    )
 
 
 def _are_one(first: Manifest, second: Manifest) -> bool:

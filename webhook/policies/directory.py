@@ -139,8 +139,11 @@ class PolicyDirectory:
 
     def _read(self, faults: list[PolicyFault]) -> None:
         by_file: dict[str, list[Manifest]] = {}
-        for manifest in expand_lists(self._given):
-            by_file.setdefault(manifest.file, []).append(manifest)
+        for given in self._given:
+            try:
+                by_file.setdefault(given.file, []).extend(expand_lists([given]))
+            except UnreadableFile as error:
+                faults.append(error.fault)
         for path in self._paths:
             try:
                 files = find_files(path, left_out=[])

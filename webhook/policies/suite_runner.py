@@ -451,6 +451,8 @@ def _check_case(
     admits = any(len(entry.targets) > len(targets) for entry in entries)
     if not targets or (admits and type(documents[0]) is dict and is_object(documents[0])):
         subject = documents[0]
+        if not gvk_of(subject).kind:
+            raise _Failure(f'reading object from "{path}": it has no kind; add apiVersion and kind')
         if not is_admission_review(subject):
             subject = _mutated(client, extensions, subject, printed)
         _check_mutated(folder, case, subject)

@@ -292,6 +292,82 @@ def test_an_object_defined_twice_is_warned_about(tmp_path):
     assert run.returncode == 0
 
 
+def test_an_unknown_action_fails_a_check_with_its_file_and_line(tmp_path):
+    documents = template(), constraint(match=PODS, enforcementAction="enforce"), pod()
+    path = manifest(tmp_path, *documents)
+
+    run = waddle("test", "-f", path)
+
+    assert run.returncode == 1
+    line = path.read_text().split("---")[0].count("\n") + 2
+    (fault,) = (line for line in run.stderr.splitlines() if "unrecognized" in line)
+    assert fault.startswith(f"{path}:{line}: ")
+
+
+def test_a_policy_that_cannot_be_used_is_named_with_its_file_and_line(tmp_path):
+    path = manifest(tmp_path, constraint(match=PODS), pod())
+
+    faults = waddle("test", "-f", path).stderr.splitlines()
+
+    assert any(f"{path}:1: " in one and "missing ConstraintTemplate" in one for one in faults)
+
+
+def test_items_of_a_typed_list_have_its_kind(tmp_path):
+    item = {"metadata": pod()["metadata"]}
+    listed = {"apiVersion": "v1", "kind": "PodList", "items": [item, None]}
+    path = manifest(tmp_path, template(rego=REGO), constraint(match=PODS), listed)
+
+    run = waddle("test", "-f", path)
+
+    assert "v1/Pod shop/web" in run.stdout
+    assert run.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("items", "reason"),
+    [
+        ({}, "items: expected a list, got an object"),
+        ([pod(), 5], "items[1]: expected an object, got a number"),
+    ],
+)
+def test_what_a_list_holds_beside_objects_is_named(tmp_path, items, reason):
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    path = manifest(tmp_path, template(), constraint(match=PODS), listed)
+    line = path.read_text().rsplit("---\n", 1)[0].count("\n") + 2
+
+    for command in ("test", "check"):
+        run = waddle(command, "-f", path)
+        assert f"{path}:{line}: List: {reason}" in run.stderr, command
+        assert run.returncode
+
+
+def test_of_many_objects_defined_twice_three_are_named_and_all_are_counted(tmp_path):
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump_all([template(), constraint(match=PODS)]))
+    for overlay in range(4):
+        pods = [pod(name=f"pod-{number}") for number in range(5)]
+        (tmp_path / f"overlay-{overlay}.yaml").write_text(yaml.safe_dump_all(pods))
+
+    warnings = waddle("test", "-f", tmp_path).stderr.splitlines()
+
+    assert warnings[0].startswith(
+        "WARNING - 5 resources are defined more than once, 20 times together."
+    )
+    assert f'"{tmp_path}/overlay-1.yaml:1"' in warnings[1]
+    assert warnings[1].endswith(f'"{tmp_path}/overlay-0.yaml:1", and 2 times more')
+    assert len(warnings) == 4
+
+
+def test_of_a_policy_defined_twice_the_definition_that_counts_is_named(tmp_path):
+    first, second = template(rego=REGO), template(rego=REGO.replace("quoted", "other"))
+    path = manifest(tmp_path, first, second, constraint(match=PODS), pod())
+
+    run = waddle("test", "-f", path)
+
+    line = path.read_text().split("---")[0].count("\n") + 2
+    assert run.stderr.splitlines()[0].endswith(f": the one in {path}:{line} counts")
+    assert "other" in run.stdout
+
+
 def test_what_policies_print_is_shown_when_verbose(tmp_path):
     rego = 'package p\nviolation[{"msg": "x"}] { print("hello"); false }'
     path = manifest(tmp_path, template(rego=rego), constraint(match=PODS), pod())

@@ -64,9 +64,10 @@ def test_only_what_changes_is_printed_where_that_is_asked_for(folder: Path) -> N
 
 
 def test_what_cannot_be_mutated_is_named(folder: Path) -> None:
-    run = waddle("mutate", "-f", put(folder, assign("a", "spec.containers.x", 1), pod("a")))
+    path = put(folder, assign("a", "spec.containers.x", 1), pod("a"))
+    run = waddle("mutate", "-f", path)
     assert run.returncode == 2
-    assert "mutating Pod shop/p: mutation for mutator Assign" in run.stderr
+    assert f"{path}:3: mutating Pod shop/p: mutation for mutator Assign" in run.stderr
     conflict = [assign("x", "spec.l[name: a].b", 1), assign("y", "spec.l.b", 1)]
     run = waddle("mutate", "-f", put(folder, *conflict, pod("a")))
     assert run.returncode == 2
@@ -81,9 +82,19 @@ def test_what_resources_would_make_is_printed_mutated(folder: Path) -> None:
     assert found["metadata"]["name"] == "web-pod"
     assert found["metadata"]["labels"] == {"owner": "nobody"}
     broken = {**DEPLOYMENT, "spec": {}}
-    run = waddle("expand", "-f", put(folder, EXPANSION, broken))
+    path = put(folder, EXPANSION, broken)
+    run = waddle("expand", "-f", path)
     assert run.returncode == 2
-    assert 'expanding Deployment web: could not find source field "spec.template"' in run.stderr
+    assert f'{path}:3: expanding Deployment web: could not find source field "spec' in run.stderr
+
+
+def test_a_mutator_that_cannot_be_used_is_named_with_its_file_and_line(folder: Path) -> None:
+    path = put(folder, assign("x", "spec..x", "y"), pod())
+
+    run = waddle("check", "-f", path)
+
+    assert run.returncode == 1
+    assert f"error: {path}:1: Assign/" in run.stdout + run.stderr
 
 
 def test_what_is_reviewed_is_what_would_be_stored(folder: Path) -> None:

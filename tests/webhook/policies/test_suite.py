@@ -176,6 +176,7 @@ def test_a_case_that_holds_passes(suites):
         ({"inventory": ["empty.yaml"]}, "defines no YAML objects"),
         ({"object": "broken.yaml"}, "line 2: "),
         ({"inventory": ["kindless.yaml"]}, "unable to add object to data.inventory: /v1, Kind= /x"),
+        ({"object": "kindless.yaml"}, "it has no kind; add apiVersion and kind"),
         ({"object": "noreview.yaml"}, "missing an AdmissionRequest object"),
         ({"object": "emptyreview.yaml"}, "no object or oldObject found to review"),
         ({"object": "oddreview.yaml"}, "unknown fields in request: zork"),

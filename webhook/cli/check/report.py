@@ -141,7 +141,8 @@ def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
 
 def place_of(checked: PolicyCheck, problem: Problem) -> str:
     """Returns the file and line of a problem's object; empty if it is from no file."""
-    return checked.places.get((problem.kind, problem.name), "")
+    key = problem.kind, problem.name
+    return checked.places.get(key) or checked.manifest_places.get(key, "")
 
 
 def placed(checked: PolicyCheck, problem: Problem) -> str:

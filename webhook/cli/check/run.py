@@ -65,6 +65,8 @@ class PolicyCheck:
     policies: int = 0
     places: dict[tuple[str, str], str] = field(default_factory=dict)
     """File and line of each policy, by kind and name."""
+    manifest_places: dict[tuple[str, str], str] = field(default_factory=dict)
+    """File and line of every manifest, by kind and name."""
     manifests: Effect | None = None
     """The effect on the manifests given beside the policies."""
     cluster: Effect | None = None
@@ -133,6 +135,7 @@ def prepare(
     documents = [item.document for item in manifests if is_policy(item.document)]
     checked.policies = len(documents)
     checked.places = {item.key: item.place for item in manifests if is_policy(item.document)}
+    checked.manifest_places = {item.key: item.place for item in manifests}
     after = checked.after = base.copy()
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)
     checked.places |= checked.mutation.places

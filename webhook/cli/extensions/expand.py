@@ -51,9 +51,13 @@ def command(
         for warning in sources.warnings:
             complain(warning)
         policies = extension_run.read_expanding(sources.manifests)
-        objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
+        objects = [item for item in sources.manifests if extension_run.is_object(item)]
         extending = extension_run.Extending(policies, ask=ask)
-        resultants = [resultant for obj in objects for resultant in extending.implied(obj)]
+        resultants = [
+            resultant
+            for item in objects
+            for resultant in extension_run.at_its_place(extending.implied, item)
+        ]
         if objects and not resultants:
             kind = EXPANSION_TEMPLATES
             complain(extension_run.untouched(sources.manifests, kind.gvk.kind, kind))

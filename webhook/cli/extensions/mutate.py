@@ -48,9 +48,9 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> in
         policies = extension_run.read_mutating(sources.manifests)
         for line in extension_run.advice_on_mutating(policies):
             complain(line)
-        objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
+        objects = [item for item in sources.manifests if extension_run.is_object(item)]
         extending = extension_run.Extending(policies, ask=ask)
-        results = [extending.mutate(obj) for obj in objects]
+        results = [extension_run.at_its_place(extending.mutate, item) for item in objects]
         for line in (line for result in results for line in result.warnings):
             complain(line)
         if objects and not any(result.mutators for result in results):

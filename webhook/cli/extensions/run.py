@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from webhook.admission_policies.kinds import MUTATING_BINDING, MUTATING_POLICY
 from webhook.api.admission import InvalidReview
@@ -25,13 +25,15 @@ from webhook.review.mutating import EXTENSION_SECONDS, mutate, named
 from webhook.review.subject import Subject, object_of_value, shown_object, value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.external_data.exchange import AnswersSoFar, Ask
     from webhook.policies.manifests import Manifest
     from webhook.policy_kinds.kind import PolicyKind
     from webhook.review.outcome import StoredSubject
     from webhook.review.policy_set import PolicySet
+
+T = TypeVar("T")
 
 DEFAULT_NAMESPACE: Final[dict[str, Any]] = {
     "apiVersion": "v1",
@@ -190,6 +192,17 @@ class Extending:
             rounds=answers.rounds,
             moment=answers.moment,
         )
+
+
+def at_its_place(act: Callable[[dict[str, Any]], T], manifest: Manifest) -> T:
+    """Returns what a function makes of a manifest's object.
+
+    Raises :class:`CannotTest` with the manifest's file and line.
+    """
+    try:
+        return act(manifest.document)
+    except CannotTest as error:
+        raise CannotTest(*(f"{manifest.place}: {line}" for line in error.lines)) from None
 
 
 def shown(obj: Mapping[str, Any]) -> str:

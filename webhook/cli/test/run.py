@@ -459,14 +459,14 @@ def _add_policies(client: Client, sources: Sources) -> list[str]:
         if item.gvk.group in CONFIGURATION_GROUPS
         for problem in advice_on_document(item.document)
     )
-    known = {constraint.key for constraint in client.snapshot.constraints}
-    sources.warnings.extend(
-        f"WARNING - {item.title}: {why}"
+    known = {loaded.key for loaded in client.snapshot.constraints}
+    # A cluster refuses such a constraint, so a pipeline must not pass by it.
+    return faults + [
+        f'{item.place}: auditing objects: adding constraint "{name_of(item.document)}": {why}'
         for item in constraints
         if (item.gvk.kind, name_of(item.document)) in known
         and (why := enforcement.fault_of(item.document))
-    )
-    return faults
+    ]
 
 
 def _add_each(
