@@ -193,15 +193,28 @@ def compile_parts(parts: Sequence[str]) -> tuple[CodeType, ...]:
     return tuple(compile(part, GENERATED, "exec", dont_inherit=True, optimize=2) for part in parts)
 
 
-def _without_lines(code: CodeType) -> CodeType:
-    """Returns the code without line numbers, which take an eighth of a template's memory.
+_UNITS_MAX: Final = 8
+"""The most code units, of two bytes each, that one entry of a line table covers."""
 
-    Nobody could look the lines up, since the generated source is not kept.
+_NO_COLUMNS: Final = 0x80 | 13 << 3
+"""The first byte of an entry with a line and no columns (CPython's Objects/locations.md), to which
+the number of its units less one is added."""
+
+
+def _on_one_line(code: CodeType) -> CodeType:
+    """Returns the code with its first line for all of it: lines take an eighth of a template's memory.
+
+    Nobody could look the lines up, since the generated source is not kept. The table covers every
+    instruction, because Python cannot print a traceback through code without one.
     """
     constants = tuple(
-        _without_lines(value) if isinstance(value, CodeType) else value for value in code.co_consts
+        _on_one_line(value) if isinstance(value, CodeType) else value for value in code.co_consts
     )
-    return code.replace(co_consts=constants, co_linetable=b"")
+    whole, rest = divmod(len(code.co_code) // 2, _UNITS_MAX)
+    table = bytes((_NO_COLUMNS | _UNITS_MAX - 1, 0)) * whole
+    if rest:
+        table += bytes((_NO_COLUMNS | rest - 1, 0))
+    return code.replace(co_consts=constants, co_linetable=table)
 
 
 def _nesting(source: str) -> int:
@@ -228,7 +241,7 @@ def generate(
     parts: Sequence[str] = ()
     try:
         parts = parts_of(unit)
-        codes = tuple(map(_without_lines, compile_(parts)))
+        codes = tuple(map(_on_one_line, compile_(parts)))
     except (SyntaxError, RecursionError, MemoryError) as error:
         # CPython's own bounds on nesting, where ours are wider; anything else is a bug of ours.
         if isinstance(error, SyntaxError) and "too many" not in str(error):
