@@ -33,7 +33,7 @@ _METHOD_NOT_ALLOWED: Final = 405
 
 
 class UnreadableKind(Exception):
-    """Nobody or not the audit has the right to list the kind."""
+    """The audit has no right to list the kind, or nobody has."""
 
 
 class AuditSource(Protocol):

@@ -80,9 +80,9 @@ def cost_together(of: Sequence[Checked], entries: int = ENTRIES) -> int:
 
 
 def cost_warning(of: Sequence[Checked], limit: int, noun: str, by: str = "an API server") -> str:
-    """Why an evaluator would end expressions that share a limit; empty where it would not.
+    """Returns why an evaluator would end expressions that share a limit; empty if it would not.
 
-    ``noun`` names in the text what the limit is for, ``by`` who would end the expressions.
+    In the text, ``noun`` is the subject of the limit, and ``by`` the evaluator.
     """
     if cost_together(of) <= limit:
         return ""
@@ -192,11 +192,11 @@ class _Estimate:
         return TEXT if of.parts[:1] == (STRING,) or of.is_dyn else 1
 
     def characters(self, node: Expr) -> int:
-        """The size of what is a text where it is used."""
+        """Returns the size of a node that is used as a text."""
         return TEXT if self.checked.types[node].is_dyn else self.size(node)
 
     def size(self, node: Expr) -> int:
-        """Entries of what is a list or map, characters of what may be a text."""
+        """Returns the entries of a list or map, or the characters of a possible text."""
         match node:
             case Constant():
                 return len(node.value) if isinstance(node.value, str | bytes) else 1

@@ -31,7 +31,7 @@ class ShownError(EvaluationError):
 
 
 class NobodyAnswers(EvaluationError):
-    """An evaluation that asks the authorizer, where there is none."""
+    """An evaluation calls the authorizer where there is none."""
 
 
 class Unsure(Exception):

@@ -1,4 +1,4 @@
-"""Finds what an expression can read, by interpreting it over abstract values.
+"""Finds the reads of an expression, by interpreting it over abstract values.
 
 A *shallow* read uses a value's presence and type, a *whole* read its complete content.
 """

@@ -301,8 +301,8 @@ class ClusterClient:
             try:
                 yield response.content
             finally:
-                # A watch that is left has no end to be polite about, and TLS's own
-                # goodbye would outlive the event loop of whoever is leaving.
+                # A graceful close of a left watch is pointless, and the TLS shutdown would outlive
+                # the caller's event loop.
                 if response.connection is not None and response.connection.transport is not None:
                     response.connection.transport.abort()
 
@@ -447,7 +447,7 @@ def _decoded(method: str, path: str, content: bytes) -> Any:
 
 def _described(error: BaseException) -> str:
     if type(error) is aiohttp.ClientConnectorError and error.os_error.errno is not None:
-        # The system may list each address that it tried: one of them says what is wrong.
+        # The system may list an error for each address that it tried: one of them is enough.
         why = os.strerror(error.os_error.errno) if error.os_error.errno > 0 else error.strerror
         return f"no API server answers at {error.host}:{error.port}: {why}"
     return str(error) or type(error).__name__

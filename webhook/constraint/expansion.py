@@ -31,8 +31,8 @@ of one ConfigMap.
 """
 
 MADE_ENTRIES_MAX: Final = 100_000
-"""Fields, labels and owners that all resultants hold besides what they share with the object: 100
-for each are 10,000. An entry takes about 100 bytes, so that is 10 MB.
+"""Fields, labels and owners of all resultants, except those shared with the object: 100 for each
+are 10,000. An entry takes about 100 bytes, so that is 10 MB.
 """
 
 MUTATED_BYTES_MAX: Final = 8 * 1024 * 1024

@@ -180,7 +180,7 @@ def _check_known(names: Iterable[str], members: Mapping[str, GroupMember], path:
         raise _invalid(f"{path} names {', '.join(unknown)}, members are: {known}")
 
 
-# --- what members are evaluated by -----------------------------------------------------------------
+# --- evaluators of members -------------------------------------------------------------------------
 
 
 def resolved(constraint: Constraint, entries: Mapping[str, Entry]) -> Constraint:

@@ -139,7 +139,7 @@ class _Members:
             except Unanswered as unanswered:
                 self._requests[name] = unanswered.requests
                 return None
-            except Exception as raised:  # noqa: BLE001  # whatever it is costs this member alone
+            except Exception as raised:  # noqa: BLE001  # any error fails this member alone
                 self.failures[name] = containment.of_evaluation(raised)
                 return None
         return not self.violations[name]

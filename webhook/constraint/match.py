@@ -168,7 +168,7 @@ def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, MatchSubject],
     criteria = (*kinds, *_criteria(match))
 
     def matches(view: View, subject: MatchSubject) -> bool:
-        for criterion in criteria:  # noqa: SIM110  # a generator costs more than what it asks
+        for criterion in criteria:  # noqa: SIM110  # a generator would take longer than the criteria
             if not criterion(view, subject):
                 return False
         return True
@@ -213,8 +213,8 @@ def _place(view: View, subject: MatchSubject) -> str | None:
         return view.name
     if subject.namespace is not None:
         return subject.namespace_name
-    # Nobody gave the Namespace: the object states its name, or the request; else it is
-    # cluster-scoped, and no list of namespaces can disqualify it.
+    # The Namespace is unknown: its name is that of the object, or of the request. Otherwise the
+    # object is cluster-scoped, and no list of namespaces can disqualify it.
     return view.namespace or subject.place or None
 
 

@@ -146,7 +146,7 @@ class Responses(NamedTuple):
     excused: tuple[Result, ...] = ()
     requests: tuple[ProviderRequest, ...] = ()
     answers: ProviderAnswers | None = None
-    """The responses of providers, if any were asked."""
+    """The responses of providers, if requests were sent."""
     remarks: tuple[Remark, ...] = ()
     recalled: int = 0
     """The number of constraints with a result from the memo."""

@@ -205,7 +205,7 @@ class Snapshot:
         return findings.responses()
 
     def _begun(self, moment: ReviewMoment, value: Any, point: str) -> Findings | None:
-        """Take what was found of a review that had to wait for providers; None for any other."""
+        """Returns the findings of a review that waited for providers; None for any other review."""
         assert moment.begun is not None  # Else all begins here.
         reviewed, findings = moment.begun
         if reviewed is not value or findings.snapshot is not self or findings.point != point:

@@ -296,7 +296,7 @@ def compile_rule(
 def load_rule(
     body: bytes, key: str = "", *, options: CompileOptions, cache: Codes | None = None
 ) -> CompiledRule | None:
-    """A rule from what another process of ours compiled, with these options; None if unsound.
+    """Returns a rule from code that another process compiled, with these options; None if unsound.
 
     It is stored in the cache under ``key``, as if it had been compiled here.
     """

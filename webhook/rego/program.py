@@ -359,10 +359,10 @@ def _check_modifiers(
 
 
 def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadError]:
-    """The faults of safety as OPA reports them.
+    """Returns the faults of safety as OPA reports them.
 
-    What is undeclared where it would be printed comes first and alone; rules that
-    share their line with others are named, since 1.22.
+    Undeclared variables in ``print`` come first, and then alone. Since 1.22 OPA names rules that
+    share their line with others.
     """
     undeclared = [fault for fault in faults if fault.code == "rego_compile_error"]
     if undeclared or compiled.options.level == GATEKEEPER:
@@ -438,7 +438,7 @@ def compile_query(
 def checked_query(
     compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
 ) -> tuple[Compiled, ir.Body, dict[str, str]]:
-    """A query in a safe order, what it is compiled with, and the names that were written.
+    """Returns a query in a safe order, its compiled rules, and the names in its text.
 
     Raises :class:`RegoErrors`.
     """

@@ -72,7 +72,10 @@ def read(
     path: Sequence[str],
     given: Mapping[ReadPath, Abstract] | None = None,
 ) -> Reading:
-    """Find what the document at a path below ``data`` reads; ``given`` has the known values of places."""
+    """Finds the reads of the document at a path below ``data``.
+
+    ``given`` has known values of places.
+    """
     node = tree.find(tuple(path))
     assert node is not None
     interpretation = _Interpretation(tree, builtins, given or {})
@@ -629,7 +632,10 @@ def _binds(term: Term, env: Mapping[str, Abstract]) -> bool:
 
 
 def _written_path(key: Abstract) -> list[list[Any]] | None:
-    """The keys, each with what it may be, of an operand of object.get; None where they are unknown."""
+    """Returns the keys, with their possible values, of an operand of object.get.
+
+    None if unknown.
+    """
     known = key.known
     if known is not None:
         return [[name for _, name in known]]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class MutationTelling:
-    """Tells of what mutators did. For one thread; never waits."""
+    """Logs and counts the actions of mutators. For one thread; never waits."""
 
     def __init__(
         self,
@@ -63,7 +63,10 @@ class MutationTelling:
     def skipped(
         self, request: AdmissionRequest, mutator: str, fault: str, answer: MutationOnError
     ) -> None:
-        """A mutator could not be applied; ``answer`` is what became of the request by that."""
+        """Records a mutator that could not be applied.
+
+        ``answer`` is the consequence for the request.
+        """
         kind, _, rest = mutator.partition(".")
         self._registry.count(MUTATORS_SKIPPED, kind)
         if kind:
@@ -95,7 +98,7 @@ class MutationTelling:
             self.skipped(request, name, fault, "skip")
         if not reviewed.patch:
             return
-        # Who assigned what was there already changed nothing by that.
+        # Without a patch, the assigned values were there already.
         self._registry.mutators.count_all(self._parties(mutated.passes), "applied")
         if self._logs_mutations:
             self._log_passes(request, mutated)
@@ -145,7 +148,7 @@ class MutationTelling:
             )
 
     def _log_passes(self, request: AdmissionRequest, mutated: Mutated) -> None:
-        """Say who changed an object, with Gatekeeper's message and fields."""
+        """Logs which mutators changed an object, with Gatekeeper's message and fields."""
         obj = request.object or {}
         group, version, kind = gvk_of(obj)
         fields: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""``/debug/pprof``: where the threads that evaluate spend their time, asked while they do.
+"""``/debug/pprof``: samples the stacks of the threads that evaluate.
 
-Python has no pprof format of its own; a profile is given as folded stacks, one
-line each with its count, which flame graph tools read.
+Python has no pprof format of its own. A profile consists of folded stacks, one line each with its
+count, which flame graph tools read.
 """
 
 from __future__ import annotations

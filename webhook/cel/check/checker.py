@@ -96,7 +96,7 @@ def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Probl
 def planned(checked: Checked) -> Checked:
     """Reads each variable that holds a type, and has a type's name, as that type.
 
-    So cel-go's planner reads whatever has a type for its value, by nothing but its name.
+    cel-go's planner does the same: it looks at the name only.
     """
     types_of = checked.types
     names = {
@@ -362,7 +362,10 @@ class _Checker:
         return self.mapping.resolved(begin)
 
     def accumulator(self, node: Fold) -> Type:
-        """Return the type of a macro's first accumulator; its steps decide what an empty one holds."""
+        """Returns the type of a macro's first accumulator.
+
+        The steps decide the type of an empty one.
+        """
         match node.kind:
             case "all" | "exists":
                 return BOOL

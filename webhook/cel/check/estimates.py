@@ -75,10 +75,10 @@ def size_of_type(of: Type) -> Size | None:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Where a value stands in what is declared: a name, then fields, ``@items``, ``@keys``, ``@values``.
+    """A path in a declaration: a name, then fields, ``@items``, ``@keys``, ``@values``.
 
-    Go keeps it in memory with room for more. Two paths that go on from one write into the same
-    room, so that the earlier then ends as the later does: estimates depend on it.
+    In Go, the slice of a path has spare capacity. Two paths that continue the same path write into
+    the same memory, so that the earlier path then has the later one's end: estimates depend on it.
     """
 
     cells: list[str]

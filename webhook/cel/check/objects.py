@@ -1,7 +1,7 @@
 """Declares objects by a schema: types and sizes (k8s.io/apiserver, pkg/cel/common/schemas.go).
 
-The declarations are for checks only: an evaluation uses decoded JSON values, whatever the schema
-is.
+The declarations are for checks only: an evaluation uses decoded JSON values, regardless of the
+schema.
 """
 
 from __future__ import annotations

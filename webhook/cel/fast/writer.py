@@ -1,8 +1,8 @@
-"""How the fast form of an expression is written: each form of CEL as Python's own.
+"""Writes the fast form of an expression: each form of CEL as Python's own.
 
-What it writes absorbs no errors; see :mod:`webhook.cel.fast.expression`. Sources are put together by
-:mod:`webhook.rego.write.expression` alone; names in them are made here, and no text of a policy
-becomes one.
+The fast form absorbs no errors; see :mod:`webhook.cel.fast.expression`.
+:mod:`webhook.rego.write.expression` alone joins sources; names in them are made here, and no text
+of a policy becomes a name.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Writer(LoopLines):
             before = len(self.lines)
             value = self.value(node)
             if len(self.lines) > before:
-                # What was found before is computed before these lines.
+                # The values before this one must be computed before these lines.
                 late = self.lines[before:]
                 del self.lines[before:]
                 values = [self.kept(one) for one in values]
@@ -229,7 +229,7 @@ class Writer(LoopLines):
                 within_path("optional_item", node.operand, self.checked), operand, field
             )
         if operand.kind not in {Kind.ANY, Kind.DICT}:
-            raise Unwritten  # what has no fields; of a literal Python would warn
+            raise Unwritten  # a value without fields; Python would warn about a literal
         return source.item(operand, field.source)
 
     def is_composed(self, node: Select) -> bool:
@@ -303,7 +303,9 @@ class Writer(LoopLines):
             test = self.condition(arg)
             self.indent -= 1
             if number == 0:
-                computed = self.computed  # what others compute may not be computed
+                computed = (
+                    self.computed
+                )  # later operands may not be evaluated, and so their locals not set
             if len(self.lines) > before:
                 late = self.lines[before:]
                 del self.lines[before:]
@@ -450,9 +452,10 @@ class Writer(LoopLines):
         return source.call("is_at_path", self.value(path[0]), keys, kind=Kind.BOOL)
 
     def path(self, of: Expr | None) -> tuple[Expr, list[Expression]] | None:
-        """The operand of a path's first question mark, and the keys from there; None without one.
+        """Returns the operand of a path's first question mark, and the keys from there; or None.
 
-        Behind the first question mark what is missing is no error, with another or without.
+        Behind the first question mark a missing item is no error, with or without further question
+        marks.
         """
         keys: list[Expression] = []
         beginning: tuple[Expr, list[Expression]] | None = None

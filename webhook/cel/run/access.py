@@ -119,7 +119,7 @@ def computed_key(key: Value) -> Value:
 
 
 def go_value(value: Value) -> Value:
-    """Return what Go's value of this one is: of a type its name, of an optional its inner value."""
+    """Returns the Go value of this value: of a type its name, of an optional its inner value."""
     while type(value) is Optional:
         value = value.value
     return value.name if type(value) is TypeValue else value
@@ -177,10 +177,15 @@ def item_on_the_way(of: Value, key: Value) -> Value:
 
 
 def further_item(of: Value, key: Value) -> Value:
-    """Returns ``of[key]`` behind a question mark; ``of`` is what the path has found so far.
+    """Returns ``of[key]`` behind a question mark; ``of`` is the value of the path so far.
 
-    There are three cases: ``of`` is no optional, and the item is selected as ever; it is an empty
-    optional, or one of an optional, and the result is empty; else the item of its value is optional.
+    There are three cases:
+
+    1. ``of`` is no optional: the item is selected as usual.
+
+    2. ``of`` is an empty optional, or an optional of an optional: the result is empty.
+
+    3. Otherwise the item of its value is optional.
     """
     if type(of) is not Optional:
         return item(of, key)

@@ -1,4 +1,4 @@
-"""``in``: what lists and maps have, as cel-go looks for it (common/types/map.go, decorators.go)."""
+"""``in``: the membership test of lists and maps in cel-go (common/types/map.go, decorators.go)."""
 
 from __future__ import annotations
 

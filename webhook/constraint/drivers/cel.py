@@ -31,7 +31,7 @@ class CelDriver:
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
-        # Here and not above: who has no template in CEL shall not pay for the engine.
+        # Imported here: without a template in CEL the engine would cost memory.
         from webhook.constraint.drivers.cel_evaluation import CelEvaluator  # noqa: PLC0415
 
         del template

@@ -162,7 +162,7 @@ class CelEvaluator:
         self,
         limits: Limits,
         inventory: Mapping[str, Any],
-        shared: dict[str, Any] | None = None,  # noqa: ARG002  # the seam has it
+        shared: dict[str, Any] | None = None,  # noqa: ARG002  # a parameter of the protocol
     ) -> _Shared:
         """Returns the shared variables of a review; each is computed when it is first read."""
         return _Shared(limits, inventory)
@@ -219,7 +219,7 @@ class CelEvaluator:
             failed = whole.run(of, parameters, operation, env, meter, prepared)
         except TimeUp:
             raise
-        except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
+        except Exception:  # noqa: BLE001  # the single expressions then report the proper error
             return None
         return [
             DriverViolation(message_of(self._validations[number], message), None)
@@ -251,7 +251,7 @@ class CelEvaluator:
         prepared = None if lacks else tuple(values)
         if len(self._prepared) >= PREPARED_MAX:
             self._prepared.clear()
-        # With what it was given, which so keeps its identity.
+        # The entry holds ``given``, so that no other object gets its id.
         self._prepared[id(given)] = (given, prepared)
         return prepared
 

@@ -43,9 +43,12 @@ def conditions_hold(
 ) -> bool:
     """Whether all match conditions hold.
 
-    There are three cases: 1. one is false: False, whatever the others are. 2. all are true: True.
-    3. otherwise their errors are raised together, as an
-    :class:`~webhook.cel.errors.EvaluationError`.
+    There are three cases:
+
+    - One is false: False, regardless of the others.
+    - All are true: True.
+    - Otherwise their errors are raised together, as an
+      :class:`~webhook.cel.errors.EvaluationError`.
     """
     faults: dict[str, None] = {}  # a set in order: Go's aggregates have each text once
     unanswered: NobodyAnswers | None = None
@@ -198,7 +201,10 @@ class Composed(dict[str, Any]):
         params: Any,
         known: dict[str, Any] | None = None,
     ) -> None:
-        """``params`` is what variables read as ``params``; ``known`` are variables with their values."""
+        """``params`` is the value of ``params`` in variables.
+
+        ``known`` has variables with values.
+        """
         super().__init__(known or {})
         # Only variables read the parameters' resource by this name.
         self.env = {**given, "variables": self, "params": params}

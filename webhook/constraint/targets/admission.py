@@ -62,7 +62,7 @@ class AdmissionTarget:
             operation: str | None = request.operation
             size, gvk = request.size, None
         elif type(value) is AugmentedObject or (type(value) is Document and value.target == NAME):
-            if type(value) is Document:  # What another target found to be an object.
+            if type(value) is Document:  # another target recognised it as a Kubernetes object
                 value = AugmentedObject(value.value)
             gvk = gvk_of(value.object)
             document = _request_of(value, gvk)

@@ -1,4 +1,4 @@
-"""Targets that a file declares: how a document is split, and what ``spec.match`` may say.
+"""Targets declared by a file: how a document is split, and the fields of ``spec.match``.
 
 No Python is needed for a format of one's own::
 

@@ -26,7 +26,7 @@ _FIELDS: Final = (("name", str), ("address", str), ("change", dict), ("type", st
 
 
 class TerraformTarget(DocumentTarget):
-    """Reviews what ``terraform show -json PLAN`` prints."""
+    """Reviews the output of ``terraform show -json PLAN``."""
 
     name = NAME
 

@@ -101,7 +101,7 @@ class PolicyController:
         self._published = PublishedPolicies()
         self._faults: list[AppliedFault] = []
 
-    # --- what the cluster holds ----------------------------------------------------------------
+    # --- objects of the cluster ----------------------------------------------------------------
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -402,7 +402,10 @@ class PolicyController:
         return is_changed
 
     def take_good(self) -> dict[PolicyKey, InForce | None]:
-        """Returns what came into force since the last call, by object; None if it was withdrawn."""
+        """Returns the objects that came into force since the last call.
+
+        None for a withdrawn one.
+        """
         return self._published.take_news()
 
     def _update_readiness(self, kind: str, name: str, state: State | None) -> None:

@@ -199,7 +199,7 @@ class SyncProjection:
             kind.held = kind.coming
         return covers(kind.held, needed)
 
-    # --- what changes by itself ----------------------------------------------------------------
+    # --- changes over time ---------------------------------------------------------------------
 
     def settle(self) -> bool:
         """Return whether a kind that was awaited has no objects left, so that nothing is awaited."""

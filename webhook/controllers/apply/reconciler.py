@@ -271,7 +271,7 @@ class Reconciler:
                 self._policy.take_listed()
             self._data.narrow()
 
-    # --- what follows --------------------------------------------------------------------------
+    # --- after the changes ---------------------------------------------------------------------
 
     def published(self) -> bool:
         """Notes that all taken changes are in force; returns whether statuses may have changed."""

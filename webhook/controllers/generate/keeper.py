@@ -131,7 +131,7 @@ class GenerationKeeper:
     def _changed(self) -> None:
         self._keeper.add("plan", GATHER_SECONDS)
 
-    # --- what runs -----------------------------------------------------------------------------
+    # --- running -------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Keep them until cancelled."""

@@ -130,7 +130,7 @@ class RevisionKeeper:
         self.listener: Callable[[PolicyRevision], None] = _nobody
         """Called with each revision that came, changed or went."""
 
-    # --- what is kept --------------------------------------------------------------------------
+    # --- kept revisions ------------------------------------------------------------------------
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
         """The revisions of an object that may be enforced."""

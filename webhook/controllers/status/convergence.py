@@ -91,8 +91,8 @@ class Convergence:
     generation: int
     standings: tuple[Standing, ...]
     is_deleted: bool = False
-    """Whether the object is being deleted: replicas treat it as deleted, whatever their statuses
-    say."""
+    """Whether the object is being deleted: replicas treat it as deleted, regardless of their
+    statuses."""
 
     @property
     def counted(self) -> tuple[Standing, ...]:

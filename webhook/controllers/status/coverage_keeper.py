@@ -81,7 +81,7 @@ class CoverageKeeper:
         self._excluded: dict[str, tuple[str, ...]] = {}
         self._places: set[str] = set()
 
-    # --- what is followed ----------------------------------------------------------------------
+    # --- watched objects -----------------------------------------------------------------------
 
     def take(self, event: Event) -> None:
         """Takes an event of any kind; events of other kinds are ignored."""
@@ -153,7 +153,7 @@ class CoverageKeeper:
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
-    # --- what is decided -----------------------------------------------------------------------
+    # --- results -------------------------------------------------------------------------------
 
     async def state_of(self, document: Mapping[str, Any]) -> CoverageState | None:
         """Returns the share of a policy's requests that arrive.

@@ -39,7 +39,7 @@ def _outside_rule(name: str) -> Value:
 
 @builtin("rego.metadata.chain", result=ARRAY)
 def rego_metadata_chain() -> Value:
-    """The annotations of the rule and of what is around it."""
+    """The annotations of the rule, of its document and of its packages."""
     return _outside_rule("rego.metadata.chain")
 
 

@@ -327,7 +327,7 @@ class Checker:
 class _Anything(Scope):
     """A scope in which every term may be anything: where checking would cost too much."""
 
-    def get(self, term: ir.Term) -> Type | None:  # noqa: ARG002  # whatever it is
+    def get(self, term: ir.Term) -> Type | None:  # noqa: ARG002  # every term has the same type
         return ANY
 
 

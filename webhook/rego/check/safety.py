@@ -94,7 +94,10 @@ class Safety:
         self.faults.append(RegoLoadError("rego_unsafe_var_error", message, location))
 
     def _visible(self, lit: Lit) -> set[str]:
-        """Variables of the literal that count towards its body's; nobody changes the set."""
+        """Returns the variables of the literal that count towards its body's.
+
+        Callers must not change it.
+        """
         names = self._known.get(lit)
         if names is None:
             names = self._known[lit] = self._counted(lit)
@@ -177,9 +180,9 @@ class Safety:
             return self._ordered(body, closed, safe, unsafe)
         ordered, remaining = self._ordered(body, closed, set(safe), _copied(unsafe))
         if remaining:
-            # OPA forgets what else a literal needs that has a comprehension with a variable in it:
-            # it lets `not [{x | p[x]; x > v}, q[i]]` through, and takes any `i`. Its order is
-            # worse, so ours comes first.
+            # OPA ignores the other needs of a literal that has a comprehension with a variable in
+            # it: it accepts `not [{x | p[x]; x > v}, q[i]]` with any `i`. Its order is worse, so
+            # ours comes first.
             again, still = self._ordered(body, closed, safe, unsafe, forgetting=True)
             if not still:
                 ordered, remaining = again, still

@@ -36,7 +36,7 @@ class Scopes:
         self.count = 0
 
     def fresh(self) -> str:
-        """A name that nobody wrote."""
+        """Returns a name that no source text can contain."""
         self.count += 1
         return f" {self.count}"
 

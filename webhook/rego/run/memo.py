@@ -147,7 +147,7 @@ class Groups:
         members.add(member)
 
     def array_of(self, values: tuple[Value, ...]) -> list[Value]:
-        """The array for these values, which nobody changes."""
+        """Returns the array for these values; callers must not change it."""
         items: list[Value] = self._found.get(_keys(values), _NO_ITEMS)
         return items
 

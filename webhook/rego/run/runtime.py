@@ -1,8 +1,8 @@
-"""The functions that generated code calls: the state of an evaluation and the general forms of its steps.
+"""The functions that generated code calls: evaluation state and the general forms of steps.
 
-Generated code inlines the common case of each step (a string key in a ``dict``)
-and calls these functions for the rest. Names are short where generated code is
-full of them; :mod:`webhook.rego.write.generate` says what each is for.
+Generated code inlines the common case of each step (a string key in a ``dict``) and calls these
+functions for the rest. Names are short where generated code is full of them;
+:mod:`webhook.rego.write.generate` explains them.
 """
 
 from __future__ import annotations

@@ -179,8 +179,8 @@ _DISPLAYS: Final[dict[type, Callable[[Any], str]]] = {
 
 # --- as JSON ---------------------------------------------------------------------------------
 
-# What Go's encoding/json escapes in strings: control characters, and what HTML or JavaScript
-# could take for syntax. Bytes that are no UTF-8 become U+FFFD.
+# The characters that Go's encoding/json escapes in strings: control characters, and those that are
+# syntax in HTML or JavaScript. Bytes that are no UTF-8 become U+FFFD.
 _JSON_ESCAPES: Final = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029\ud800-\udfff]')
 _JSON_NAMED: Final = {
     '"': '\\"',

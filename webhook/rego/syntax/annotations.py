@@ -1,8 +1,8 @@
-"""Metadata: ``# METADATA`` comment blocks, read as YAML and attached to what they describe.
+"""Metadata: ``# METADATA`` comment blocks, read as YAML and attached to their subject.
 
-A block describes the first package clause, import or rule below it. Its value is
-the JSON object that ``rego.metadata.rule()`` shows (OPA: "Annotations"). See
-:mod:`webhook.rego.syntax.metadata` for the chain that leads to a rule.
+A block describes the first package clause, import or rule below it. Its value is the JSON object
+that ``rego.metadata.rule()`` shows (OPA: "Annotations"). See :mod:`webhook.rego.syntax.metadata`
+for the chain that leads to a rule.
 """
 
 from __future__ import annotations

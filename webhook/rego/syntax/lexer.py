@@ -13,9 +13,9 @@ from typing import Final
 from webhook.rego.location import Location
 from webhook.rego.syntax import tokens as t
 
-# Quantifiers are possessive throughout, so that a mismatch never backtracks. Punctuation that
-# continues a reference is told apart by the character before it; the last group catches what is
-# no token, and `\Z` ends the iteration.
+# Quantifiers are possessive throughout, so that a mismatch never backtracks. The preceding
+# character decides whether punctuation continues a reference. The last group catches characters
+# that start no token, and `\Z` ends the iteration.
 _TOKEN: Final = re.compile(
     r"""[ \t\r]*+(?:
       (\n[ \t\r\n]*+)

@@ -68,7 +68,7 @@ class RuleSteps(TermSteps, ABC):
             self.world.known[at] = UNDEFINED
         return None if deferred is None else deferred.before
 
-    def rule(  # noqa: PLR0917  # what a definition shares with those before it
+    def rule(  # noqa: PLR0917  # state that a definition shares with those before it
         self,
         query: BodyQuery,
         matched: index.RuleMatch,

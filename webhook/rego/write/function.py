@@ -232,7 +232,7 @@ class FunctionBuilder:
             return
         if self.indent >= FLAT_FROM and not self.flat:
             pending, self.pending = self.pending, []
-            self.loop(self.new(), "ONCE")  # what fails can leave it
+            self.loop(self.new(), "ONCE")  # a failing test leaves it
             self.pending = pending
             self.flat = True
         test = all_of(self.pending)

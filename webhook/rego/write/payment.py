@@ -86,7 +86,9 @@ def _beginnings(payments: Mapping[str, Payment], rest: int) -> dict[str, Beginni
     beginnings: dict[str, Beginning] = {}
     order = _callees_first(payments)
     often = _times(payments, order)
-    unpaid: dict[str, tuple[int, int]] = {}  # what callers count: loops being free, and paying
+    unpaid: dict[
+        str, tuple[int, int]
+    ] = {}  # the steps that callers charge: with loops free, and with loops paying
     for name in order:
         payment, times = payments[name], often[name]
         free, straight = payment.free, payment.straight

@@ -325,7 +325,7 @@ class References:
             size = function.known.get(SizeOf(items.source), items)
             function.charge(call("len", size).source)
             function.loop(value, items)
-            function.env[part.name] = UNREAD  # type: ignore[union-attr]  # nobody reads it
+            function.env[part.name] = UNREAD  # type: ignore[union-attr]  # generated code never reads it
             return value
         key = function.new({Kind.LIST: Kind.INT, Kind.DICT: Kind.STRING}.get(kind, Kind.ANY))
         if kind is Kind.LIST:
@@ -364,7 +364,7 @@ class References:
         value = function.new(_kind_of_all(one for _, one in items))
         if function.terms.single_use(part):
             function.loop(value, function.unit.constant(tuple(one for _, one in items)))
-            function.env[part.name] = UNREAD  # type: ignore[union-attr]  # nobody reads it
+            function.env[part.name] = UNREAD  # type: ignore[union-attr]  # generated code never reads it
             return value
         key = function.new(_kind_of_all(key for key, _ in items))
         function.loop(f"{key.source}, {value.source}", function.unit.constant(tuple(items)))

@@ -83,7 +83,7 @@ class Unification:
         else:
             self.match(pattern, function.assign(value))
 
-    # --- what must hold -----------------------------------------------------------------------
+    # --- tests -----------------------------------------------------------------------------------
 
     def true(self, value: Expression) -> None:
         """Tests a (defined) value: code written next runs if the value is not false."""

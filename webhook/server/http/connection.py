@@ -107,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # until connected
         self._parser: Any = httptools.HttpRequestParser(self)
         self._reading: Reading = "start"
-        self._armed: Reading | None = None  # what the deadline is for
+        self._armed: Reading | None = None  # the state that the deadline belongs to
         self._ending: Ending = ""
         self._current: Exchange | None = None
         self._pending: deque[Exchange] = deque()
@@ -182,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
             self.hub.large.turns.wait(self)
 
     def _settle(self) -> None:
-        """Answers a refusal, or sets the deadline of what the connection waits for."""
+        """Answers a refusal, or sets the deadline for the next part of the request."""
         if self._refusal is not None:
             self._answer_refusal()
         elif self._reading != self._armed:
@@ -360,7 +360,7 @@ class Connection(asyncio.BufferedProtocol):
             self._rearm()
 
     def _rearm(self) -> None:
-        """Sets the deadline of what the connection waits for."""
+        """Sets the deadline for the part of the request that the connection waits for."""
         if self._current is not None or self._ending:
             return
         self._armed = self._reading
@@ -405,14 +405,15 @@ class Connection(asyncio.BufferedProtocol):
         bound, body = self.hub.limits.body_bytes_max, self._body
         if body.too_large or body.size > bound:
             self._refuse_body()
-        else:  # Its length was not told.
+        else:  # A chunked body, without a length.
             self._limit_arrival()
             self._expect_large(bound)
 
     def _limit_arrival(self) -> None:
         """Sets a timer for a body in several parts.
 
-        When the answer is due, what has arrived is used.
+        If the body is incomplete when the answer is due, the request is refused on its received
+        part.
         """
         responder = self._responder()
         if responder is not None and self._body.timer is None:
@@ -458,7 +459,7 @@ class Connection(asyncio.BufferedProtocol):
         self._refuse(413, "body_too_large", f"request entity is too large; limit is {limit} bytes")
 
     def _check_raw(self) -> None:
-        """Bounds what the parser keeps: fields, chunk extensions and trailers."""
+        """Limits the bytes that the parser keeps: fields, chunk extensions and trailers."""
         if self._reading == "head":
             self._check_head(self._raw_size)
         elif self._raw_size > self.hub.limits.raw_body_bytes_max:
@@ -516,7 +517,7 @@ class Connection(asyncio.BufferedProtocol):
             self.deadline = time.monotonic() + limits.LAST_CHANCE_SECONDS
 
     def _close(self, reason: str) -> None:
-        """Sends what is left and closes; the sweep aborts a close that takes too long."""
+        """Sends the remaining output and closes; the sweep aborts a close that takes too long."""
         if reason:
             self.hub.closed(reason)
         self._ending = "closing"
@@ -526,7 +527,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.close()
 
     def abort(self, reason: str) -> None:
-        """Closes at once, whatever is left to send."""
+        """Closes at once and drops the remaining output."""
         if reason:
             self.hub.closed(reason)
         self._ending = "closing"

@@ -143,7 +143,8 @@ class Exchange:
         """See :class:`~webhook.server.http.request_queue.Waiting`."""
         if self._run_until is None:
             responder = self._responder
-            # What no API server wrote nobody gives up, and it cannot be refused unread.
+            # Only an API server gives up after its timeout; other clients' requests have no
+            # deadline, and cannot be refused unread.
             if responder is None or origin_of(self.body[:PREFIX_BYTES]) is None:
                 return math.inf
             received_at = self.scope["received_at"]
@@ -163,7 +164,7 @@ class Exchange:
         """Runs the application for this request: completely, or in a task if it may wait."""
         connection = self.connection
         if connection is None:
-            return  # The client has gone: nobody would read the answer.
+            return  # The client has closed the connection: nothing reads the answer.
         scope = self.scope
         responder = connection.hub.at_once.get(scope["path"])
         if responder is not None:

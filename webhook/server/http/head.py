@@ -93,7 +93,7 @@ def fault_in(
                 return 400, "malformed", f"malformed HTTP request: more than one {shown} header"
     coding = fields.get(b"transfer-encoding")
     if coding is not None and coding.strip().lower() != b"chunked":
-        # The parser looks at the last coding only, and hands out what the others have made of it.
+        # The parser checks the last coding only, and does not decode the others.
         return 400, "malformed", "transfer codings other than chunked are not supported"
     return None
 

@@ -49,7 +49,7 @@ LATE_BODY: Final = (504, "deadline", "the request's body did not arrive within i
 """Status, reason and message where an answer is due and its request's body is not there."""
 
 CLOSE_SECONDS: Final = 5.0
-"""How long a closing connection may take to send what is left and take leave of TLS."""
+"""How long a closing connection may take to send the rest and to close TLS."""
 
 LAST_CHANCE_SECONDS: Final = 0.5
 """How long an open connection may still send a request after its port was closed: one that is on
@@ -74,9 +74,9 @@ class ConnectionLimits:
     body_timeout_seconds: float
     idle_timeout_seconds: float
     newest_first: bool = False
-    """Whether one more ends the connection that would be ended soonest for what its client does not
-    send; else the new one is closed, unless another client has more connections than its own. For
-    probes and people: who asks does so at once, and must be answered."""
+    """Whether a new connection at the limit closes the one whose deadline is the soonest. Else the
+    new one is closed, unless another client has more connections than its own. For probes and
+    people: they send their request at once, and must be answered."""
     connections_per_client_max: int = 0
     """Of one address, so that there is room for others; 0 for as many as all may have."""
 
@@ -93,7 +93,7 @@ class ConnectionLimits:
 
     @property
     def raw_body_bytes_max(self) -> int:
-        """Of a body with what frames it: chunks' heads, extensions and trailers."""
+        """The limit of a body with its framing: heads of chunks, extensions and trailers."""
         return 2 * self.body_bytes_max + self.header_bytes_max
 
     @property

@@ -136,7 +136,7 @@ class Parser:
         self._depth -= 1
         return items
 
-    # --- what both kinds of document have -------------------------------------------------
+    # --- both kinds of document ---------------------------------------------------------------
 
     def directives(self, *, constant: bool) -> list[Node]:
         """``@name(args) …``."""

@@ -177,7 +177,7 @@ class _Maker:
         return built
 
     def name(self, text: str) -> core.NameNode:
-        """A node of graphql-core's, of a name as OPA's document has it."""
+        """Returns graphql-core's node of a name in OPA's document."""
         return core.NameNode(value=text)
 
     def named(self, text: str) -> core.NamedTypeNode:

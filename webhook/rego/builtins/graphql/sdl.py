@@ -125,7 +125,7 @@ class _SchemaParser(Parser):
         return members
 
     def _described(self, structure: str) -> Node:
-        """A member's node with what stands before its name, and the name."""
+        """Returns a member's node with its description, comments, position and name."""
         description, before = self.description()
         node = make(structure)
         if description is not None and description.value:

@@ -1,9 +1,8 @@
 """X.509 certificates and certificate requests, parsed into the JSON form of Go's structures.
 
-OPA hands policies ``encoding/json`` of ``x509.Certificate`` (Go's crypto/x509),
-so field names, the numbers of algorithms and the faults are Go's. What
-``cryptography`` offers differs in all three, so elements are read with
-:mod:`webhook.rego.builtins.keys.der`.
+OPA hands policies ``encoding/json`` of ``x509.Certificate`` (Go's crypto/x509), so field names, the
+numbers of algorithms and the faults are Go's. ``cryptography`` differs in all three, so elements
+are read with :mod:`webhook.rego.builtins.keys.der`.
 """
 
 from __future__ import annotations
@@ -188,7 +187,7 @@ def signature_algorithm(content: bytes) -> int:
 
 
 def _pss_algorithm(parameters: bytes) -> int:
-    """RSA-PSS with the parameters of RFC 3447, 8.1; whatever else is unknown to Go."""
+    """RSA-PSS with the parameters of RFC 3447, 8.1; Go knows no other parameters."""
     fault = "unknown parameters"
     reader = der.Reader(parameters).enter(der.SEQUENCE, fault)
     digest = _digest(reader.enter(der.context(0, constructed=True), fault), fault)
