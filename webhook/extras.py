@@ -27,7 +27,7 @@ OF_IMPORTERS: Final = {("webhook.registry", "aiohttp"): "registry"}
 
 
 def extra_of(error: ImportError) -> str:
-    """Returns the extra of the missing module; empty if no extra has it."""
+    """Returns the extra of the missing module; empty if no extra contains it."""
     module = (error.name or "").partition(".")[0]
     importer = ".".join(_importer(error).split(".")[:2])
     return OF_IMPORTERS.get((importer, module)) or OF_MODULES.get(module, "")

@@ -65,7 +65,7 @@ TEXT_CHARACTERS_MAX: Final = 4096
 
 
 def encode_line(event: dict[str, Any]) -> bytes:
-    """Returns one event as a single line of bounded length, whatever its content."""
+    """Returns one event as a single line of bounded length, for any content."""
     for value in event.values():
         if type(value) is str and len(value) > LINE_BYTES_MAX:
             event = _shortened(event)

@@ -296,7 +296,8 @@ class _Decoder:
         if type(frame.value) is list:
             frame.value.extend(decode_piece(b"".join((b"[", between, b"]"))))
         elif start < self._named:
-            # No other member stands there: a comma behind so much has what is before it decoded.
+            # No other member is in this piece: behind that many bytes a comma has the piece before
+            # it decoded.
             name = self._long_name(start)
             after = decode_piece(b"".join((b'{""', self._view[self._named : end], b"}")))
             frame.value[name] = after[""]

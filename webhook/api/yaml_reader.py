@@ -110,7 +110,7 @@ def key_text(key: Any, value: Any) -> str:
     del value
     kind = type(key)
     if kind is str:
-        return key  # type: ignore[no-any-return]  # just asked
+        return key  # type: ignore[no-any-return]  # checked above
     if kind is bool:
         return "true" if key else "false"
     if kind is int or kind is float:
@@ -226,7 +226,7 @@ def _moment(text: str) -> str | None:
     year, month, day, *rest = match.groups()
     hour, minute, second, fraction, zone = rest[:5] if rest[0] is not None else (*rest[5:], "Z")
     try:
-        dt.datetime(  # noqa: DTZ001  # only asked whether such a moment exists
+        dt.datetime(  # noqa: DTZ001  # only checks that the moment exists
             int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0)
         )
     except ValueError:

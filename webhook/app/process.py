@@ -551,7 +551,7 @@ class Process:
         )
         stop.set()
 
-    # --- checks, asked by the probes' thread -----------------------------------------------------
+    # --- checks, called by the probes' thread ----------------------------------------------------
 
     def _shutting_down(self) -> str:
         return "the process was asked to stop" if self._draining else ""

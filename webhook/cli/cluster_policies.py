@@ -182,7 +182,7 @@ async def _verified(
     """
     if not any(rollout.ANNOTATION in annotations_of(item) for item in documents):
         return documents
-    # Here and not above: they bring what follows a cluster.
+    # Imported here: these modules import the clients of a cluster.
     from webhook.controllers.revisions.keeper import REVISIONS  # noqa: PLC0415
     from webhook.controllers.revisions.keys import RevisionKeys  # noqa: PLC0415
     from webhook.controllers.revisions.rollout_records import (  # noqa: PLC0415

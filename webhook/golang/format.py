@@ -1,7 +1,8 @@
 """Go's ``fmt.Sprintf``: verbs, flags, and the complaints put into the text (``%!d(string=hi)``).
 
-Operands are what Go would have: an ``int64``, an ``int`` (:class:`GoInt`), a ``*big.Int``
-(:class:`BigInt`), a ``float64`` or a string; a kind of string that has another name in Go says so by ``go_type``.
+Operands have the types of Go: an ``int64``, an ``int`` (:class:`GoInt`), a ``*big.Int``
+(:class:`BigInt`), a ``float64`` or a string. A type of string with another name in Go has it in
+``go_type``.
 """
 
 from __future__ import annotations

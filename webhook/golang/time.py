@@ -458,7 +458,7 @@ def _read_offset(reading: _Reading, part: str) -> None:
     reading.rest = reading.rest[match.end() :]
 
 
-# Which capitals Go takes for a zone's name; what follows GMT or stands alone is an offset.
+# Capitals that Go reads as a zone's name; an offset follows GMT or stands alone.
 _ZONE: Final = re.compile(
     r"ChST|MeST|GMT(?:[+-](?:2[0-3]|1[0-9]|0*[0-9])(?![0-9]))?|[+-](?:2[0-3]|1[0-9]|0*[0-9])(?![0-9])"
     r"|(?:[A-Z]{4}T|[A-Z]{3}T|WITA|[A-Z]{3})(?![A-Z])"

@@ -144,7 +144,7 @@ class CompiledSpec:
         self, spec: Json, namespace: str, *, conditions_read_variables: bool = False
     ) -> None:
         self.namespace = namespace
-        # Kyverno compares versions as they are written, whatever matchPolicy says.
+        # Kyverno compares versions literally, regardless of matchPolicy.
         matched = {**object_in(spec, "matchConstraints"), "matchPolicy": "Exact"}
         self._checked: list[tuple[str, Checked]] = []
         """Fields and their checked expressions, until their cost is estimated."""
@@ -246,7 +246,7 @@ class CompiledSpec:
         return self._has_rule(gvk.group, gvk.version, {plural, f"{plural}/*", "*", "*/*"})
 
     def names(self, request: Mapping[str, Any]) -> bool:
-        """Whether a rule names what a request is about."""
+        """Whether a rule names the resource of a request."""
         resource = object_of(request.get("resource"))
         name, part = text(resource, "resource"), text(request, "subResource")
         resources = {f"{name}/{part}", f"{name}/*", f"*/{part}"} if part else {name, "*"}

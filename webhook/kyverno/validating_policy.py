@@ -193,7 +193,7 @@ class Rule(CompiledSpec):
             )
         except TimeUp:
             raise
-        except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
+        except Exception:  # noqa: BLE001  # the single expressions then report the proper error
             del question.world.missing[already:]
             return None
         if not failed:
@@ -220,7 +220,7 @@ class Rule(CompiledSpec):
 
 
 class ValidatingPolicy(KyvernoPolicy):
-    """A policy with what it implies for pod controllers, compiled."""
+    """A compiled policy with its generated rules for pod controllers."""
 
     def __init__(self, document: Json) -> None:
         """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""

@@ -110,7 +110,7 @@ def drifts_of(
 
 
 def _is_foreseeable(setter: Setter, known: Answering | None) -> bool:
-    """Whether it is known what a mutator would put: of one that asks by whoever writes it is not."""
+    """Whether the value of a mutator is known; it is not if the provider gets the author's name."""
     if type(setter) is not ExternalData:
         return True
     return known is not None and setter.data_source != "Username"
@@ -123,7 +123,7 @@ def _changed_by(
     try:
         _, changed = mutator.assignment.apply(obj, context)
     except ApplyError:
-        return ()  # What others make must be there first: they are told of.
+        return ()  # Other mutators must create the place first; they are reported.
     if known is not None and type(mutator.assignment.setter) is ExternalData:
         mutated = Mutated(changed, asks_providers=True)
         try:

@@ -25,7 +25,7 @@ _WAITING: Final = {"kind": "-"}
 """Stands for a resultant that answers of providers belong to: nothing is implied by it yet."""
 
 
-def expand(  # noqa: PLR0913  # all that a resultant hangs on
+def expand(  # noqa: PLR0913  # each input of a resultant is a parameter
     expansion: Expansion,
     mutations: MutationSnapshot,
     obj: dict[str, Any],

@@ -78,7 +78,7 @@ def _fields(users: Sequence[tuple[int, Mutator]], depth: int) -> Fields:
         else:
             below.append((name, inner, fields[0][1].assignment.null_is_missing))
             continue
-        [(number, mutator)] = fields  # What one has to itself it assigns in its own way.
+        [(number, mutator)] = fields  # A field of one mutator only: its own assignment applies.
         leaf = Leaf(name, mutator.assignment, depth, 1 << number)
         value = _value_where_missing(mutator, depth)
         if value is MISSING:

@@ -163,7 +163,7 @@ class _Parser:
 
     def _scan(self) -> _Token:
         match = _TOKEN.match(self._text, self._position)
-        assert match is not None  # "wrong" takes what nothing else does.
+        assert match is not None  # The group "wrong" matches every other character.
         self._position = match.end()
         kind, text = match.lastgroup or "", match[match.lastgroup or 0]
         if kind in ("double", "single"):

@@ -120,8 +120,8 @@ class MutatingParty(Protocol):
 class Mutator:
     """A mutator that was read.
 
-    ``bindings`` are what ``applyTo`` says, in one set of operations each; empty for
-    AssignMetadata, which is about every kind that ``selects`` and has no part in schemas.
+    ``bindings`` are those of ``applyTo``, for one set of operations each. They are empty for
+    AssignMetadata, which applies to every kind that ``selects`` and has no part in schemas.
     ``matches`` raises :class:`~webhook.constraint.errors.MatchError`.
     """
 

@@ -120,7 +120,7 @@ class Passes:
         return obj, tuple(applied)
 
     def _matches(self, mutator: Mutator, obj: dict[str, Any]) -> bool:
-        """Whether a mutator matches the object as it is now; asked anew if its metadata changed."""
+        """Whether a mutator matches the current object; cached until its metadata changes."""
         metadata = obj.get("metadata")
         if metadata is not self._metadata:
             self._metadata = metadata

@@ -84,7 +84,8 @@ class MutationSchema:
     def conflicts_of(self, mutator: Mutator) -> list[frozenset[MutatorId]]:
         """Returns the sets of mutators in conflict along a location, usually with itself.
 
-        Each place has one set, the same for all who meet there: of thousands none is copied.
+        Each place has one set that all its mutators share: none is copied for thousands of
+        mutators.
         """
         places: list[frozenset[MutatorId]] = []
         node = self._root

@@ -54,7 +54,7 @@ class MutationSnapshot:
         return bool(self._mutators)
 
     def concerns(self, gvk: GroupVersionKind, operation: str) -> bool:
-        """Whether anybody is about a kind at an operation, or would be."""
+        """Whether a mutator, in force or in preview, applies to a kind at an operation."""
         if self.plan(gvk, operation) is not None:
             return True
         return self.preview is not None and self.preview.plan(gvk, operation) is not None

@@ -247,10 +247,9 @@ class Fields:
         leaves: Iterable[Leaf],
         below: Sequence[tuple[str, Below, bool]],
     ) -> None:
-        """``values`` are what ``together`` put where there is none of these fields.
+        """``values`` are the assignments of ``together`` if none of these fields exists.
 
-        ``below`` has a field's name, what is under it, and whether null there is as if it were
-        missing.
+        ``below`` has a field's name, its walk below, and whether null counts as missing there.
         """
         self._values = values
         self._together = tuple(together)

@@ -233,7 +233,9 @@ class PolicyDirectory:
             faults.append(replace(_fault(manifest, str(error)), switched_off=True))
         except ConstraintFrameworkError as error:
             stays = known is not None and kind != "data"
-            if isinstance(error, MemberFault):  # what went with a member is not in force
+            if isinstance(
+                error, MemberFault
+            ):  # policies that depend on a broken member are not in force
                 view = self._client.fault_of(manifest.gvk.kind, manifest.identity[3])
                 stays = view is not None and view.answer == "lastGood"
             faults.append(replace(_fault(manifest, str(error)), stays=stays))

@@ -73,7 +73,7 @@ class Extensions:
 
     @property
     def exceptions(self) -> tuple[PolicyException, ...]:
-        """Returns the usable exceptions as of the last load, whatever their period."""
+        """Returns the usable exceptions as of the last load, regardless of their period."""
         return () if self.excusing is None else self.excusing.exceptions
 
     def policy_set(self, snapshot: Snapshot, exclusions: Exclusions | None = None) -> PolicySet:

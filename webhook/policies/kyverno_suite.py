@@ -245,7 +245,7 @@ def _where(file: Path, line: int, document: Json, field_path: str) -> str:
     """Returns the place of a field: file, line and path; for a pipe the line of the test."""
     text = file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else ""
     lines = FieldLines(text)
-    # What has one name is no path among words, but it is one among the parts of a path.
+    # A single name is no path among words, but it is one among the parts of a path.
     at = lines.line(line, document, field_path, [[field_path, 0]] if "." not in field_path else "")
     return f"{file}:{at}: {field_path}"
 

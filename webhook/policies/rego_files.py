@@ -87,7 +87,7 @@ def load(
 
 
 def read_input(text: str) -> Any:
-    """Reads an input, JSON or YAML whatever its name; raises :class:`BuiltinError`."""
+    """Reads an input, JSON or YAML regardless of its name; raises :class:`BuiltinError`."""
     try:
         return go_json.decode(text)
     except BuiltinError:

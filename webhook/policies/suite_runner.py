@@ -539,7 +539,7 @@ def _subject(
         excludes=False,
         mutates=mutates,
         expands=expands,
-        releases=False,  # as in gator: a suite tries what a policy says
+        releases=False,  # as in gator: policies review such updates, too
     )
 
 

@@ -279,7 +279,7 @@ class PolicySet:
     def in_webhook(self) -> WebhookMutations | None:
         """The stage of Kyverno's mutating policies, if there are any."""
         for one in self.stages:
-            # Asked at each admission: to look whether it has all of a protocol takes longer.
+            # Called for each admission: an isinstance check of the protocol takes longer.
             if getattr(one, "mutates", "") == "webhook":
                 return cast("WebhookMutations", one)
         return None

@@ -410,7 +410,7 @@ class Trials:
         return worker
 
     def _ask(self, job: Job, lane: Lane) -> JobOutcome | None:
-        """Returns the outcome; None if no process could be started, whatever the policy."""
+        """Returns the outcome; None if no process could be started, independent of the policy."""
         return next(iter(list(self._ask_all([job], lane))))
 
     def _ask_all(self, jobs: Sequence[Job], lane: Lane) -> Iterator[JobOutcome | None]:

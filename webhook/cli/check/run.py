@@ -1,7 +1,7 @@
 """Runs ``waddle check``: validates policies, and finds their effect on objects and decisions.
 
 :func:`prepare` validates the policies and returns the policies in force before and after them. The
-``effect_on_`` functions review the same objects by both, and compare what they find. All of them
+``effect_on_`` functions review the same objects by both, and compare the violations. All of them
 write into one :class:`PolicyCheck`, which :mod:`webhook.cli.check.report` prints.
 """
 
@@ -386,7 +386,7 @@ def compare_generated(
     checked: PolicyCheck,
 ) -> None:
     """Compare the webhook with generated policies on samples, the manifests and recorded requests."""
-    from webhook.generation.plan import Options  # noqa: PLC0415  # CEL is brought by who asks for it
+    from webhook.generation.plan import Options  # noqa: PLC0415  # imports CEL, so only on demand
     from webhook.policies.generated import agreement  # noqa: PLC0415  # likewise
 
     requests = [

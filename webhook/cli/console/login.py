@@ -52,7 +52,7 @@ def login_of(  # noqa: PLR0913  # one for each flag
             " files have none"
         )
     try:
-        # Only for who signs in: they bring cryptography, authlib and aiohttp.
+        # Only for a console with sign-in: they import cryptography, authlib and aiohttp.
         from webhook.console.login import Login  # noqa: PLC0415
         from webhook.console.provider import ProviderOptions, is_safe_address  # noqa: PLC0415
         from webhook.console.sealing import InvalidKey, Sealer, read_key  # noqa: PLC0415

@@ -35,7 +35,7 @@ _CONDITIONS: Final = {
     "exclude-namespaces": (
         f"!has(request.namespace) || !(request.namespace in ['{NAMESPACE}', 'kube-system'])"
     ),
-    # What replicas write themselves: they are the same user here as whoever uses kubectl.
+    # Objects that replicas write: in a demo, replicas and the user of kubectl are the same user.
     "exclude-own": (
         "!(request.resource.group in ['policy.waddle.dev', 'status.gatekeeper.sh',"
         " 'wgpolicyk8s.io', 'openreports.io', 'apiextensions.k8s.io'])"

@@ -31,7 +31,7 @@ class ImagePlace:
     async def open(self) -> AsyncIterator[ImageRegistry]:
         """Open the registry client until it is no longer needed; raises RegistryError."""
         if self.layout is not None:
-            from webhook.images.layout import ImageLayout  # noqa: PLC0415  # only for who has one
+            from webhook.images.layout import ImageLayout  # noqa: PLC0415  # only for a layout
 
             yield ImageLayout(self.layout)
             return

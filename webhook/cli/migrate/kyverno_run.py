@@ -201,7 +201,10 @@ def _images_notes(
 
 
 def _say_what_overlaps(converted: Sequence[Json]) -> None:
-    """An image has to satisfy every policy about it, whichever constraint asks."""
+    """Warns of images under several policies.
+
+    An image has to satisfy every policy that names it.
+    """
     specs = [object_of(one["spec"]) for one in converted if one["kind"] == CONSTRAINT]
     names = [name_of(one) for one in converted if one["kind"] == CONSTRAINT]
     for (one, spec), (other, its) in combinations(zip(names, specs, strict=True), 2):

@@ -66,7 +66,7 @@ _NOT_VIEWABLE: Final = frozenset({"Secret", "Role", "RoleBinding"})
 _CLUSTER_KINDS: Final = frozenset(
     {"IngressClass", "RuntimeClass", "PriorityClass", "StorageClass", "Ingress", "NetworkPolicy"}
 )
-"""Beside the groups above what the ClusterRoles of synced data have (manifests/base/rbac.yaml)."""
+"""Further kinds that the ClusterRoles for synced data contain (manifests/base/rbac.yaml)."""
 
 _DEPLOYMENT: Final = "Deployment"
 _WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")

@@ -55,7 +55,7 @@ def _class(module: str, of: Any) -> Iterator[str]:
         if key.startswith("_") or key in fields:
             continue
         if inspect.isabstract(of) and key not in of.__abstractmethods__:
-            continue  # who writes a class of one's own need not know it
+            continue  # not part of the interface for subclasses
         if isinstance(value, property):
             returned = inspect.signature(value.fget).return_annotation  # type: ignore[arg-type]
             yield from ("", f"### `{name}.{key}: {returned}`", "", *_text(value))

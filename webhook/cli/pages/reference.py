@@ -26,7 +26,7 @@ def command_line_page(made_by: str) -> str:
         "What `--help` says of each; `waddle man` prints the same as manual pages. What commands exit"
         " with stands in [commands](commands.md), flags of `waddle serve` in [flags](flags.md)."
     )
-    # With its settings: click keeps the option of help as the first context asks for it.
+    # With its settings: click caches the help option of the first context.
     root = click.Context(waddle, info_name="waddle", **waddle.context_settings)
     for words, context in _commands(root, "waddle"):
         if isinstance(context.command, ServeCommand):

@@ -19,11 +19,11 @@ _BINDINGS = (BINDING, MUTATING_BINDING)
 
 
 class AdmissionPolicyStanding(NamedTuple):
-    """A policy, or a binding without one: whether anything is decided by it, and what is odd about it.
+    """A policy, or a binding without one: whether it decides requests, and its mistakes.
 
     ``state`` is Bound, NotBound, Unusable, or NotFound for a policy that only bindings name.
-    ``bindings`` are names with their actions. ``cost`` is the part, of 1, of the API server's limit
-    that its expressions are estimated to use up; ``costliest`` is the field that uses most.
+    ``bindings`` are names with their actions. ``cost`` is the estimated part, of 1, of the API
+    server's limit that its expressions use; ``costliest`` is the field that uses most.
     """
 
     kind: str

@@ -176,7 +176,7 @@ def review_objects(
     objects = [item for item in sources.manifests if not is_answer(item.document)]
     for manifest in watched(objects, "objects"):
         reviewing.judge(manifest)
-    # Policies are objects, too, for policies about policies; nobody else means to review them.
+    # Policies are objects, too, but only policies about policies review them.
     findings = reviewing.findings
     violating = {id(item.manifest.document) for item in findings}
     reviewed = sum(

@@ -46,7 +46,7 @@ class Adopter:
         self.queue: Queue | None = None
         self.adopted = 0
         self.failures = 0
-        # Present from the first scrape on, so that an increase can be told from a constant value.
+        # Present from the first scrape on, so that an increase differs from a constant value.
         self.before: Counter[tuple[str, str]] = Counter(
             {(sink.drain.name, name): 0 for sink in settings.sinks for name in COUNTERS}
         )
