@@ -97,7 +97,7 @@ def namespace_of(obj: Any) -> str:
 
 
 def labels_of(obj: Any) -> dict[str, str]:
-    """``metadata.labels``: null is the empty text, and one that is no text voids them all.
+    """Returns ``metadata.labels``; null becomes an empty text, and any other type voids all labels.
 
     That is apimachinery's ``unstructured.GetLabels``.
     """

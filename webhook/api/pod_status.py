@@ -189,7 +189,7 @@ PROVIDER: Final = StatusKind(
 
 @dataclass(frozen=True, slots=True)
 class StatusSubject:
-    """The object that a status is about."""
+    """The subject of a status: a policy object."""
 
     status: StatusKind
     name_parts: tuple[str, ...]

@@ -129,7 +129,7 @@ def _tells_errors(checked: Checked) -> bool:
 
 
 def checked_expression(source: str, environment: Environment) -> Checked:
-    """An expression with its types, likewise."""
+    """Returns an expression with its types; raises for an invalid one."""
     parsed = parse(source, binds=environment.binds)
     checked, problems = check(parsed, environment)
     problems = problems or problems_of_literals(checked)

@@ -21,7 +21,7 @@ LACKING: Final = 69
 UNWRITTEN: Final = 74
 """sysexits' EX_IOERR."""
 INTERRUPTED: Final = 130
-"""As a shell tells of SIGINT."""
+"""The exit code of shells for SIGINT."""
 
 OF_ALL: Final[Mapping[int, str]] = {
     USAGE: "the command line cannot be understood",

@@ -36,7 +36,8 @@ FIELD_MANAGER: Final = "waddle"
 """The owner of the fields that server-side apply writes."""
 
 DEADLINE_SECONDS: Final = 30.0
-"""Of a plain request with its retries; the API server gives up after 60 by itself."""
+"""The deadline of a plain request with its retries, in seconds; the API server gives up after 60.
+"""
 
 IN_FLIGHT_MAX: Final = 32
 """Plain requests at once: the priority level of a service account has some 50 seats for all."""

@@ -613,7 +613,7 @@ class Reflector:
             changes = self.store.delete(obj) if kind == "DELETED" else self.store.set(obj)
             if changes:
                 self._receiver.change(changes)
-        # Behind one that is left out the watch goes on, if it says where that is.
+        # After an omitted object the watch continues at its version, if it has one.
         self._resource_version = text(item, "metadata", "resourceVersion") or self._resource_version
         self._newest = self._resource_version
 

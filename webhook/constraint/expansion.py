@@ -142,7 +142,7 @@ class Expansion:
         """Raises :class:`InvalidExpansion` if templates form a cycle."""
         known = tuple(templates)
         if _Graph.of(known).cyclic:
-            # The one that closes the first circle, as if they came one after the other.
+            # Finds the template that closes the first circle, in the order of the list.
             count = bisect_left(
                 range(len(known)), 1, key=lambda at: len(_Graph.of(known[: at + 1]).cyclic)
             )

@@ -583,7 +583,7 @@ class Findings:
 
     def _put_in_order(self) -> None:
         """Sorts the results by stable sorts: violations with equal messages keep their order."""
-        if self._is_in_order:  # two sorts of texts take a quarter of one of tuples
+        if self._is_in_order:  # two sorts of texts take a quarter of the time of a sort of tuples
             self.results = sorted_in_slices(self.results, _message)
             self.results = sorted_in_slices(self.results, _action)
         else:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from webhook.constraint.target import Target
 
 TEMPLATE: Final = Template(CONSTRAINT_GROUP.lower(), CONSTRAINT_GROUP, admission.NAME, ())
-"""The name that stands in place of a constraint's template."""
+"""The template of groups, with the group's kind as its name."""
 
 CRD: Final[Mapping[str, Any]] = {
     "spec": {

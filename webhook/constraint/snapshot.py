@@ -235,7 +235,10 @@ class Snapshot:
 
 
 def _kept(findings: Findings, moment: ReviewMoment, value: Any) -> Responses:
-    """Everything found; where only answers are missing it is kept, and the review goes on by them."""
+    """Returns the responses of a review; keeps its findings if only responses are missing.
+
+    The next attempt continues from the kept findings.
+    """
     if findings.requests and moment.begun is None and findings.may_go_on:
         # They refer back to the moment: with them it would stay until a full collection of garbage.
         findings.limits = UNLIMITED

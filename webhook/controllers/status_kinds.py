@@ -57,7 +57,7 @@ def subject_named(gvk: GroupVersionKind, name: str) -> LabelledSubject:
 
 
 def resource_of(subject: LabelledSubject) -> Resource:
-    """Where the object is served that a status is about."""
+    """Returns the resource of a status's subject."""
     rows = [row for row in POLICY_KINDS if row.status and row.status.kind == subject.kind]
     row = next((one for one in rows if one.kind == subject.constraint_kind), rows[0])
     return row.resource if row.kind else constraints_of(subject.constraint_kind)

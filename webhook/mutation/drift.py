@@ -63,7 +63,7 @@ def names_kind(mutations: MutationSnapshot, gvk: GroupVersionKind) -> bool:
 
 
 def is_about_everything(mutator: Mutator) -> bool:
-    """Whether a mutator names no kind that it is about."""
+    """Whether a mutator names no kind."""
     return not mutator.has_schema and mutator.selects(_NO_KIND)
 
 
@@ -119,7 +119,7 @@ def _is_foreseeable(setter: Setter, known: Answering | None) -> bool:
 def _changed_by(
     mutator: Mutator, obj: dict[str, Any], context: Context, known: Answering | None
 ) -> tuple[str, ...]:
-    """The fields that a mutator changes by itself; none for which a provider has no answer now."""
+    """Returns the fields that a mutator alone changes; none if its provider has no answer now."""
     try:
         _, changed = mutator.assignment.apply(obj, context)
     except ApplyError:

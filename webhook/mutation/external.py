@@ -59,7 +59,7 @@ class Unresolved(NamedTuple):
     path: str
     provider: str
     key: str
-    """Empty of a Secret: its values stand in no message."""
+    """Empty for a Secret: messages must not contain its values."""
     policy: str
     fault: str
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from webhook.mutation.setting import Context
 
 MutationOnError = Literal["skip", "reject"]
-"""The effect of a mutator's fault on a request: the object goes on without it, or is refused."""
+"""The effect of a mutator's fault on a request: the mutator is skipped, or the object is refused.
+"""
 
 
 class _Restart(Exception):
@@ -26,7 +27,7 @@ class _Restart(Exception):
 
 
 class Passes:
-    """The passes over one object, in which each matching mutator is applied by itself."""
+    """The passes over one object; each pass applies every matching mutator by itself."""
 
     def __init__(
         self,

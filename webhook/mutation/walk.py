@@ -323,7 +323,7 @@ class Fields:
         return value, inner.assigned
 
     def _piece(self, place: str) -> bytes:
-        """The operations that add all values to an object that has none of them."""
+        """Returns the operations that add all values to an object without these fields."""
         added = (_added(f"{place}/{escaped(name)}", value) for name, value in self._values.items())
         return _kept(self._pieces, place, packed(b",".join(added)))
 

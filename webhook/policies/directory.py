@@ -90,7 +90,7 @@ class PolicyDirectory:
         self._given = tuple(given)
         self._files: dict[str, list[Manifest]] = {}
         self._skipped: tuple[str, ...] = ()
-        # The objects brought into the client, by identity.
+        # The objects added to the client, by identity.
         self._known: dict[tuple[str, ...], Manifest] = {}
 
     def load(self) -> PolicyReport:

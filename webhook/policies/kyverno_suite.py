@@ -136,7 +136,7 @@ _ELSEWHERE: Final = {
     "httpPayloads": "requests of HTTP are for Kyverno's authorizer",
     "envoyPayloads": "requests of Envoy are for Kyverno's authorizer",
 }
-"""Inputs of a test that no policy here is about."""
+"""Inputs of a test that no supported policy reads."""
 
 
 @dataclass(frozen=True, slots=True)

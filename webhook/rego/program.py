@@ -110,7 +110,7 @@ class Compiled:
         self.generated: Generated | None = None
         """The code that was generated last, to be stored."""
         self.for_constraint = False
-        """Whether parameters stand in the rules in place of ``input.parameters``."""
+        """Whether parameters were written into the rules in place of ``input.parameters``."""
         self.modifies = False
         """Whether a rule has a modifier: its documents may have other values for it."""
         self._sharing: Sharing | None = None
@@ -274,7 +274,7 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
 
 
 def specialise(compiled: Compiled, parameters: Value) -> bool:
-    """Write these parameters into the rules; False where they may not stand for the input's."""
+    """Writes these parameters into the rules; False if they may not replace the input's."""
     compiled.sharing.bind(parameters)
     compiled.for_constraint = bind_parameters(compiled.rules, parameters)
     return compiled.for_constraint

@@ -439,7 +439,7 @@ class _Interpretation:
     # --- terms -------------------------------------------------------------------------------
 
     def _term(self, term: Term, env: dict[str, Abstract]) -> Abstract:
-        """The value of a term; raises _Fails where it has none."""
+        """Returns the value of a term; raises _Fails for a term without a value."""
         self.reader.pay()
         if isinstance(term, ir.Const):
             return constant(term.value)

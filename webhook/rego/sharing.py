@@ -58,7 +58,7 @@ class Sharing(Purity):
         self._bound: Value = MISSING
 
     def bind(self, parameters: Value) -> None:
-        """Examine all documents now: their references to parameters are about to be replaced by values."""
+        """Examines all documents now, before values replace their references to parameters."""
         for node in self._program.tree.root.walk():
             if node.rules:
                 self.document(node)

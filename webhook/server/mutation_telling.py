@@ -49,7 +49,7 @@ class MutationTelling:
     def answered(
         self, reviewed: MutationReviewed, response: AdmissionResponse
     ) -> AdmissionResponse:
-        """Tell of an answer, which gets the decision's id where decisions are recorded."""
+        """Logs and counts an answer; adds the decision's id if decisions are recorded."""
         mutated, preview = reviewed.mutated, reviewed.preview
         if mutated is not None:
             self._tell(reviewed, mutated)

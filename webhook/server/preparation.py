@@ -100,7 +100,7 @@ class TemplateCompiler(Protocol):
 
 
 class SlowReview(Generic[T]):
-    """A review, or a mutation, that goes on beside the admission thread."""
+    """A review, or a mutation, on another thread than the admission thread."""
 
     __slots__ = ("answer_at", "before", "crowded_out", "future", "worked_seconds")
 

@@ -52,19 +52,19 @@ def stacks() -> str:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "\n".join(
         f"{names.get(number, number)}:\n{''.join(traceback.format_stack(frame))}"
-        for number, frame in sys._current_frames().items()  # noqa: SLF001  # the one way to see them
+        for number, frame in sys._current_frames().items()  # noqa: SLF001  # no public function lists them
     )
 
 
 async def profile(seconds: float) -> str:
-    """Folded stacks of the threads that evaluate policies, with how often each was seen.
+    """Returns folded stacks of the threads that evaluate policies, each with its count.
 
-    The main thread answers admissions; slow reviews have one beside it.
+    The main thread answers admissions; other threads run slow reviews.
     """
     main = threading.main_thread()
     seen: Counter[str] = Counter()
     for _ in range(max(1, int(seconds / SAMPLE_SECONDS))):
-        frames = sys._current_frames()  # noqa: SLF001  # the one way to see another thread
+        frames = sys._current_frames()  # noqa: SLF001  # no public function reads another thread's frame
         for thread in threading.enumerate():
             if thread is main or thread.name.startswith(SLOW_REVIEWS):
                 seen[folded(frames.get(thread.ident or 0))] += 1

@@ -137,8 +137,8 @@ class ProcessorTime:
     """
 
     def __init__(self) -> None:
-        # Numbers in their places, not objects: those made while a large request is there are all
-        # over its memory, and would keep a MiB of it each from the system.
+        # Arrays of numbers instead of objects: objects made during a large request are spread over
+        # its memory, and each would keep a MiB of it allocated.
         self._moments = array("d", bytes(8 * NOTES_MAX))
         self._requesters = array("q", bytes(8 * NOTES_MAX))
         self._seconds = array("d", bytes(8 * NOTES_MAX))

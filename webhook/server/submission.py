@@ -118,10 +118,9 @@ def _is_too_deep_already(request: AdmissionRequest) -> bool:
 
 
 def policy_to_try(request: AdmissionRequest) -> dict[str, Any] | None:
-    """The template or constraint that a request brings in; None where it brings none, or no new one.
+    """Returns the new template or constraint of a request; None if its spec is unchanged.
 
-    One that cannot work must remain deletable, and may lose a finalizer or gain a
-    label.
+    An invalid one must remain deletable, and may lose a finalizer or gain a label.
     """
     of_group = request.kind.group
     if of_group != constraint.GROUP and (
@@ -182,7 +181,7 @@ def check_compiled(fault: SubmissionFault | None) -> Inadmissible | None:
 
 
 def submitted(request: AdmissionRequest) -> dict[str, Any] | None:
-    """The object that a request is about: on DELETE the old one."""
+    """Returns the object of a request: on DELETE the old one."""
     return request.old_object if request.operation == "DELETE" else request.object
 
 

@@ -30,7 +30,7 @@ _ROW: Final = re.compile(r"(\S+) (\.?)\((.*)\) (\S.*)")
 
 
 def _split(text: str) -> list[str]:
-    """Operands between commas that stand in no parentheses."""
+    """Returns the operands between commas outside of parentheses."""
     parts, depth, begin = [], 0, 0
     for at, mark in enumerate(text):
         depth += (mark == "(") - (mark == ")")
@@ -114,10 +114,10 @@ def is_object(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The declarations that an expression is checked with.
+    """The declarations of a check.
 
     ``messages`` are the fields of declared types, by the type's name. ``container`` is the
-    namespace that names are looked up in; Kubernetes has none.
+    namespace for look-ups of names; Kubernetes has none.
     """
 
     variables: Mapping[str, Type]
@@ -147,7 +147,7 @@ class Environment:
         return _TYPE_NAMES.get(name)
 
     def field_type(self, message: str, name: str) -> Type | None:
-        """The type of a field of a message; None where it has none."""
+        """Returns the type of a field of a message; None for an unknown field."""
         if self.patches and is_object(message):
             return types.DYN  # of no schema: whether the field is there is found when it is applied
         return self.messages.get(message, {}).get(name)

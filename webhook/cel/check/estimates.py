@@ -42,7 +42,7 @@ def plus(x: int, y: int) -> int:
 
 
 def times(x: int, y: int) -> int:
-    """A product, likewise."""
+    """Returns a product, or the maximum of cel-go."""
     return min(x * y, MOST)
 
 
@@ -96,7 +96,7 @@ class Path:
 
 
 def onward(path: Path | None, name: str) -> Path:
-    """The path that goes on by a step: in the room behind it, or in twice as much elsewhere."""
+    """Returns the path continued by a step: in its spare memory, or in twice as much elsewhere."""
     if path is None:
         return Path.of(name)
     cells = path.cells

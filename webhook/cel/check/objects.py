@@ -140,7 +140,10 @@ class _Reader:
     def declared(
         self, given: Schema, name: str, within: tuple[str, ...], *, is_root: bool = False
     ) -> Declared | None:
-        """Declare a schema, below the references that led to it; None for one of no type."""
+        """Declares a schema, below the references that led to it.
+
+        None for a schema without a type.
+        """
         schema, within = self.resolved(given, within)
         # Documents of built-in types say so by a format, which means nothing in a CRD.
         is_text_or_number = self.definitions and schema.get("format") == "int-or-string"

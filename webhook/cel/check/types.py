@@ -124,7 +124,7 @@ def _read(parts: list[str]) -> tuple[Type, list[str]]:
 
 
 class Mapping:
-    """The types that type parameters stand for, as found so far."""
+    """The types of the type parameters that are known so far."""
 
     __slots__ = ("_before", "_found", "_made")
 
@@ -183,7 +183,7 @@ class Mapping:
         return all(self._fits(a, b) for a, b in zip(one.parts, other.parts, strict=True))
 
     def _stands_for(self, one: Type, free: Type) -> tuple[bool, bool]:
-        """Returns whether a type may stand for a free type, and whether that was known before."""
+        """Returns whether a free type may be this type, and whether that was known before."""
         if one == free:
             return True, True
         known = self._found.get(free)

@@ -197,9 +197,9 @@ class _PolicyWriter(Writer):
         self.line(source.method(source.name("R"), "append", failure).source)
 
     def is_telling(self, part: Part) -> bool:
-        """Whether an error within is one to the exact form, too, and all that it reads likewise.
+        """Whether errors of the part, and of all variables that it reads, are errors of the exact form.
 
-        Whether a variable of parameters has a value is known.
+        It is known whether a variable of parameters has a value.
         """
         within = self.read_by([part]) - {*self.prepared}
         return part.tells and all(self.parts[name].tells for name in within if name in self.parts)

@@ -1,6 +1,6 @@
-"""Lists and maps that an evaluation is given: decoded JSON, of which cel-go makes values as it reads.
+"""Lists and maps of an evaluation's input: decoded JSON; cel-go makes values when it reads.
 
-So one that is read twice is two values, which no map has as one key (common/types/provider.go).
+So an item that is read twice is two values, which no map has as one key (common/types/provider.go).
 """
 
 from __future__ import annotations

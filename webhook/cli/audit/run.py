@@ -105,7 +105,7 @@ class AuditOutcome:
 
     @property
     def whole(self) -> bool:
-        """Whether every policy was audited by, on every object that it is about."""
+        """Whether every policy was audited on every object that it matches."""
         end = self.ended
         return end is not None and not (
             self.faults or end.failed or end.unreadable or end.undecided or end.left_out
@@ -161,7 +161,7 @@ async def audit(
         outcome.faults += admission_policies.texts
         policies = replace(policies, stages=(*policies.stages, admission_policies.policies))
     snapshot = policies.snapshot
-    # A refusal on a laptop is about rights, not about a starting cluster.
+    # An installed audit may wait for rights while the cluster starts; a command does not.
     source = ListSource(client, request.page_objects, forbidden_seconds=0)
     scope = Scope(policies)
     sinks: list[AuditSink] = [outcome, Totals(0, [outcome])]

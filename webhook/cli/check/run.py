@@ -75,7 +75,7 @@ class PolicyCheck:
     """Documents that are no Kubernetes objects, and so were not reviewed."""
     mutation: MutationChecked = field(default_factory=MutationChecked)
     after: Client | None = None
-    """The policies in force together with those to check."""
+    """The policies in force together with the checked ones."""
     reads: dict[str, PolicyReads] | None = None
     """The reads of each policy, by kind and name."""
     generated: Agreement | None = None
@@ -97,7 +97,7 @@ class PolicyCheck:
 
 @dataclass(frozen=True, slots=True)
 class BeforeAndAfter:
-    """The policies in force, before and after those to check."""
+    """The policies in force, before and after the checked ones."""
 
     before: Client
     after: Client
@@ -112,7 +112,7 @@ class BeforeAndAfter:
         return self.mutation.in_force.policy_set(self.before.snapshot)
 
     def set_after(self) -> PolicySet:
-        """Returns all policies in force together with those to check."""
+        """Returns all policies in force together with the checked ones."""
         return self.mutation.extensions.policy_set(self.after.snapshot, self.exclusions)
 
 

@@ -71,7 +71,10 @@ class Traffic:
         return line + (f", {counts['lost']} lost" if counts["lost"] else "")
 
     async def _ask(self, number: int) -> None:
-        """Sends one of five requests in turn; the bad policy matches the fifth, once it exists."""
+        """Sends one of five requests in turn.
+
+        The bad policy matches the fifth, once the policy exists.
+        """
         resource, namespace = DEPLOYMENTS, SHOP
         document = deployment(f"web-{number}", owner="shop-team")
         match number % 5:

@@ -45,7 +45,7 @@ _RESULTS: Final = re.compile(r"^results:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class KrmOutcome:
-    """The output, the messages beside it, and the exit code."""
+    """The output, the messages, and the exit code."""
 
     text: str
     messages: Sequence[str]

@@ -197,7 +197,7 @@ def _on_provider(document: Mapping[str, Any]) -> Iterator[Note]:
 
 
 def _sources(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The code of a template: in Rego by itself, or of one of its engines."""
+    """Yields the code of a template: of its target, or of one of its engines."""
     for target in objects_of((document.get("spec") or {}).get("targets")):
         yield target
         for code in objects_of(target.get("code")):

@@ -485,7 +485,7 @@ class Prevalidation:
 
 
 def _nobody() -> TrialOutcome:
-    """Returns the claim that stands for no replica."""
+    """Returns a claim without a replica."""
     return TrialOutcome("trying", "", "", __version__, timestamp.now())
 
 

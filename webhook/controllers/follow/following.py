@@ -318,7 +318,7 @@ class Following:
         )
 
     def _is_behind(self) -> bool:
-        """Return whether a watch is not up to date: there may be policies that no event has brought."""
+        """Returns whether a watch is not up to date: policies may be missing."""
         statistics = self._manager.statistics().values()
         return any(one.outdated or (one.last_error and not one.absent) for one in statistics)
 

@@ -61,7 +61,7 @@ def print_(*_: Value) -> bool:
 
 @builtin("internal.print", array_of(SET), result=None, context=True)
 def internal_print(context: Context, operands: list[Value]) -> bool:
-    """Pass each line to the caller. Generated code prints by itself where it knows the location."""
+    """Passes each line to the caller. Generated code prints directly if it knows the location."""
     if context.print_ is not None:
         for line in printed(context, operands):
             context.print_(NOWHERE, " ".join(line))

@@ -1,7 +1,7 @@
 """``rego.parse_module`` and the ``rego.metadata`` functions (OPA reference, "Rego").
 
-The compiler puts the values of ``rego.metadata.chain()`` and ``.rule()`` in their
-place; a call that is left stands in a query, outside of any rule.
+The compiler replaces ``rego.metadata.chain()`` and ``.rule()`` by their values; a remaining call is
+in a query, outside of any rule.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class _Walk:
             self._rest_is_anything(1)
 
     def below_scalar(self) -> None:
-        """Goes on below the type any: OPA has no type for a scalar that begins a reference."""
+        """Continues below the type any: OPA has no type for a scalar that begins a reference."""
         self._down_type(ANY, 1)
 
     def _down_tree(self, node: ScopeNode) -> bool:

@@ -89,7 +89,7 @@ class Written:
         return self._binding.get(name)
 
     def is_scalar(self, term: ir.Term) -> bool:
-        """Whether a generated variable stands for a scalar: ``1`` in ``some x in 1``."""
+        """Whether a generated variable is a scalar: ``1`` in ``some x in 1``."""
         if not isinstance(term, ir.Var) or term.name[0] != " ":
             return False
         lit = self._bound_by(term.name)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Globals = dict[str, tuple[str, tuple[str, ...]]]
-"""From a name to the root and path that it stands for."""
+"""The root and path of each name."""
 
 ROOTS: Final = frozenset({"input", "data"})
 """Names of the two documents that a policy reads."""

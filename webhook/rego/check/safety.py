@@ -290,7 +290,10 @@ class Safety:
 
 
 def _place_in_head(rule: Rule, name: str) -> Location:
-    """Where a variable stands in a rule's head: that of the rule, if it is nowhere."""
+    """Returns the place of a variable in a rule's head.
+
+    The rule's place if it is not in the head.
+    """
     head = rule.head
     for node in nodes((head.ref.path, head.key, head.value)):
         if isinstance(node, ast.Var) and node.name == name:

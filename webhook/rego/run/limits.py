@@ -103,7 +103,7 @@ class EvaluationContext:
 
     @property
     def services(self) -> dict[str, Any]:
-        """The doors to the outside that the caller opened."""
+        """Returns the services that the caller passed."""
         return self._lent[1] or {}
 
     @property

@@ -103,7 +103,7 @@ def _ratio(text: str) -> Fraction:
 
 
 def exact(value: float) -> Fraction:
-    """The decimal value that a number stands for, as a fraction."""
+    """Returns the decimal value of a number, as a fraction."""
     if type(value) is Numeral:
         return value.ratio
     return Fraction(value) if isinstance(value, int) else _ratio(repr(value))

@@ -79,7 +79,7 @@ class CollectionParser:
         )
 
     def _comprehension_body(self, end: int) -> Body | None:
-        """``| body end``; None, nothing consumed, where a list goes on instead."""
+        """Parses ``| body end``; None, and nothing consumed, if a list continues instead."""
         cursor = self.cursor
         bar, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
         cursor.i = bar + 1

@@ -48,7 +48,7 @@ class LogicParser:
         except Refused:
             if empty or not operator:
                 raise
-            # The braces may hold a value instead, which has to stand in parentheses.
+            # The braces may be a value instead, which must be in parentheses.
             cursor.i, cursor.wildcards, cursor.depth = opening, wildcards, depth
             failure = None
             try:

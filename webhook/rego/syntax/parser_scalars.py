@@ -73,5 +73,8 @@ class ScalarParser:
 
 
 def without_brace_escapes(text: str) -> str:
-    r"""Template text without the backslash of each ``\{``; ``\\{`` has none."""
+    r"""Returns template text without the backslash of each ``\{``.
+
+    In ``\\{`` the brace is not escaped.
+    """
     return re.sub(r"\\(.)", lambda match: "{" if match[1] == "{" else match[0], text)

@@ -49,7 +49,7 @@ ROOTS: Final = ("input", "data")
 """OPA reads these names as references, also where nothing follows them."""
 
 WHITESPACE: Final = "unexpected whitespace token"
-"""How OPA's message begins where a space stands in a reference."""
+"""The beginning of OPA's message for a space within a reference."""
 
 KINDS_OF_TERM: Final[dict[type, str]] = {
     Null: "null",

@@ -118,7 +118,7 @@ def _with_context(
 
 
 def is_literal(node: TracedNode) -> bool:
-    """Whether a step is about a literal and not about a body or rule."""
+    """Whether the node of a step is a literal, not a body or rule."""
     return hasattr(node, "withs")
 
 

@@ -83,7 +83,7 @@ class _Lookup:
         self._rule = rule
         self._resolve = resolve
         self._known: dict[str, Value] = {}
-        """Variables that stand for a base document, an argument or a constant."""
+        """Variables whose value is a base document, an argument or a constant."""
         for arg, operand in zip(rule.args or (), operands, strict=False):
             if isinstance(arg, ir.Var):
                 self._known[arg.name] = operand

@@ -72,7 +72,7 @@ def _event_text(event: TraceEvent) -> str:
 
 
 def node_text(node: TracedNode, event: TraceEvent) -> str:
-    """Return the text of the node that a step is about."""
+    """Returns the text of a step's node."""
     writer = TermWriter(event.names)
     if isinstance(node, str):
         return node

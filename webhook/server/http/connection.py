@@ -177,7 +177,8 @@ class Connection(asyncio.BufferedProtocol):
             if self._body.size >= limits.PREFIX_BYTES:  # Enough to know whose it is.
                 self._transport.pause_reading()
         elif (reserved := self._body.reserved) and not self.hub.large.is_alone(reserved):
-            # More is to come of a large body, and others have some, too: in its turn.
+            # More of a large body is to come, and there are other large bodies: it is read in
+            # turns.
             self._transport.pause_reading()
             self.hub.large.turns.wait(self)
 
@@ -388,7 +389,7 @@ class Connection(asyncio.BufferedProtocol):
         """Prepares for a body of this length: it needs a place, or is too large."""
         bound, body = self.hub.limits.body_bytes_max, self._body
         if length > bound:
-            # Whose it is stands in its beginning.
+            # The beginning of the body contains the user.
             body.too_large = True
             body.bound = limits.PREFIX_BYTES
             if self._responder() is None:
@@ -521,7 +522,7 @@ class Connection(asyncio.BufferedProtocol):
         if reason:
             self.hub.closed(reason)
         self._ending = "closing"
-        # A client that does not take leave must not hold up the end of the process.
+        # A client that does not close must not delay the end of the process.
         leave = limits.LAST_CHANCE_SECONDS if self.hub.draining else limits.CLOSE_SECONDS
         self.deadline = time.monotonic() + leave
         self._transport.close()

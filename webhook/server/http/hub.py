@@ -254,8 +254,8 @@ class Hub:
     def makes_room(self, client: str) -> bool:
         """Whether another connection was closed for a new one of this address.
 
-        A client with the most connections loses one, so that nobody crowds out others; a client's
-        own only where the newest come first.
+        A client with the most connections loses one, so that no client crowds out others. A client
+        loses its own connection only if ``newest_first``.
         """
         if self.is_full_for(client):
             crowd = client

@@ -23,8 +23,8 @@ LINGER_SECONDS: Final = 0.3
 reset, and the reset may overtake the answer that says why."""
 
 DROP_SECONDS: Final = 10.0
-"""How long a client may go on sending after a refusal: as long as an API server waits for a webhook
-by default. One that sends all before it reads gets its answer by then."""
+"""How long a client may send after a refusal: the default time for which an API server waits for a
+webhook. A client that sends all before it reads gets its answer by then."""
 
 LARGE_BODY_BYTES: Final = 256 * 1024
 """A body beyond this needs a place among the large ones before it is read. Those of 64 connections
@@ -32,8 +32,9 @@ below it are 16 MiB together. Hardly any object is as large."""
 
 LARGE_BODY_SECONDS: Final = 2.0
 LARGE_BODY_BYTES_A_SECOND: Final = 5 * 1024 * 1024
-"""For a large body once it has its place, which others wait for: an API server sends it in one, and
-several are read at 40 MB a second together. One of 40 MiB has 10 s."""
+"""The minimum rate of a large body once it has its place, because others wait for the place. An API
+server sends it without pauses, and several are read at 40 MB a second together. A body of 40 MiB
+has 10 s."""
 
 CHUNK_BYTES_MIN: Final = 256
 SMALL_CHUNKS: Final = f"chunks of less than {CHUNK_BYTES_MIN} bytes on average"
@@ -52,8 +53,8 @@ CLOSE_SECONDS: Final = 5.0
 """How long a closing connection may take to send the rest and to close TLS."""
 
 LAST_CHANCE_SECONDS: Final = 0.5
-"""How long an open connection may still send a request after its port was closed: one that is on
-its way would be lost, and no client repeats a POST."""
+"""How long an open connection may still send a request after its port was closed. A request on its
+way would be lost, and no client repeats a POST."""
 
 
 @dataclass(frozen=True, slots=True)

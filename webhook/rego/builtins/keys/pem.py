@@ -48,7 +48,7 @@ def blocks(text: bytes) -> Iterator[Block]:
 
 
 def _block(text: bytes, start: int) -> tuple[Block | None, int]:
-    """The block whose BEGIN line goes on at ``start``, and where the text after it begins."""
+    """Returns the block with its BEGIN line at ``start``, and the position of the text after it."""
     line, body = _line(text, start)
     if not line.endswith(_DASHES):
         return None, body

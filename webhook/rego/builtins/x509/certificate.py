@@ -79,7 +79,7 @@ def parse_all(data: bytes) -> list[Fields]:
 
 
 def parse(data: bytes) -> Fields:
-    """The one certificate that ``data`` is."""
+    """Returns the single certificate in ``data``."""
     fields, rest = _parse(data)
     if rest:
         raise BuiltinError("x509: trailing data")
@@ -355,7 +355,7 @@ def _attribute_set(attribute: bytes) -> Fields:
 
 
 def _plain(tag: int, content: bytes, fault: str) -> Any:
-    """A value as Go's ``encoding/asn1`` decodes one of unknown type."""
+    """Returns a value of unknown type as Go's ``encoding/asn1`` decodes it."""
     if tag == der.OCTET_STRING:
         return encode(content)
     if tag in _TEXTS:
