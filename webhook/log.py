@@ -333,7 +333,7 @@ class StandardHandler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a library's record."""
+        """Writes a library's record."""
         level = max(10, min(40, record.levelno // 10 * 10))
         fields: dict[str, Any] = {}
         if record.exc_info and record.exc_info[1] is not None:

@@ -289,7 +289,7 @@ class _Decoder:
         self._run = at + 1
 
     def _take(self, start: int, end: int) -> None:
-        """Decode members of the innermost frame."""
+        """Decodes members of the innermost frame."""
         frame, between = self._frames[-1], self._view[start:end]
         if self._is_blank(start, end):
             raise DecodeError(f"a value is missing: byte {start}")

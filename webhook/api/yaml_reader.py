@@ -156,7 +156,7 @@ class YamlDialect:
     """Called with a number of steps for each value."""
 
     def scalar(self, text: str) -> Any:
-        """Return the value of an unquoted text; raises :class:`InvalidYaml` for infinities."""
+        """Returns the value of an unquoted text; raises :class:`InvalidYaml` for infinities."""
         words = _OLD_WORDS if self.old_words else _WORDS
         if text in words:
             return words[text]
@@ -372,7 +372,7 @@ class _Builder:
             raise InvalidYaml("found incompatible YAML document")
 
     def read(self, event: Any, line: int) -> None:
-        """Take an event of a value."""
+        """Takes an event of a value."""
         kind = type(event)
         self.line = self.line or line
         if kind is yaml.ScalarEvent:

@@ -426,7 +426,7 @@ class AdmissionPort:
         registry.replace(BREAKERS, dict.fromkeys(sorted(suspended)[: self._series_max], 1.0))
 
     def _tell(self, breaker: BreakerView) -> None:
-        """Log a change of a breaker."""
+        """Logs a change of a breaker."""
         self._log.warning(
             _CHANGES[breaker.state],
             constraint_kind=breaker.kind,

@@ -56,7 +56,7 @@ class ExpressionReads:
         self._composed = composed
 
     def value(self) -> Abstract:
-        """Return the abstract value of the expression; raises :class:`Unclear` where it is not followed."""
+        """Returns the abstract value of the expression; raises Unclear if it is too complex."""
         return self._value(self._checked.parsed.root, {})
 
     def _value(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
@@ -95,7 +95,7 @@ class ExpressionReads:
         raise Unclear
 
     def _named(self, meaning: str, env: Mapping[str, Abstract]) -> Abstract:
-        """Return the value of a name. There are three cases: a root, a variable of a macro, a type."""
+        """Returns the value of a name: of a root, a variable of a macro, or a type."""
         if not meaning.startswith("."):
             return env.get(meaning) or ANYTHING
         root = self._roots.get(meaning)
@@ -179,7 +179,7 @@ class ExpressionReads:
         return united(self._below(value, name) for _, name in known) or ANYTHING
 
     def _result(self, name: str, written: str, values: list[Abstract]) -> Abstract:
-        """Return the result of a call; a function that has no case here reads its operands whole."""
+        """Returns the result of a call; a function without a case reads its operands whole."""
         reader = self._reader
         if written in _COMPARISONS and len(values) == 2:
             reader.compare(*values)

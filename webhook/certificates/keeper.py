@@ -52,7 +52,7 @@ class Install(Protocol):
     """Begins to serve a pair."""
 
     def __call__(self, certificate: bytes, key: bytes) -> None:
-        """Serve this chain with this key, both in PEM; raises ValueError if they cannot be used."""
+        """Serves this chain with this key, both in PEM; raises ValueError if they cannot be used."""
 
 
 @dataclass(slots=True)

@@ -117,7 +117,7 @@ def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
 
 
 def _no_password() -> bytes:
-    """Refuse an encrypted key rather than ask for its password on the terminal."""
+    """Refuses an encrypted key rather than ask for its password on the terminal."""
     raise ValueError("the key is encrypted")
 
 
@@ -161,7 +161,7 @@ class SwappedContext:
         connection.context = self._current
 
     def install(self, context: ssl.SSLContext) -> None:
-        """Use this context from the next handshake on; any thread may call."""
+        """Uses this context from the next handshake on; any thread may call."""
         self._current = context
 
 

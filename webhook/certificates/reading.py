@@ -74,7 +74,7 @@ class SecretReading:
 
 
 def secret_data(secret: Mapping[str, Any]) -> dict[str, bytes]:
-    """Decode the data of a Secret."""
+    """Decodes the data of a Secret."""
     return {name: decoded(value) for name, value in (secret.get("data") or {}).items()}
 
 
@@ -97,7 +97,7 @@ def _known(certificates: bytes, coming: bytes) -> tuple[DatedCertificate, ...]:
 
 
 def read_secret(secret: Mapping[str, bytes]) -> SecretReading:
-    """Read the authorities and the pair from the Secret's data."""
+    """Reads the authorities and the pair from the Secret's data."""
     return _read(*[secret.get(name, b"") for name in _READ])
 
 

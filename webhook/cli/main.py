@@ -88,7 +88,7 @@ def waddle() -> None:
 
 
 def main() -> None:
-    """Run the program and exit."""
+    """Runs the program and exits."""
     garbage.starting()
     sys.stdout, sys.stderr = _whole(sys.stdout), _whole(sys.stderr)
     if COMPLETE in os.environ:  # a shell completes a command line

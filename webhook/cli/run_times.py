@@ -72,7 +72,7 @@ def _stat(name: str, value: int, engine: str) -> dict[str, Any]:
 
 
 def as_table(entries: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the times as a table, the longest first."""
+    """Returns the times as a table, the longest first."""
     rows = []
     for entry in entries:
         taken, count = (stat["value"] for stat in entry["stats"])

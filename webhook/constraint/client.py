@@ -98,7 +98,7 @@ class Client:
 
     @property
     def snapshot(self) -> Snapshot:
-        """Return the snapshot in force."""
+        """Returns the snapshot in force."""
         if self._snapshot is None:
             self._revision += 1
             reviewed, targets = self._reviewed_targets, self._targets.items()
@@ -188,13 +188,13 @@ class Client:
         return schema.create_crd(template, self._matching(template))
 
     def crd_of(self, name: str) -> Mapping[str, Any]:
-        """Return the constraint CRD of a template that was added."""
+        """Returns the constraint CRD of a template that was added."""
         crd = self._entries[name].crd
         assert crd is not None, "a template that was added was checked"
         return crd
 
     def add_template(self, document: Mapping[str, Any]) -> bool:
-        """Add or replace a template; False if nothing changed.
+        """Adds or replaces a template; False if nothing changed.
 
         Its constraints stay in force as they were until they are added again. Raises
         :class:`~webhook.constraint.errors.InvalidTemplate`; then the revision before
@@ -237,7 +237,7 @@ class Client:
         return True
 
     def missing_engine(self, document: Mapping[str, Any]) -> str:
-        """Return why a valid template is not enforced: its engine is off; empty if it is.
+        """Returns why a valid template is not enforced: its engine is off; empty if it is.
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
@@ -321,7 +321,7 @@ class Client:
 
     @containment.of_constraint
     def validate_constraint(self, document: Mapping[str, Any]) -> None:
-        """Check a constraint as admission does, without adding it.
+        """Checks a constraint as admission does, without adding it.
 
         Raises :class:`~webhook.constraint.errors.InvalidConstraint` (a
         :class:`~webhook.constraint.errors.SchemaViolation` where the schema

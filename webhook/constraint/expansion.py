@@ -101,7 +101,7 @@ class _Steps(NamedTuple):
 
 
 def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
-    """Read an ExpansionTemplate; raises :class:`InvalidExpansion`."""
+    """Reads an ExpansionTemplate; raises :class:`InvalidExpansion`."""
     name = name_of(document)
     if faults := kind_schemas.spec_faults(document, kind_schemas.EXPANSION_TEMPLATE):
         message = "; ".join(dict.fromkeys(faults))

@@ -75,7 +75,7 @@ class PlannedSnapshot(Protocol):
 
     @property
     def isolation(self) -> Isolation:
-        """Return the operator's choices about faults of policies."""
+        """Returns the operator's choices about faults of policies."""
 
     @property
     def on_bug(self) -> OnBug | None:

@@ -411,7 +411,7 @@ class Memo:
 
     @property
     def counts(self) -> MemoCounts:
-        """Return the counts so far."""
+        """Returns the counts so far."""
         resting = sum(
             len(circle.places)
             for plan in list(self._plans.values())  # another thread may ask

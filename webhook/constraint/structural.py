@@ -212,7 +212,7 @@ def _logical_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
 
 
 def faults_at(at: str, value: Any, schema: Schema) -> Iterator[str]:
-    """Yield the faults of a value within an object; messages begin with its path."""
+    """Yields the faults of a value within an object; messages begin with its path."""
     for fault in faults(value, schema):
         yield at + fault.removeprefix(_ROOT)
 

@@ -65,7 +65,7 @@ class Target(Protocol):
         """
 
     def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
-        """Compile ``spec.match``; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
+        """Compiles ``spec.match``; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
 
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
         """Returns the review of a value; None for a value of another target.

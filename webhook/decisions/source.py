@@ -158,7 +158,7 @@ class RecordSource:
 
 
 def _check_queue(disk: OSDisk, directory: Path) -> None:
-    """Raise :class:`OSError` for a directory that no sidecar has used: it would pass for empty."""
+    """Raises :class:`OSError` for a directory that no sidecar has used: it would pass for empty."""
     names = disk.names(directory)
     if LOCK in names or any(segment.first_offset(name) is not None for name in names):
         return

@@ -140,7 +140,7 @@ class _Formatter:
         self.write(f"%!(EXTRA {', '.join(shown)})")
 
     def verb(self) -> bool:
-        """Format one verb; False at the template's end."""
+        """Formats one verb; False at the template's end."""
         flags = self.flags()
         after_index = self.index()
         after_index = self.width(flags, after_index=after_index)

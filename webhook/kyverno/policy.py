@@ -91,7 +91,7 @@ class PolicyQuestion:
         return known
 
     def given_with_images(self, namespace: str) -> dict[str, Any]:
-        """Returns :meth:`given` with images, and the values that exceptions allow where there are none."""
+        """Returns :meth:`given` with images, and with empty values of exceptions."""
         key = namespace, "images"
         known = self._given.get(key)
         if known is None:
@@ -188,7 +188,7 @@ class CompiledSpec:
     def compiled(
         self, one: Json, field: str, known: Environment, result: Type | None, noun: str
     ) -> Expression:
-        """Compile the expression of a field of the spec, as :func:`compiled` does."""
+        """Compiles the expression of a field of the spec, as :func:`compiled` does."""
         expression, checked = compiled(one, field, known, result, noun)
         self.parts[expression] = Part(checked, expression.tells)
         self._checked.append((noun, checked))

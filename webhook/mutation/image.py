@@ -47,7 +47,7 @@ def split(name: str) -> ImageParts:
 
 
 def check(parts: ImageParts) -> None:
-    """Refuse parts that are none, or could be read otherwise; raises :class:`InvalidMutator`."""
+    """Refuses parts that are none, or could be read otherwise; raises :class:`InvalidMutator`."""
     if not any(parts):
         raise InvalidMutator("at least one of [assignDomain, assignPath, assignTag] must be set")
     if parts.domain and not _DOMAIN.fullmatch(parts.domain):

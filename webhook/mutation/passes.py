@@ -51,7 +51,7 @@ class Passes:
         self._outcomes: dict[MutatorId, bool] = {}
 
     def mutate(self, obj: dict[str, Any]) -> Mutated:
-        """Apply the mutators until a pass changes nothing.
+        """Applies the mutators until a pass changes nothing.
 
         Raises :class:`~webhook.mutation.errors.MutationError`.
         """

@@ -94,7 +94,7 @@ class MutationSnapshot:
         on_error: MutationOnError = "reject",
         gvk: GroupVersionKind | None = None,
     ) -> Mutated:
-        """Apply every mutator that matches, pass after pass, until a pass changes nothing.
+        """Applies every mutator that matches, pass after pass, until a pass changes nothing.
 
         Raises :class:`~webhook.mutation.errors.MutationError`; where faults are skipped, only if
         the mutators do not converge, or the context's pace ends them.

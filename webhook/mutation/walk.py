@@ -70,7 +70,7 @@ class Walk:
         self._room = PATCH_BYTES_MAX
 
     def put(self, piece: bytes) -> None:
-        """Add a piece to the patch (:func:`~webhook.mutation.patch.packed`)."""
+        """Adds a piece to the patch (:func:`~webhook.mutation.patch.packed`)."""
         self.pieces.append(piece)
         self._room -= len(piece) // 4 * 3
         if self._room < 0:

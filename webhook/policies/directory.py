@@ -94,7 +94,7 @@ class PolicyDirectory:
         self._known: dict[tuple[str, ...], Manifest] = {}
 
     def load(self) -> PolicyReport:
-        """Read the files and bring the client in step with them."""
+        """Reads the files and updates the client to them."""
         faults: list[PolicyFault] = []
         self._read(faults)
         by_identity = self._distinct(faults)

@@ -82,7 +82,7 @@ class Extensions:
         return policy_set(snapshot, exclusions or Exclusions(), values)
 
     def warnings_of(self, mutator: MutatorId) -> tuple[str, ...]:
-        """Return the probable mistakes of a mutator that can be applied."""
+        """Returns the probable mistakes of a mutator that can be applied."""
         return self._parts[MUTATIONS].standing(mutator, "").warnings
 
     def load(self, manifests: Iterable[Manifest]) -> list[PolicyFault]:

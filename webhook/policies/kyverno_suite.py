@@ -389,7 +389,7 @@ class _Run:
                 self._not_run[policy] = f"{gvk.kind} {name}: {error}"
 
     def _add_own(self, document: Json, parameters: Sequence[Json]) -> None:
-        """Take a policy of the API server's own, with the bindings that name it."""
+        """Takes a policy of the API server's own, with the bindings that name it."""
         gvk, name = gvk_of(document), name_of(document)
         if not is_admission_policy(gvk) or gvk.kind not in {POLICY, MUTATING_POLICY}:
             return

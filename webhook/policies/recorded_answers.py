@@ -67,7 +67,7 @@ class RecordedAnswers:
         return {request: self._answer(request) for request in requests}
 
     async def ask(self, requests: Sequence[ProviderRequest]) -> ProviderAnswers:
-        """Answer the requests, for a caller that awaits it."""
+        """Answers the requests, for a caller that awaits it."""
         return self(requests)
 
     def _answer(self, request: ProviderRequest) -> ProviderResponse:

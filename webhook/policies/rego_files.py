@@ -100,7 +100,7 @@ def ignored(name: str, patterns: Sequence[str]) -> bool:
 
 
 def system_words(error: OSError) -> str:
-    """Return the system's words for the fault of a file, as OPA has them."""
+    """Returns the system's words for the fault of a file, as OPA has them."""
     return (error.strerror or "cannot be read").lower()
 
 
@@ -216,7 +216,7 @@ class _Loading:
 
 
 def _entries(folder: Path) -> Iterator[Path]:
-    """List a folder, in the order of names as bytes."""
+    """Lists a folder, in the order of names as bytes."""
     return iter(sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)))
 
 

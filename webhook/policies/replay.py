@@ -98,7 +98,7 @@ class Replay:
         ]
 
     def document(self) -> dict[str, Any]:
-        """Return the replay as JSON."""
+        """Returns the replay as JSON."""
         return {
             "constraints": [
                 {"kind": kind, "name": name, "added": one.added, "removed": one.removed}
@@ -323,7 +323,7 @@ def _recorded(result: Mapping[str, Any]) -> ReplayedViolation:
 
 
 def _actions(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the actions of a recorded violation."""
+    """Returns the actions of a recorded violation."""
     action = str(result.get("enforcementAction", ""))
     return tuple(result.get("enforcementActions") or ()) if action == "scoped" else (action,)
 
@@ -331,7 +331,7 @@ def _actions(result: Mapping[str, Any]) -> tuple[str, ...]:
 def _excusals(
     record: Mapping[str, Any], responses: Responses, keys: Collection[tuple[str, str]] | None
 ) -> tuple[Excusal, ...]:
-    """Return the violations that are excused now and were not then, by any exception."""
+    """Returns the violations that are excused now and were not then, by any exception."""
     known = {_recorded(one) for one in objects_of(record.get("excused"))}
     return tuple(
         (violation, one.excuse.title, one.excuse.effect)

@@ -347,7 +347,7 @@ _CEL_ALLOWS: Final = re.compile(
 
 
 def _of_cel(code: Code) -> frozenset[str]:
-    """Find the parts of a request that each validation reads, or a condition of all of them."""
+    """Finds the parts of a request that each validation reads, or a condition of all of them."""
     source = code.source
     conditions = [frozenset(_reads(one)) for one in _expressions(source, "matchCondition")]
     if needed := frozenset().union(*conditions):

@@ -334,7 +334,7 @@ def _expansion(folder: Path, name: str) -> Expansion:
 
 
 def _answers(folder: Path, files: Mapping[str, str]) -> Ask:
-    """Read the providers' answers from files."""
+    """Reads the providers' answers from files."""
     providers = {}
     for name, file in files.items():
         try:

@@ -136,7 +136,7 @@ class CodeCache:
 
 
 def to_bytes(generated: Generated) -> bytes:
-    """Write compiled code, to be loaded by this very Python."""
+    """Writes compiled code, to be loaded by this very Python."""
     return marshal.dumps(
         (
             generated.codes,

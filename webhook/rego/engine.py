@@ -90,7 +90,7 @@ class Entrypoint(Protocol):
     def __call__(
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext, /
     ) -> Value:
-        """Evaluate the rule."""
+        """Evaluates the rule."""
 
 
 def _entrypoint(loaded: Loaded, documents: tuple[Value, ...] | None = None) -> Entrypoint:
@@ -191,7 +191,7 @@ class Program:
         return [self._rules[path] for path in document_paths]
 
     def check_data(self, data: dict[str, Value]) -> None:
-        """Refuse rules that stand where the base documents have something.
+        """Refuses rules that stand where the base documents have something.
 
         Raises :class:`~webhook.rego.errors.RegoErrors`.
         """
@@ -217,7 +217,7 @@ class Program:
     def query(
         self, body: ast.Body, *, package: str = "", imports: Sequence[ast.Import] = ()
     ) -> Query:
-        """Compile a query over these modules; raises :class:`~webhook.rego.errors.RegoErrors`."""
+        """Compiles a query over these modules; raises :class:`~webhook.rego.errors.RegoErrors`."""
         from webhook.rego.program import compile_query  # noqa: PLC0415  # see compile_rule
 
         return Query(CompiledRule(compile_query(self._compiled, body, package, imports)))
@@ -245,7 +245,7 @@ def path_of(path: str | DocumentPath) -> DocumentPath:
 def compile_modules(
     modules: Sequence[ast.Module], *, options: CompileOptions = CompileOptions()
 ) -> Program:
-    """Compile modules that belong together; raises :class:`~webhook.rego.errors.RegoErrors`."""
+    """Compiles modules that belong together; raises :class:`~webhook.rego.errors.RegoErrors`."""
     from webhook.rego.program import compile_rules  # noqa: PLC0415  # see compile_rule
 
     return Program(compile_rules(modules, options))

@@ -82,15 +82,15 @@ class Options(Protocol):
 
     @property
     def queries(self) -> Sequence[ast.Body]:
-        """Return the queries to the modules, which are checked with them."""
+        """Returns the queries to the modules, which are checked with them."""
 
     @property
     def schemas(self) -> Mapping[tuple[str, ...], Any] | None:
-        """Return the schemas of documents, by their paths."""
+        """Returns the schemas of documents, by their paths."""
 
     @property
     def compile_parts(self) -> Callable[[Sequence[str]], tuple[CodeType, ...]]:
-        """Return the function that compiles generated source."""
+        """Returns the function that compiles generated source."""
 
 
 class Compiled:
@@ -146,7 +146,7 @@ class Compiled:
 
     @property
     def sharing(self) -> Sharing:
-        """Return the finder of documents that other programs have, too."""
+        """Returns the finder of documents that other programs have, too."""
         if self._sharing is None:
             self._sharing = Sharing(self.unit())
         return self._sharing
@@ -190,7 +190,7 @@ class Compiled:
         self._documents.update(zip(requested, loaded, strict=True))
 
     def _entry(self, documents: Documents, entry: str, node: Node) -> bool:
-        """Write the document's function itself, where it needs no guard."""
+        """Writes the document's function itself, where it needs no guard."""
         unit = documents.unit
         if node.dynamic or unit.replaceable(node.path) or node.rules[0].args is not None:
             return False
@@ -198,7 +198,7 @@ class Compiled:
         return True
 
     def _reader(self, unit: Unit, entry: str, node: Node) -> None:
-        """Write a function that reads the document as any rule would."""
+        """Writes a function that reads the document as any rule would."""
         writer = new_function(unit, Uses())
         var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
         writer.attempt(lambda: writer.result(writer.terms.operand(var)))
@@ -217,7 +217,7 @@ class Compiled:
 
 
 def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
-    """Check the modules together; raises :class:`RegoErrors`."""
+    """Checks the modules together; raises :class:`RegoErrors`."""
     _raise([fault for module in modules for fault in check_imports(module, options.level)])
     recoverable = [
         fault for module in modules for fault in check_strict(module, strict=options.strict)
@@ -382,7 +382,7 @@ def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadErr
 
 
 def _replacements(compiled: Compiled, literals: Iterable[ir.Lit]) -> None:
-    """Return the paths that modifiers of the program replace: these alone are looked up at run time."""
+    """Records the paths that modifiers replace: only these are looked up at run time."""
     mocked: set[Function] = set()
     replaced: set[tuple[str, ...]] = set()
     for lit in literals:

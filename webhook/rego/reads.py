@@ -221,7 +221,7 @@ class _Interpretation:
     # --- bodies ------------------------------------------------------------------------------
 
     def _body(self, body: Body, env: dict[str, Abstract]) -> None:
-        """Follow a body; raises _Fails where it can have no solution."""
+        """Follows a body; raises _Fails where it can have no solution."""
         for lit in body:
             self.reader.pay()
             if lit.withs:
@@ -262,7 +262,7 @@ class _Interpretation:
                 self.reader.whole(self._term(arg, env))
 
     def _holds(self, value: Abstract) -> None:
-        """Look whether a value is there, and not false."""
+        """Looks whether a value is there, and not false."""
         self.reader.present(value)
         if value.only == _FALSE:
             raise _Fails
@@ -511,7 +511,7 @@ class _Interpretation:
         return self._steps(self._term(head, env), ref.path, env)
 
     def _below_data(self, path: Sequence[Term], env: dict[str, Abstract]) -> Abstract:
-        """Return the value at a path below data: of rules, or base documents."""
+        """Returns the value at a path below data: of rules, or base documents."""
         node: Node | None = self._tree.root
         names: list[str] = []
         for at, part in enumerate(path):

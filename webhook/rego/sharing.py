@@ -39,7 +39,7 @@ class _Reach:
     """Versions and texts of the modules with the rules, by identity."""
 
     def add(self, other: _Reach) -> None:
-        """Add all that the other document depends on."""
+        """Adds all that the other document depends on."""
         self.parameters |= other.parameters
         self.modules |= other.modules
 

@@ -95,7 +95,7 @@ class UnitTest:
 
     @property
     def full_name(self) -> str:
-        """Return the name that a filter is matched against."""
+        """Returns the name that a filter is matched against."""
         return f"{self.package}.{self.name}"
 
 

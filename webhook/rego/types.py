@@ -206,7 +206,7 @@ _NONE_ORDER: Final = (9,)
 
 
 def order_key(type_: Type | None) -> tuple[Any, ...]:
-    """Return the key by which OPA sorts types (``v1/types``, Compare); equal types have equal keys.
+    """Returns the key by which OPA sorts types (``v1/types``, Compare); equal types have equal keys.
 
     Nested tuples, made once for a type: CPython compares them far sooner than a walk could, and
     programs have unions of hundreds of objects.

@@ -128,7 +128,7 @@ def _mutable(value: AugmentedReview | AugmentedObject | Any) -> dict[str, Any] |
 
 
 def _with_object(value: AugmentedReview | AugmentedObject, obj: dict[str, Any]) -> Any:
-    """Return the subject with another object."""
+    """Returns the subject with another object."""
     if isinstance(value, AugmentedObject):
         return value._replace(object=obj)
     request: AdmissionRequest = value.request

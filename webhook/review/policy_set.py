@@ -56,7 +56,7 @@ class Examination(Protocol):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of the review."""
+        """Returns the limits of the review."""
 
     @property
     def at(self) -> float:

@@ -151,7 +151,7 @@ class Mutation:
         return carry_on(self._decision(request, query, received_at), request.api_version)
 
     def answer_unread(self, namespace: str, responsible: Responsible) -> UnreadAnswer:
-        """Answer a request that is not read: refused where a mutator might concern it."""
+        """Answers a request that is not read: refused where a mutator might concern it."""
         revision = self._serving.revision
         if responsible == "others" or revision is None or not self._options.blames:
             return "fail"
@@ -349,7 +349,7 @@ class Mutation:
         return response
 
     def _failed(self, request: AdmissionRequest, error: MutationError) -> AdmissionResponse:
-        """Refuse the request; or let it go as it came, where no single mutator can be left out."""
+        """Refuses the request; or let it go as it came, where no single mutator can be left out."""
         self._iterations["false"].observe(error.iterations)
         is_passed = self._options.on_error == "skip" and isinstance(error, NotConverging)
         answer: MutationOnError = "skip" if is_passed else "reject"
@@ -370,7 +370,7 @@ class Mutation:
 def _changes(
     policies: PolicySet, subject: Subject, *, annotates: bool
 ) -> Changes | Needs | MutationError:
-    """Return the changes of mutators, or the error without its traceback, which would keep the object."""
+    """Returns the changes of mutators, or the error, without a traceback that keeps the object."""
     try:
         return changes(policies, subject, annotates=annotates)
     except MutationError as error:

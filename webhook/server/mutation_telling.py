@@ -106,7 +106,7 @@ class MutationTelling:
             self._note_fight(reviewed, mutated)
 
     def _parties(self, passes: AppliedPasses) -> ObjectGroup:
-        """Return the mutators that changed an object; the same group for passes that are one value."""
+        """Returns the mutators that changed an object; the same group for passes that are one value."""
         known = self._groups.get(id(passes))
         if known is None or known[0] is not passes:
             group = ObjectGroup({mutator.id for one in passes for mutator in one})

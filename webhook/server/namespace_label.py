@@ -32,7 +32,7 @@ class Exemptions:
 
 
 def decide(request: AdmissionRequest, exemptions: Exemptions) -> AdmissionResponse:
-    """Answer a request, in Gatekeeper's words (pkg/webhook/namespacelabel.go)."""
+    """Answers a request, in Gatekeeper's words (pkg/webhook/namespacelabel.go)."""
     uid = request.uid
     if request.operation == "DELETE":
         return verdict.allowed(uid, "Delete is always allowed")

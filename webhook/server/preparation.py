@@ -76,7 +76,7 @@ class AskedRound(Protocol):
         """By request, as far as they have come."""
 
     def begin(self, request: ProviderRequest) -> None:
-        """Have a request answered, once."""
+        """Has a request answered, once."""
 
     def end(self) -> Future[ProviderAnswers]:
         """All answers, when they are there; nothing is begun after this."""
@@ -96,7 +96,7 @@ class TemplateCompiler(Protocol):
     """Compiles and tries templates and constraints that are being admitted."""
 
     def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
-        """Find the fault of a policy, if there is one; called by any thread."""
+        """Finds the fault of a policy, if there is one; called by any thread."""
 
 
 class SlowReview(Generic[T]):
@@ -165,7 +165,7 @@ Decision: TypeAlias = "Generator[Awaiting, None, AdmissionResponse | Unanswerabl
 
 
 def carry_on(decision: Decision, api_version: str) -> Outcome:
-    """Decide as far as that needs nothing from elsewhere."""
+    """Decides as far as that needs nothing from elsewhere."""
     try:
         awaited = next(decision)
     except StopIteration as end:

@@ -71,7 +71,7 @@ class Delay(NamedTuple):
         return self.places_taken < SHARES_MIN and self.requester_seconds < own_share
 
     def with_places(self, other: Delay) -> Delay:
-        """Return this work with the places of another delay."""
+        """Returns this work with the places of another delay."""
         return self._replace(
             places_taken=other.places_taken, places=other.places, requesters=other.requesters
         )
@@ -126,7 +126,7 @@ def requester_of(username: str) -> str:
 
 
 def requester(request: AdmissionRequest) -> str:
-    """Return the requester of a request; each stranger is one of its own, whomever it names."""
+    """Returns the requester of a request; each stranger is one of its own, whomever it names."""
     return request.stranger or requester_of(request.username)
 
 

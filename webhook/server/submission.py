@@ -176,7 +176,7 @@ def _notice_of_extension(request: AdmissionRequest, row: PolicyKind) -> str:
 
 
 def check_compiled(fault: SubmissionFault | None) -> Inadmissible | None:
-    """Refuse a policy that does not compile, or did not end."""
+    """Refuses a policy that does not compile, or did not end."""
     return None if fault is None else Inadmissible(422, fault.message)
 
 
@@ -203,7 +203,7 @@ def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> Inad
 def _check_extension(
     request: AdmissionRequest, read: Callable[[dict[str, Any]], Any]
 ) -> Inadmissible | None:
-    """Refuse a policy of another kind that cannot be used; it remains deletable."""
+    """Refuses a policy of another kind that cannot be used; it remains deletable."""
     document = _brought_in(request)
     if document is None:
         return None

@@ -73,7 +73,7 @@ class TracedEndpoint(ReviewEndpoint):
         self._respond_untraced = self._untraced.respond
 
     def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> HttpAnswer | None:
-        """Answer a request at once; None where something must be waited for."""
+        """Answers a request at once; None where something must be waited for."""
         sampled = self._sample(scope["headers"])
         if sampled is None:
             return self._respond_untraced(scope, body)
@@ -174,7 +174,7 @@ class TracedEndpoint(ReviewEndpoint):
         return trace
 
     def _finish(self, scope: dict[str, Any], code: int) -> None:
-        """Hand over the trace of a request that has been answered."""
+        """Hands over the trace of a request that has been answered."""
         trace: Trace = scope.pop(_TRACE)
         trace.ended_ns = time.monotonic_ns()
         trace.attributes["http.response.status_code"] = code
@@ -188,7 +188,7 @@ class TracedEndpoint(ReviewEndpoint):
 
 
 def _attributes(request: AdmissionRequest) -> dict[str, Attribute]:
-    """Return the attributes of a request; its user is not among them."""
+    """Returns the attributes of a request; its user is not among them."""
     document = request.object if request.object is not None else request.old_object
     name = request.name or (name_of(document) if document else "")
     attributes: dict[str, Attribute] = {

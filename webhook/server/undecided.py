@@ -58,7 +58,7 @@ def answer_unread(
 def answer_unread_by(
     revision: Revision | None, namespace: str, responsible: Responsible
 ) -> UnreadAnswer:
-    """Refuse by the policies in force: only where one of them might deny."""
+    """Refuses by the policies in force: only where one of them might deny."""
     if responsible == "others" or revision is None:
         return "fail"
     snapshot = revision.snapshot

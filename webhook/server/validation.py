@@ -62,7 +62,7 @@ class Callers(Protocol):
     """Checks which callers may validate policies."""
 
     def ask(self, token: str) -> Future[Access]:
-        """Return the access of a caller with this bearer token; empty for none. Called by any thread."""
+        """Returns the access of a caller with this bearer token, or empty; called by any thread."""
 
 
 class PolicyValidator(Protocol):
@@ -101,7 +101,7 @@ class ValidationEndpoint:
         self._waiting = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one call."""
+        """Answers one call."""
         headers: tuple[HttpHeader, ...] = JSON_ALONE
         try:
             access = await self._access(scope)
@@ -119,7 +119,7 @@ class ValidationEndpoint:
         await send({"type": "http.response.body", "body": content})
 
     async def _access(self, scope: dict[str, Any]) -> Access:
-        """Return the access of the caller; raises :class:`PoliciesRefused`."""
+        """Returns the access of the caller; raises :class:`PoliciesRefused`."""
         if scope["method"] != "POST":
             raise PoliciesRefused(405, f"method {scope['method']} is not allowed: POST policies")
         given = [value for name, value in scope["headers"] if name == b"authorization"]

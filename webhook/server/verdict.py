@@ -218,7 +218,7 @@ class _Message:
         self._missing = 0
 
     def add(self, result: Result) -> None:
-        """Add a constraint's result."""
+        """Adds a constraint's result."""
         if self._missing:
             self._missing += 1
         else:
@@ -252,7 +252,7 @@ class _ViolationWarnings:
         self._last = ("", "")
 
     def add(self, result: Result) -> None:
-        """Add a constraint's result."""
+        """Adds a constraint's result."""
         key = result.constraint.name, result.msg
         if key in self._known:
             return

@@ -209,7 +209,7 @@ class Trials:
         self._ahead.announce(texts)
 
     def _sources(self, read: Template) -> Iterator[str]:
-        """Yield the small sources in Rego that a client compiles of a template."""
+        """Yields the small sources in Rego that a client compiles of a template."""
         for part in (read, *read.others):
             engines = {code.engine: code for code in part.code}
             if REGO in engines and not (self._tries_cel and CEL in engines):
@@ -372,7 +372,7 @@ class Trials:
         return compiled_
 
     def warm(self) -> None:
-        """Begin the process, so that the first trial need not wait for it."""
+        """Begins the process, so that the first trial need not wait for it."""
         with self._small.lock:
             self._started(self._small, [])
 

@@ -52,7 +52,7 @@ class _Watch:
         """Whether the API server has said that it does not serve the kind."""
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Hand the reflector's changes to each registrar's queue."""
+        """Hands the reflector's changes to each registrar's queue."""
         for change in changes:
             for registrar in self.registrars:
                 if change.kind == "set":

@@ -456,7 +456,7 @@ _BY_NAME: Final[dict[str, Operand]] = {
 
 
 def narrowed_name(name: str, node: Call, checked: Checked) -> str:
-    """Return the library's name of the form that a call runs, or of the function where it may run several."""
+    """Returns the library's name of a call's form, or of its function if several forms may run."""
     only = checked.only_overload(node)
     return name if only is None else narrowed(name, tuple(map(_operand, only.args)))
 

@@ -195,7 +195,7 @@ class _Reader:
         return self.definitions[reference], (*within, reference)
 
     def with_metadata(self, schema: Schema, within: tuple[str, ...]) -> Schema:
-        """Add the fields that every object has, declared or not."""
+        """Adds the fields that every object has, declared or not."""
         fields = schema.get("properties") or {}
         metadata, _ = self.resolved(fields.get("metadata") or {}, within)
         metadata_properties = metadata.get("properties") or {}
@@ -222,7 +222,7 @@ def _reference(schema: Schema) -> str | None:
 
 
 def _text(schema: Schema) -> Declared:
-    """Declare a text; those of some formats are no texts in an expression."""
+    """Declares a text; those of some formats are no texts in an expression."""
     form = schema.get("format", "")
     of = _STRINGS.get(form, STRING)
     if form in _MOMENT_BYTES:

@@ -139,7 +139,7 @@ class Writer(LoopLines):
     # --- nodes --------------------------------------------------------------------------------
 
     def value(self, node: Expr) -> Expression:
-        """Write the expression that computes a node, behind the lines that it needs."""
+        """Writes the expression that computes a node, behind the lines that it needs."""
         match node:
             case Constant():
                 return self.constant(node.value)
@@ -191,7 +191,7 @@ class Writer(LoopLines):
         return source.call("settled", value)
 
     def way(self, node: Expr) -> Expression:
-        """Write the beginning of a path as it is."""
+        """Writes the beginning of a path as it is."""
         self.ways.add(node)
         return self.value(node)
 
@@ -394,7 +394,7 @@ class Writer(LoopLines):
         return self.library(node, named or function, args, nodes)
 
     def special(self, node: Call) -> Expression | None:
-        """Write a node that treats its operands in its own way; None for others."""
+        """Writes a node that treats its operands in its own way; None for others."""
         match node.function:
             case "_==_" | "_!=_":
                 return self.equality(node, negated=node.function == "_!=_")

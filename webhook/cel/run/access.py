@@ -160,7 +160,7 @@ def found_item(of: Value, key: Value) -> Value:
 
 
 def found_on_the_way(of: Value, key: Value) -> Value:
-    """Return ``of[key]``, or NOTHING, within a path: an optional has no items, a lost value raises."""
+    """Returns ``of[key]``, or NOTHING, within a path; an optional has no items, a lost value raises."""
     if type(of) is Optional or type(of) is Lost:
         checked_key(key)
         there(of)
@@ -213,7 +213,7 @@ def _lost(native: str, shown: str) -> Lost:
 
 
 def unnested(value: Value) -> Value:
-    """Return an optional as a conditional gives it: cel-go takes Go's value out, and converts it back.
+    """Returns an optional as a conditional gives it: cel-go takes Go's value out, and converts it back.
 
     So an optional within an optional is opened, a type becomes its name, and most values of libraries
     are lost. The result is another optional: a map that has the first as a key does not find it.
@@ -264,7 +264,7 @@ def condition(value: Value) -> bool:
 
 
 def optional_part(value: Value, key: Value = NOTHING) -> Value:
-    """Return the value in ``[?item]`` or ``{?key: value}``, even a lost one; NOTHING for an empty optional."""
+    """Returns the value in ``[?item]`` or ``{?key: value}``, even a lost one, or NOTHING."""
     if type(value) is Optional:
         return value.value
     of = "list element" if key is NOTHING else f"entry '{go_shown(key)}'"

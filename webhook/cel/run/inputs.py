@@ -64,7 +64,7 @@ class Given:
 
 
 def given_of(variables: dict[Any, Value], meter: Meter) -> Given:
-    """Look up the input of an evaluation once: it is kept among its variables."""
+    """Looks up the input of an evaluation once: it is kept among its variables."""
     given = variables.get(_AT)
     if given is None:
         given = variables[_AT] = Given(variables, meter)

@@ -58,7 +58,7 @@ class Meter:
         self.next_look = left - CHECK_EVERY
 
     def check(self) -> None:
-        """Check the limit, and the deadline."""
+        """Checks the limit, and the deadline."""
         if self.left < 0:
             raise LimitExceeded(_EXCEEDED)
         self.next_look = self.left - CHECK_EVERY
@@ -66,7 +66,7 @@ class Meter:
             self.look()
 
     def made(self, of: Any) -> Any:
-        """Charge a new text or list by its size."""
+        """Charges a new text or list by its size."""
         size = len(of)
         if size > 100:
             if size > MAX_TEXT:

@@ -47,7 +47,7 @@ _LAST: Final = 253402300800 - 7 * 86400
 
 
 def _seconds_within(seconds: int) -> int:
-    """Return a time within Python's years at which every zone has the same offset as at this one."""
+    """Returns a time within Python's years at which every zone has the same offset as at this one."""
     if seconds >= _LAST:
         return _LAST - _ERA + (seconds - _LAST) % _ERA
     return max(seconds, _FIRST)

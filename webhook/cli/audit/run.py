@@ -121,16 +121,16 @@ class AuditOutcome:
         self.excused += [AuditedViolation(identity, result) for result in responses.excused]
 
     async def gone(self, identity: Identity) -> None:
-        """Do nothing: only a continuous audit calls it."""
+        """Does nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Keep how it ended, with the findings in the order of constraints and objects."""
+        """Keeps the end, with the findings in the order of constraints and objects."""
         self.ended = end
         for each in (self.findings, self.excused):
             each.sort(key=lambda item: (item.result.constraint.key, item.identity[:3]))
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
-        """Keep the totals."""
+        """Keeps the totals."""
         del end
         self.totals = totals
 
@@ -236,7 +236,7 @@ async def _read_data(
     configuration: Iterable[Mapping[str, Any]],
     outcome: AuditOutcome,
 ) -> None:
-    """Read the objects of the cluster that policies may read."""
+    """Reads the objects of the cluster that policies may read."""
     kinds: frozenset[GroupVersionKind] = frozenset().union(
         *(config.synced_kinds(document) for document in configuration)
     )

@@ -175,7 +175,7 @@ def _effects_of_policies(items: Iterable[Manifest]) -> dict[MutatorId, MutatorEf
 def problems_of_exceptions(
     extensions: Extensions, manifests: Sequence[Manifest], constraints: Iterable[Constraint]
 ) -> list[Problem]:
-    """Return the constraints' faults with exceptions among the manifests, in admission's words."""
+    """Returns the constraints' faults with exceptions among the manifests, in admission's words."""
     known = {one.key: one for one in constraints}
     in_files = {
         (item.gvk.kind, namespace_of(item.document), name_of(item.document)) for item in manifests

@@ -385,7 +385,7 @@ def compare_generated(
     mode: str,
     checked: PolicyCheck,
 ) -> None:
-    """Compare the webhook with generated policies on samples, the manifests and recorded requests."""
+    """Compares the webhook with generated policies on samples, the manifests and recorded requests."""
     from webhook.generation.plan import Options  # noqa: PLC0415  # imports CEL, so only on demand
     from webhook.policies.generated import agreement  # noqa: PLC0415  # likewise
 
@@ -432,7 +432,7 @@ class _Comparison:
         self._checked = checked
 
     async def start(self, start: SweepStart) -> None:
-        """Do nothing."""
+        """Does nothing."""
 
     async def audited(self, audited: Audited) -> None:
         """Compares the results of both sets of policies for an object."""
@@ -450,7 +450,7 @@ class _Comparison:
                 effect.take(shown, drift)
 
     async def gone(self, identity: Identity) -> None:
-        """Do nothing: only a continuous audit calls it."""
+        """Does nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Records the gaps of the sweep."""

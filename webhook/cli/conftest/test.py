@@ -106,7 +106,7 @@ def _run(paths: list[str], options: dict[str, Any]) -> int:
 
 
 def tell(results: list[Any], word: str, shown: Any, *, trace: bool) -> None:
-    """Write results to standard output, and their traces before to standard error."""
+    """Writes results to standard output, and their traces before to standard error."""
     from webhook.conftest import output  # noqa: PLC0415  # as above
     from webhook.conftest.output.stdout import traced  # noqa: PLC0415  # as above
 

@@ -36,7 +36,7 @@ def login_of(  # noqa: PLR0913  # one for each flag
     cookie_key_file: Path | None,
     session_minutes: int,
 ) -> Login | None:
-    """Return the sign-in options; None without a provider. Raises :class:`InvalidLogin`."""
+    """Returns the sign-in options; None without a provider. Raises :class:`InvalidLogin`."""
     given = {
         "--oidc-client-id": oidc_client_id,
         "--oidc-redirect-url": oidc_redirect_url,

@@ -193,7 +193,7 @@ class Installation:
             await self._client.apply(resource, document)
 
     async def _when(self, status: int, resource: Resource, body: Object, namespace: str) -> Object:
-        """Create it, again while it is refused so."""
+        """Creates an object; retries while the answer has this status."""
         async with asyncio.timeout(SERVED_SECONDS_MAX):
             while True:
                 try:

@@ -62,7 +62,7 @@ class Traffic:
             await asyncio.sleep(PAUSE_SECONDS)
 
     def tally(self) -> str:
-        """Count the answers to the requests so far."""
+        """Counts the answers to the requests so far."""
         counts = self.counts
         line = (
             f"{quantity(counts.total(), 'request')}: {counts['allowed']} allowed, {counts['denied']} denied,"

@@ -67,7 +67,7 @@ def end(duration: str, expires: str) -> str:
 def write_exceptions(
     source: str, terms: ExceptionTerms, denied: Denied, only: frozenset[str]
 ) -> int:
-    """Write exceptions for the violations of a source; return the exit code."""
+    """Writes exceptions for the violations of a source; returns the exit code."""
     try:
         denials = list(violations(_text(source), denied))
     except OSError as error:
@@ -97,7 +97,7 @@ def _text(source: str) -> str:
 
 
 def violations(text: str, denied: Denied) -> Iterator[KnownViolation]:
-    """Return the violations in a text; raises ``ValueError`` where it has no known form."""
+    """Returns the violations in a text; raises ``ValueError`` where it has no known form."""
     documents = _documents(text)
     if documents is None:
         yield from _of_denial(text, denied)

@@ -165,7 +165,7 @@ def _result(item: CheckedViolation) -> dict[str, Any]:
 
 
 def _excused(item: CheckedViolation) -> dict[str, Any]:
-    """Return an excused violation as an information."""
+    """Returns an excused violation as an information."""
     result = _result(item)
     return {**result, "severity": "info", "tags": {**result["tags"], "action": "excused"}}
 

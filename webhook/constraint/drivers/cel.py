@@ -27,7 +27,7 @@ class CelDriver:
         return NAME
 
     def compile(self, template: Template, code: Code) -> CelEvaluator:
-        """Compile a template's expressions, each with the variables before it.
+        """Compiles a template's expressions, each with the variables before it.
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """

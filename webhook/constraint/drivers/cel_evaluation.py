@@ -168,7 +168,7 @@ class CelEvaluator:
         return _Shared(limits, inventory)
 
     def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
-        """Return the violations of one constraint, in the order of the template's validations."""
+        """Returns the violations of one constraint, in the order of the template's validations."""
         look = _Clock(state.limits).look
         try:
             violations = None
@@ -198,7 +198,7 @@ class CelEvaluator:
         state: _Shared,
         look: Callable[[], None],
     ) -> list[DriverViolation] | None:
-        """Evaluate all validations by one generated function; None where only the exact form can decide."""
+        """Evaluates all validations by one generated function; None if only the exact form can decide."""
         prepared: tuple[Any, ...] | None = ()
         if whole.prepared:
             prepared = self._prepared_for(whole, given, look)
@@ -323,7 +323,7 @@ class _Shared:
         self._variables: dict[str, Any] | None = None
 
     def variables(self, review: dict[str, Any]) -> dict[str, Any]:
-        """Return the variables of the review."""
+        """Returns the variables of the review."""
         global _last  # noqa: PLW0603  # one reference, swapped whole
         if self._variables is None:
             seen, variables = _last

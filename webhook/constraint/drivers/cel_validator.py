@@ -91,7 +91,7 @@ def violations(
     fails: bool,
     cost: int = EXPRESSION_COST,
 ) -> list[str]:
-    """Return the messages of validations that are false; with ``fails`` also those of errors.
+    """Returns the messages of validations that are false; with ``fails`` also those of errors.
 
     ``fails`` is whether the policy's failurePolicy is Fail. ``cost`` bounds all validations together.
     """
@@ -106,7 +106,7 @@ def failed_validations(
     *,
     cost: int,
 ) -> list[Failed]:
-    """Return the validations that are false or in error; ``cost`` bounds all of them together."""
+    """Returns the validations that are false or in error; ``cost`` bounds all of them together."""
     failed = []
     purse = Purse(cost, look)
     for validation in validations:
@@ -125,7 +125,7 @@ def failed_validations(
 
 
 def failure_text(expression: Expression, env: Mapping[str, Any], error: EvaluationError) -> str:
-    """Return an error in the API server's words, without the values of a Secret."""
+    """Returns an error in the API server's words, without the values of a Secret."""
     request = object_of(env.get("request"))
     about = {"kind": request.get("kind"), "object": env.get("object")}
     text = without_secrets(error.text, about | {"oldObject": env.get("oldObject")})

@@ -101,7 +101,7 @@ class RegoDriver:
         return self._options
 
     def compile(self, template: Template, code: Code) -> RegoEvaluator:  # noqa: ARG002  # a parameter of the protocol
-        """Compile a template's Rego.
+        """Compiles a template's Rego.
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """

@@ -44,7 +44,7 @@ class AdmissionTarget:
         validate_selectors(constraint)
 
     def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
-        """Compile ``spec.match``."""
+        """Compiles ``spec.match``."""
         return compile_match(match)
 
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:

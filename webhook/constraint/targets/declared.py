@@ -124,7 +124,7 @@ class DeclaredTarget(DocumentTarget):
         return lambda one: all(test(one) for test in tests)
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
-        """Return the documents of a file, as ``spec.reviews`` splits it."""
+        """Returns the documents of a file, as ``spec.reviews`` splits it."""
         values = list(_at(value, self._reviews))
         if not values and type(value) not in (dict, list):
             raise ReviewError(

@@ -110,7 +110,7 @@ class ExtensionController:
             self._count_taken(kind, state, time.perf_counter() - began)
 
     def _count_taken(self, kind: str, state: ExtensionState, seconds: float) -> None:
-        """Count a version of an object that was taken in: not each time that its status is written."""
+        """Counts a new version of an object; a write of its status does not count."""
         part, registry = extension_named(kind).part, self._registry
         if registry is None:
             return

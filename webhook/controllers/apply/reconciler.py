@@ -176,7 +176,7 @@ class Reconciler:
     # --- policy --------------------------------------------------------------------------------
 
     def take_policy(self, event: Event) -> None:
-        """Apply an event of the policy's watches."""
+        """Applies an event of the policy's watches."""
         if event.kind == "synced":
             self._listed(event.gvk)
             return
@@ -247,7 +247,7 @@ class Reconciler:
     # --- data ----------------------------------------------------------------------------------
 
     def take_data(self, event: Event) -> None:
-        """Apply an event of the referential data's watches."""
+        """Applies an event of the referential data's watches."""
         if event.kind == "synced":
             self._data.listed(event.gvk)
             self._policy.synced(self._data.synced)

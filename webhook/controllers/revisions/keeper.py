@@ -336,7 +336,7 @@ class RevisionKeeper:
             )  # looks for revisions beyond the limit by then
 
     async def _drop(self, revisions: Iterable[PolicyRevision]) -> None:
-        """Delete revisions. Raises ApiError, ApiUnreachable."""
+        """Deletes revisions. Raises ApiError, ApiUnreachable."""
         for item in revisions:
             self.keeper.writes += 1
             await self._client.delete(REVISIONS, item.name)
@@ -558,7 +558,7 @@ def _uid_of(in_force: InForce) -> str:
 
 
 def _nobody(_: PolicyRevision) -> None:
-    """Do nothing: no listener is set."""
+    """Does nothing: no listener is set."""
 
 
 def _subject_of(item: Mapping[str, Any]) -> _Subject:

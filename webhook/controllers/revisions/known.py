@@ -135,7 +135,7 @@ class KnownRevisions:
             self._by_uid.pop(item.uid, None)
 
     def _dropped(self, item: Mapping[str, Any]) -> PolicyRevision | None:
-        """Forget the revision of this name; returns it, if it was known."""
+        """Forgets the revision of this name; returns it, if it was known."""
         known = self.named(text(item, "spec", "subject", "uid"), item["metadata"]["name"])
         if known is not None:
             self.forget(known)

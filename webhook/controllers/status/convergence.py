@@ -150,7 +150,7 @@ class ExceptionStanding:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> ExceptionStanding:
-        """Read a document's own standing."""
+        """Reads a document's own standing."""
         metadata, spec, status = document["metadata"], document.get("spec"), status_of(document)
         is_seen = status.get("observedGeneration") == metadata.get("generation")
         constraints = spec.get("constraints") if isinstance(spec, dict) else ()

@@ -138,7 +138,7 @@ class CoverageKeeper:
             self._changed()
 
     async def wait_settled(self) -> None:
-        """Wait until the configurations are known or known to be unreadable; at most SETTLE_SECONDS."""
+        """Waits until the configurations are read or unreadable; at most SETTLE_SECONDS."""
         until = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < until:
             statistics = self._manager.statistics()

@@ -99,7 +99,7 @@ class Counters:
     faults: int = 0
 
     def drop(self, reason: str, count: int = 1) -> None:
-        """Count records that will never be delivered."""
+        """Counts records that will never be delivered."""
         if count:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 

@@ -43,7 +43,7 @@ class SidecarConnection(Protocol):
     """
 
     async def hello(self, hello: ClientHello) -> None:
-        """Send the first frame."""
+        """Sends the first frame."""
 
     async def send(self, lines: bytes | memoryview) -> None:
         """Sends records, each with its newline; returns when the peer may be given more.
@@ -52,7 +52,7 @@ class SidecarConnection(Protocol):
         """
 
     async def bye(self, bye: Bye) -> None:
-        """Send the last frame."""
+        """Sends the last frame."""
 
     async def receive(self) -> ServerFrame:
         """The next frame of the sidecar."""
@@ -77,7 +77,7 @@ _REGISTERED: Final[dict[str, str]] = {
 
 
 def register(scheme: str, target: str) -> None:
-    """Make ``scheme://`` URLs use the class that ``module:name`` names, imported when needed."""
+    """Makes ``scheme://`` URLs use the class that ``module:name`` names, imported when needed."""
     _REGISTERED[scheme] = target
 
 

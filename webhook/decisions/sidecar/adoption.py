@@ -108,7 +108,7 @@ class Adopter:
         queue.finish()
 
     def _end(self, queue: Queue) -> None:
-        """Remove a queue that every sink has taken whole; keep its dead letters."""
+        """Removes a queue that every sink has delivered whole; keeps its dead letters."""
         directory = queue.log.directory
         drained = queue.drained
         queue.stop()
@@ -129,7 +129,7 @@ class Adopter:
                 self._lock = None
 
     def _remove(self, directory: Path) -> None:
-        """Move dead letters here, then remove the directory, its lock last of all."""
+        """Moves dead letters here, then removes the directory, its lock last of all."""
         for name in self._disk.names(directory):
             if ".dead-letters" in name:
                 self._disk.rename(

@@ -57,7 +57,7 @@ class DeadLetters:
         self._size += len(entry)
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -45,7 +45,7 @@ class Disk(Protocol):
     """The sidecar's access to files; all methods may raise :class:`OSError`."""
 
     def append(self, path: Path) -> AppendFile:
-        """Open for appending; a new file's name is durable after :meth:`sync_directory`."""
+        """Opens for appending; a new file's name is durable after :meth:`sync_directory`."""
 
     def read(self, path: Path, position: int, count: int) -> bytes:
         """Reads up to ``count`` bytes from ``position``; fewer only at the end."""
@@ -57,7 +57,7 @@ class Disk(Protocol):
         """The names in a directory, sorted."""
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory and its parents, unless they exist."""
+        """Makes a directory and its parents, unless they exist."""
 
     def replace(self, path: Path, data: bytes) -> None:
         """Replaces a whole file at once; it is durable on return."""
@@ -149,7 +149,7 @@ class OSDisk:
         return sorted(os.listdir(directory))  # noqa: PTH208  # names are needed, not paths
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory and its parents."""
+        """Makes a directory and its parents."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def replace(self, path: Path, data: bytes) -> None:

@@ -122,7 +122,7 @@ class Drain(threading.Thread):
         self._log.wake()
 
     def stop(self) -> None:
-        """Stop after the attempt under way."""
+        """Stops after the attempt under way."""
         self._stop_requested.set()
         self._log.wake()
 

@@ -113,7 +113,7 @@ class Poster:
         raise RecordsRefused(message)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""
         if self._route is not None:
             self._route.connection.close()
             self._route = None

@@ -65,7 +65,7 @@ class Context(Protocol):
         """Receives the policy's prints with their locations; None drops them."""
 
     def charge(self, steps: int) -> None:
-        """Charge work before it is done in C; raises ``eval_cancel_error`` when the budget is spent.
+        """Charges work before it is done in C; raises ``eval_cancel_error`` when the budget is spent.
 
         One step is about 50 ns of work: an element visited, a few characters
         copied. A built-in whose work is not linear in a small result charges

@@ -93,11 +93,11 @@ class Scope:
         self.vars[name] = bounded(type_)
 
     def put(self, path: Sequence[Any], type_: Type) -> None:
-        """Set the type of a document."""
+        """Sets the type of a document."""
         self.put_below("data", path, type_)
 
     def put_below(self, root: str, path: Sequence[Any], type_: Type) -> None:
-        """Set the type at a path below ``input`` or ``data``."""
+        """Sets the type at a path below ``input`` or ``data``."""
         node = self._root(root)
         for name in path:
             node = node.make(key(name), name)
@@ -152,7 +152,7 @@ class Scope:
         return ANY if head.name in ROOTS else None
 
     def head(self, name: str) -> ScopeNode | None:
-        """Return the type that this scope alone knows for the head of a reference."""
+        """Returns the type that this scope alone knows for the head of a reference."""
         if name in ROOTS:
             return self.roots.get(name)
         if name not in self.vars:

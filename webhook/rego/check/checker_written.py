@@ -51,7 +51,7 @@ class Written:
         return self.term(term.held) if isinstance(term, ir.Given) else "..."
 
     def _part(self, part: str | ir.Term) -> str:
-        """Return the text of a template string's expression, as it was written."""
+        """Returns the text of a template string's expression, as it was written."""
         if isinstance(part, str):
             return part
         place = part.location if isinstance(part, ir.Comprehension) else None

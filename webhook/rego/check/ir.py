@@ -232,7 +232,7 @@ class Rule:
 
     @property
     def kind(self) -> RuleKind:
-        """Return the kind of document that the rule makes."""
+        """Returns the kind of document that the rule makes."""
         if self.args is not None:
             return "function"
         if self.key is not None and not self.rest:

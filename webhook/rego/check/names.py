@@ -22,7 +22,7 @@ def package_path(ref: ast.Ref) -> tuple[str, ...]:
 
 
 def module_globals(module: ast.Module, exports: Mapping[tuple[str, ...], set[str]]) -> Globals:
-    """Return the meanings of the names of rules and imports in this module."""
+    """Returns the meanings of the names of rules and imports in this module."""
     return globals_of(package_path(module.package), module.imports, exports)
 
 
@@ -31,7 +31,7 @@ def globals_of(
     imports: Iterable[ast.Import],
     exports: Mapping[tuple[str, ...], set[str]],
 ) -> Globals:
-    """Return the meanings of names in a package with these imports."""
+    """Returns the meanings of names in a package with these imports."""
     names: Globals = {name: ("data", (*package, name)) for name in exports.get(package, ())}
     for imported in imports:
         root, path = import_path(imported)

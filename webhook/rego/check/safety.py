@@ -250,7 +250,7 @@ class Safety:
                 self._check_print([part for part in shown if not _is_variable(part)], known)
 
     def _check_print(self, args: list[Comprehension], known: set[str]) -> None:
-        """Check that a printed term uses only variables that are bound before."""
+        """Checks that a printed term uses only variables that are bound before."""
         for arg in args:
             for inner in arg.body:
                 for name in sorted(self._visible(inner) - known):

@@ -41,12 +41,12 @@ class Scopes:
         return f" {self.count}"
 
     def push(self, hidden: set[str]) -> None:
-        """Enter a body that declares these names somewhere."""
+        """Enters a body that declares these names somewhere."""
         self.hidden.append(hidden)
         self.levels.append({})
 
     def pop(self) -> None:
-        """Leave it."""
+        """Leaves it."""
         self.hidden.pop()
         self.levels.pop()
 

@@ -184,7 +184,7 @@ class Tree:
         self._node(path)
 
     def add(self, rule: Rule) -> None:
-        """Put the rule where the constant part of its reference ends."""
+        """Puts the rule where the constant part of its reference ends."""
         self._node(rule.path).rules.append(rule)
 
     def _node(self, path: tuple[Value, ...]) -> Node:

@@ -39,7 +39,7 @@ def once(function: Callable[[State], Value], slot: int) -> Callable[[State], Val
 def once_unless_replaced(
     function: Callable[[State], Value], slot: int, path: tuple[Value, ...]
 ) -> Callable[[State], Value]:
-    """Return a document's function that keeps its value, and heeds ``with`` that replaces it."""
+    """Returns a document's function that keeps its value, and heeds ``with`` that replaces it."""
 
     def document(state: State) -> Value:
         if state[REPLACED]:
@@ -133,12 +133,12 @@ class Groups:
         return self._size
 
     def add_item(self, values: tuple[Value, ...], item: Value) -> None:
-        """Add to the array for these values."""
+        """Adds to the array for these values."""
         self._size += 1
         self._found.setdefault(_keys(values), []).append(item)
 
     def add_member(self, values: tuple[Value, ...], member: Value) -> None:
-        """Add to the set for these values."""
+        """Adds to the set for these values."""
         self._size += 1
         at = _keys(values)
         members = self._found.get(at)

@@ -46,7 +46,7 @@ class Numeral(float):
     _ratio: Fraction | None
 
     def __new__(cls, text: str) -> Self:
-        """Keep ``text``, which is in JSON's syntax for numbers."""
+        """Keeps ``text``, which is in JSON's syntax for numbers."""
         self = super().__new__(cls, text)
         self.text = text
         self._ratio = None

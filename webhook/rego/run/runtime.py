@@ -94,7 +94,7 @@ def conflict(message: str, place: Location) -> EvaluationError:
 
 
 def agreed(before: Value, value: Value, message: str, place: Location) -> Value:
-    """Return the value that was found before; raises a conflict where another body has another value."""
+    """Returns the value of the previous body; raises a conflict if the values differ."""
     if not equal(before, value):
         raise conflict(message, place)
     return before
@@ -200,7 +200,7 @@ def pairs_in_order(value: Value) -> Collection[tuple[Value, Value]]:
 
 
 def size(value: Value) -> int:
-    """Return the charge of a loop over the value."""
+    """Returns the charge of a loop over the value."""
     kind = type(value)
     if kind is list or kind is dict or kind is RegoSet or kind is RegoObject:
         return len(value)
@@ -299,7 +299,7 @@ def entry(branch: Branch, name: Value) -> Value:
 def put_path(
     root: Branch, names: Sequence[Value], value: Value, place: Location, *, multi: bool
 ) -> None:
-    """Put the value, or member of a set, at a path; where two rules disagree, a conflict."""
+    """Puts the value, or member of a set, at a path; where two rules disagree, a conflict."""
     node = root
     for depth, name in enumerate(names[:-1]):
         at = key(name)
@@ -330,7 +330,7 @@ def put_path(
 
 
 def _disagree(root: Branch, names: Sequence[Value], conflict: Conflict) -> None:
-    """Leave the first conflict at a path, and in all that it is a part of."""
+    """Leaves the first conflict at a path, and in all that it is a part of."""
     node = root
     for name in names[:-1]:
         node.conflict = node.conflict or conflict
@@ -411,7 +411,7 @@ def as_mock(function: Callable[..., Value], place: Location) -> Callable[..., Va
 
 
 def call(state: State, name: Any, function: Callable[..., Value], *args: Value) -> Value:
-    """Call a function that some modifier of the program replaces."""
+    """Calls a function that some modifier of the program replaces."""
     mocks = state[MOCKS]
     if mocks is None:
         return function(state, *args)

@@ -186,7 +186,7 @@ def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, An
 
 
 def _check_shapes(text: str) -> None:
-    """Refuse a member of another kind than OPA unmarshals it into."""
+    """Refuses a member of another kind than OPA unmarshals it into."""
     node = yaml.compose(text, _Loader)
     if node is None:
         return

@@ -116,7 +116,7 @@ class SourceLocation(Location):
 
     @property
     def text(self) -> str:
-        """Return the text of the token."""
+        """Returns the text of the token."""
         return self._source.text[self._start : self._end]
 
     @property
@@ -172,7 +172,7 @@ def tokenize(source: Source, keywords: dict[str, int]) -> Tokens:
 
 
 def _refuse_characters(tokens: Tokens) -> None:
-    """Make tokens, and comments, illegal that hold characters which no text of Rego may have."""
+    """Makes tokens, and comments, illegal that hold characters which no text of Rego may have."""
     text, kinds = tokens.source.text, tokens.kinds
     for at, kind in enumerate(kinds):
         faults = _NO_CHARACTER.findall(text, tokens.starts[at], tokens.ends[at])
@@ -277,7 +277,7 @@ def _template(
 
 
 def _illegal(text: str, start: int) -> tuple[str, int]:
-    """Return the fault of the text at ``start``, which begins no token, and where to go on.
+    """Returns the fault of the text at ``start``, which begins no token, and where to go on.
 
     Complaints are lines; there may be none, for a character that no token has.
     """
@@ -300,7 +300,7 @@ def _illegal(text: str, start: int) -> tuple[str, int]:
 
 
 def _complaint(character: str) -> str:
-    """Return the fault of a character that no token has, or no text."""
+    """Returns the fault of a character that no token has, or no text."""
     if "\ud800" <= character <= "\udfff":
         return "illegal utf-8 character"
     complaints = {

@@ -39,7 +39,7 @@ def rule_path(module: Module, rule: Rule) -> Path:
 
 
 def block_faults(module: Module) -> list[RegoLoadError]:
-    """Return the faults of a module's blocks that its parser let pass."""
+    """Returns the faults of a module's blocks that its parser let pass."""
     if not any(text.lstrip().startswith("METADATA") for _, text in module.comments):
         return []
     annotations, faults = read_annotations(list(module.comments), parse_ref)
@@ -81,7 +81,7 @@ class Metadata:
             self.errors.append(RegoLoadError("rego_type_error", message, one.location))
 
     def chain(self, module: Module, rule: Rule) -> list[dict[str, Any]]:
-        """Return ``rego.metadata.chain()`` of this rule."""
+        """Returns ``rego.metadata.chain()`` of this rule."""
         path, package = rule_path(module, rule), _package_path(module)
         rule_annotations = [one for one in rule.annotations if one.scope == "rule"]
         entries = [_entry(path, one) for one in reversed(rule_annotations)]
@@ -109,7 +109,7 @@ class Metadata:
 
     @staticmethod
     def rule(rule: Rule) -> dict[str, Any]:
-        """Return ``rego.metadata.rule()`` of this rule."""
+        """Returns ``rego.metadata.rule()`` of this rule."""
         return next((one.value for one in rule.annotations if one.scope == "rule"), {})
 
 

@@ -402,7 +402,7 @@ class _Module:
     # --- rules without a body ----------------------------------------------------------------
 
     def _rule_of_body(self, body: Body) -> None:
-        """Take a body at the top for a rule: a constant, or ``p[x]`` and ``f(x)`` bare."""
+        """Takes a body at the top for a rule: a constant, or ``p[x]`` and ``f(x)`` bare."""
         place = body[0].location
         try:
             self.written.append(rule_of(body))
@@ -428,7 +428,7 @@ class _Module:
 
 
 def _check_v1(written: WrittenRule) -> list[RegoLoadError]:
-    """Check a rule's declaration as v1 demands it."""
+    """Checks a rule's declaration as v1 demands it."""
     rule = written.rule
     head = rule.head
     kind = "function" if head.args else "rule"

@@ -33,7 +33,7 @@ class CollectionParser:
         self.terms = terms
 
     def collection(self, first: int, kind: int) -> Term:
-        """Read a literal or comprehension; a second call for the same token is answered from memory."""
+        """Reads a literal or comprehension; a second call for the same token uses the cache."""
         cursor = self.cursor
         known = cursor.remembered.get(first)
         if known is not None:

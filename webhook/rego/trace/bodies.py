@@ -73,7 +73,7 @@ class _Numbers:
             self.ask(_DECLARED, {}, unique, float(unique.lstrip("$").split()[0]))
 
     def ask(self, stage: int, names: dict[str, str], name: str, place: float = 0) -> None:
-        """Give this variable a number of that stage."""
+        """Gives this variable a number of that stage."""
         self._entries.append((stage, self._rules, place, names, name))
 
     def give(self) -> None:

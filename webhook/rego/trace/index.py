@@ -124,7 +124,7 @@ class _Lookup:
         return UNDEFINED in (ours[0], theirs[0]) or not equal(ours[0], theirs[0])
 
     def _value(self, term: ir.Term) -> tuple[Value] | None:
-        """Return the index's value of a term: a tuple of it, or None."""
+        """Returns the index's value of a term: a tuple of it, or None."""
         if isinstance(term, ir.Const):
             return (term.value,)
         if isinstance(term, ir.Var):

@@ -66,7 +66,7 @@ class TracedQuery:
         indexing: bool = True,
         early_exit: bool = True,
     ) -> None:
-        """Tell the tracer of each step of an evaluation, up to an error that ends it."""
+        """Tells the tracer of each step of an evaluation, up to an error that ends it."""
         evaluation = StepwiseEvaluation(
             self._bodies.tree,
             self._compiled.builtins,

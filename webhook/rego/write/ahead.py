@@ -61,7 +61,7 @@ class Ahead:
         return self._ask(node.path, ir.Ref(ir.Var("data"), path), {})
 
     def call(self, name: tuple[str, ...], args: Sequence[Expression]) -> Value:
-        """Return the result of a function for these known operands; MISSING where it is not known."""
+        """Returns the result of a function for these known operands; MISSING where it is not known."""
         given: list[Term] = [ir.Const(one.value) for one in args]
         out = ir.Var(" out")
         call = ir.Call(name, given, NOWHERE, out=out)
@@ -75,7 +75,7 @@ class Ahead:
     def comprehension(
         self, term: ir.Comprehension, known: Callable[[str], Value], bound: Collection[str]
     ) -> Value:
-        """Return the collection of a comprehension where all that it uses of the ``bound`` is known, else MISSING."""
+        """Returns a comprehension's collection if its ``bound`` variables are known, else MISSING."""
         used: set[str] = set()
         everything(term, used)
         names = {name: known(name) for name in sorted(used.intersection(bound))}

@@ -34,7 +34,7 @@ class NeverHolds(Exception):
 
 
 def static(term: Term, known: Callable[[str], Value]) -> Value:
-    """Return the term's value, UNDEFINED included; MISSING where only an evaluation knows it.
+    """Returns the term's value, UNDEFINED included; MISSING where only an evaluation knows it.
 
     ``known`` gives the value of a variable, or MISSING.
     """

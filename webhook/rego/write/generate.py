@@ -210,7 +210,7 @@ def _nesting(source: str) -> int:
 def generate(
     unit: Unit, compile_: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts
 ) -> Generated:
-    """Compile the unit's source.
+    """Compiles the unit's source.
 
     Raises :class:`RegoErrors` beyond CPython's own bounds, and MemoryError.
     """

@@ -82,7 +82,7 @@ def sources(
 
 
 def _beginnings(payments: Mapping[str, Payment], rest: int) -> dict[str, Beginning]:
-    """Return the lines that each function begins with, where ``rest`` steps may be free."""
+    """Returns the lines that each function begins with, where ``rest`` steps may be free."""
     beginnings: dict[str, Beginning] = {}
     order = _callees_first(payments)
     often = _times(payments, order)

@@ -144,7 +144,7 @@ class Unification:
     # --- two patterns -------------------------------------------------------------------------
 
     def unify(self, a: ir.Term, b: ir.Term) -> None:
-        """Unify two terms; both may hold unbound variables."""
+        """Unifies two terms; both may hold unbound variables."""
         waiting = [(a, b)]
         while waiting:
             for i, (x, y) in enumerate(waiting):

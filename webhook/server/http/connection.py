@@ -497,7 +497,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- ends ------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
+        """Sends bytes."""
         self._transport.write(data)
 
     def expire(self) -> None:

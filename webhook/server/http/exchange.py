@@ -62,7 +62,7 @@ class Peer(Protocol):
     """Set when the client reads again; None while it reads fast enough."""
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
+        """Sends bytes."""
 
     def answered(self, exchange: Exchange) -> None:
         """Called after a complete response."""
@@ -123,7 +123,7 @@ class Exchange:
 
     @property
     def occupant(self) -> Occupant:
-        """Return the user of the request, and the size of its body."""
+        """Returns the user of the request, and the size of its body."""
         if self._occupant is None:
             self._occupant = occupant_of(self.body)
         return self._occupant

@@ -58,7 +58,7 @@ UNKNOWN: Final = Opening(math.inf, -math.inf)
 
 
 def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
-    """Return the part of the ASGI scope that all requests of a connection share."""
+    """Returns the part of the ASGI scope that all requests of a connection share."""
     client = transport.get_extra_info("peername")
     server = transport.get_extra_info("sockname")
     return {
@@ -72,7 +72,7 @@ def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
 
 
 def client_of(address: object) -> str:
-    """Return the client of a connection by its peer's address; empty if there is none."""
+    """Returns the client of a connection by its peer's address; empty if there is none."""
     return str(address[0]) if isinstance(address, tuple) and address else ""
 
 

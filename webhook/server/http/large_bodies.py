@@ -18,7 +18,7 @@ class LargeBody(Protocol):
         """Continues reading: there is a place for this many bytes."""
 
     def read_more(self) -> None:
-        """Read what has arrived, once."""
+        """Reads what has arrived, once."""
 
 
 class LargeBodies:

@@ -79,7 +79,7 @@ class Parser:
         return token
 
     def skip(self, kind: str) -> bool:
-        """Go past the token if it is of this kind."""
+        """Goes past the token if it is of this kind."""
         if not self.peek(kind):
             return False
         self.next()

@@ -83,7 +83,7 @@ class _Validation:
         return result
 
     def visit(self, schema: Schema, value: Any, result: _Result, place: str) -> None:
-        """Add the faults of ``value`` under ``schema``."""
+        """Adds the faults of ``value`` under ``schema``."""
         self._context.charge(_STEPS_A_VISIT)
         if schema.accepts is not None:
             if not schema.accepts:

@@ -78,7 +78,7 @@ def blank() -> ExtensionFields:
 
 
 def apply(fields: ExtensionFields) -> None:
-    """Set the fields that ``fields["Extensions"]`` describes."""
+    """Sets the fields that ``fields["Extensions"]`` describes."""
     unhandled = []
     for extension in fields["Extensions"] or ():
         value = base64.b64decode(extension["Value"])

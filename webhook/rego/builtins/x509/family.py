@@ -80,7 +80,7 @@ def parse_and_verify_certificates(context: Context, certs: str) -> list[Any]:
 def parse_and_verify_certificates_with_options(
     context: Context, certs: str, options: Value
 ) -> list[Any]:
-    """Parse and verify certificates for a host's name, a time or key usages that the options name."""
+    """Parses and verifies certificates for the options' host name, time and key usages."""
     try:
         certificates = parse_certificates(context, certs)
     except BuiltinError:
