@@ -68,7 +68,7 @@ def requirement(extra: str = "") -> str:
 
 
 def local_source(noted: dict[str, Any]) -> Path | None:
-    """The checkout or the wheel on this machine from which this was installed."""
+    """Returns the checkout or the wheel on this machine from which this was installed."""
     from urllib.parse import urlsplit  # noqa: PLC0415  # as below
     from urllib.request import url2pathname  # noqa: PLC0415
 

@@ -219,7 +219,7 @@ class Log:
         ).bind()
 
     def logger(self, name: str, **fields: Any) -> Logger:
-        """A logger with a name and fields that each of its events carries."""
+        """Returns a logger with a name and fields that each of its events carries."""
         return Logger(self._root.bind(logger=name, **fields), self)
 
     def write_all(self, level: str, events: Sequence[dict[str, Any]], *, keeps: bool) -> None:

@@ -117,7 +117,7 @@ def _coerced(labels: dict[str, Any]) -> dict[str, str]:
 
 
 def plural_of(kind: str) -> str:
-    """The resource of a kind, as Kubernetes guesses it (meta.UnsafeGuessKindToResource)."""
+    """Returns the resource of a kind, as Kubernetes guesses it (meta.UnsafeGuessKindToResource)."""
     name = kind.lower()
     if name.endswith("endpoints"):
         return name

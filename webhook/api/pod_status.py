@@ -199,7 +199,7 @@ class StatusSubject:
 
 
 def status_subject(status: StatusKind, document: Mapping[str, Any]) -> StatusSubject:
-    """An object as the subject of a status."""
+    """Returns an object as the subject of a status."""
     metadata = document["metadata"]
     name = metadata["name"]
     parts: tuple[str, ...] = (name,)

@@ -412,7 +412,7 @@ class Process:
             raise CannotStart(why) from None
 
     def _make_driver(self) -> TriedRegoDriver:
-        """The driver of policies in force."""
+        """Returns the driver of policies in force."""
         driver = RegoDriver(
             disabled_builtins=self._disabled,
             cache=self._cache,
@@ -422,7 +422,7 @@ class Process:
         return TriedRegoDriver(driver, self._trials)
 
     def _injected_fault(self) -> str:
-        """The kind that a test has this replica refuse; raises :class:`CannotStart`."""
+        """Returns the kind that a test has this replica refuse; raises :class:`CannotStart`."""
         try:
             kind = refused_kind(self._settings, os.environ)
         except FaultRefused as error:

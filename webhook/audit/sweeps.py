@@ -114,7 +114,7 @@ class Results:
 
 
 def _shown(mutator: MutatorId) -> str:
-    """A mutator, or a mutating policy of others, with its group."""
+    """Returns a mutator, or a mutating policy of others, with its group."""
     return f"{mutator.kind}.{extension_named(mutator.kind).group} /{mutator.name}"
 
 

@@ -70,7 +70,7 @@ def truncated(message: str) -> str:
 
 
 def violation(identity: Identity, result: Result) -> StatusViolation:
-    """The violation that a result is."""
+    """Returns the violation that a result is."""
     gvk = identity.gvk
     return StatusViolation(
         gvk.group,

@@ -70,12 +70,12 @@ _PAIRS: Final = frozenset({"sets.contains", "sets.intersects", "sets.equivalent"
 
 
 def estimated_cost(checked: Checked, entries: int) -> int:
-    """The cost over lists and maps of so many entries."""
+    """Returns the cost over lists and maps of so many entries."""
     return _Estimate(checked, entries).cost(checked.parsed.root)
 
 
 def cost_together(of: Sequence[Checked], entries: int = ENTRIES) -> int:
-    """The cost of several expressions that share a limit."""
+    """Returns the cost of several expressions that share a limit."""
     return sum(estimated_cost(one, entries) for one in of)
 
 
@@ -187,7 +187,7 @@ class _Estimate:
         )
 
     def item(self, node: Expr) -> int:
-        """The size of a list's items."""
+        """Returns the size of a list's items."""
         of = self.checked.types[node]
         return TEXT if of.parts[:1] == (STRING,) or of.is_dyn else 1
 

@@ -100,7 +100,7 @@ class InstantiationError(CompileError):
 
 
 def _problem_text(problem: Problem, lines: list[str]) -> str:
-    """The problem with its line and a mark below it (cel-go, common/error.go)."""
+    """Returns the problem with its line and a mark below it (cel-go, common/error.go)."""
     text = f"ERROR: <input>:{problem.line}:{problem.column + 1}: {problem.message}"
     if not 1 <= problem.line <= len(lines):
         return text

@@ -168,7 +168,7 @@ class ServingCertificate:
         self._reason = ""
 
     def statistics(self) -> CertificateStatistics:
-        """The counts as they are now."""
+        """Returns the counts as they are now."""
         self._statistics.secret = self._secret.statistics()
         self._statistics.configuration = self._configurations[0].reflector.statistics()
         return self._statistics

@@ -51,7 +51,7 @@ class CertificatePair:
 
 
 def read_pair(directory: Path, client_ca_name: str = "") -> CertificatePair:
-    """The pair in a directory; raises :class:`InvalidCertificate`."""
+    """Returns the pair in a directory; raises :class:`InvalidCertificate`."""
     return CertificatePair(
         certificate=_read(directory / CERTIFICATE),
         key=_read(directory / KEY),
@@ -80,7 +80,7 @@ def _read(path: Path) -> bytes:
 
 
 def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLContext:
-    """A server's context with this pair; raises :class:`InvalidCertificate`."""
+    """Returns a server's context with this pair; raises :class:`InvalidCertificate`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[min_version]
     # For TLS 1.2: only forward secrecy and authenticated encryption, which every Go client has.

@@ -226,7 +226,7 @@ async def read_configuration(client: ClusterClient, namespace: str) -> list[Mapp
 async def read_configs(
     client: ClusterClient, namespace: str
 ) -> tuple[list[Mapping[str, Any]], list[str]]:
-    """The Config that counts, or why it may not be read."""
+    """Returns the Config that counts, or why it may not be read."""
     try:
         configuration = await read_configuration(client, namespace)
     except ApiError as error:

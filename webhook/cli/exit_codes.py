@@ -225,6 +225,6 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
 
 
 def paragraph(command: str) -> str:
-    """The paragraph of a subcommand's help."""
+    """Returns the paragraph of a subcommand's help."""
     codes = "; ".join(f"{code} {meaning}" for code, meaning in CODES[command].items())
     return f"\n\nExit codes: {codes}."

@@ -44,7 +44,7 @@ class RunTimes:
             self._evaluations[one.key] = self._evaluations.get(one.key, 0) + 1
 
     def entries(self, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """An entry for each constraint that was evaluated, in gator's form."""
+        """Returns an entry for each constraint that was evaluated, in gator's form."""
         return [
             {
                 "scope": "constraint",
@@ -60,7 +60,7 @@ class RunTimes:
         ]
 
     def _evaluated_by(self, snapshot: Snapshot) -> Iterable[tuple[Constraint, str, str]]:
-        """Each constraint with its target and engine."""
+        """Yields each constraint with its target and engine."""
         for entry in snapshot.entries:
             is_cel = self._native and CEL in {code.engine for code in entry.template.code}
             for one in entry.constraints:

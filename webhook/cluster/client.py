@@ -380,7 +380,7 @@ class ClusterClient:
         *,
         subresource: str = "",
     ) -> Object:
-        """A JSON merge patch, for fields that have one writer."""
+        """Returns a JSON merge patch, for fields that have one writer."""
         path = resource.path(name, namespace, subresource=subresource)
         query = {"fieldManager": FIELD_MANAGER}
         written = await self.request("PATCH", path, query=query, body=patch, content_type=_MERGE)

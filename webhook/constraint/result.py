@@ -152,7 +152,7 @@ class Responses(NamedTuple):
     """The number of constraints with a result from the memo."""
 
     def by_constraint(self) -> tuple[Result, ...]:
-        """The results sorted by constraint kind and name."""
+        """Returns the results sorted by constraint kind and name."""
         return tuple(sorted(self.results, key=_constraint_order))
 
 

@@ -39,7 +39,7 @@ name."""
 
 
 def constraint_kind(kind: str) -> str:
-    """A constraint kind's name in readiness."""
+    """Returns a constraint kind's name in readiness."""
     return f"{kind}.{constraint_gvk(kind).group}"
 
 

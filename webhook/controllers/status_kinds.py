@@ -42,7 +42,7 @@ def name_label(kind: StatusKind) -> str:
 
 
 def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> LabelledSubject:
-    """The subject that a status object's labels name."""
+    """Returns the subject that a status object's labels name."""
     labels = object_of(item["metadata"].get("labels"))
     of_kind = labels.get(f"{LABEL_PREFIX}{kind.kind_label}", "") if kind.kind_label else ""
     return LabelledSubject(kind.kind, of_kind, labels.get(name_label(kind), ""))

@@ -58,7 +58,7 @@ def _is_record(value: Any) -> bool:
 
 
 def excused_by(item: Mapping[str, Any]) -> str:
-    """The exception of an item of ``excused``, by kind and name."""
+    """Returns the exception of an item of ``excused``, by kind and name."""
     exception = object_of(item.get("exception"))
     place = f"{exception['namespace']}/" if exception.get("namespace") else ""
     return f"{exception.get('kind', '')} {place}{exception.get('name', '')}"

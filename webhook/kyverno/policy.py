@@ -118,7 +118,7 @@ class PolicyQuestion:
 
 
 def _images(document: Any) -> Json:
-    """The images of a Pod or its controller, by the lists that have them."""
+    """Returns the images of a Pod or its controller, by the lists that have them."""
     spec = document.get("spec") if isinstance(document, dict) else None
     for name in ("jobTemplate", "template"):
         while isinstance(spec, dict) and isinstance(spec.get(name), dict):

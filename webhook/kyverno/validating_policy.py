@@ -301,7 +301,7 @@ def _message_of(one: _Validation, at: int) -> str:
 
 
 def read_kyverno(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy | KyvernoException:
-    """A policy or an exception; raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
+    """Returns a policy or an exception; raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
     kind = gvk_of(document).kind
     if kind in EXCEPTION_KINDS:
         return KyvernoException(document)

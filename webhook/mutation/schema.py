@@ -48,7 +48,7 @@ class _Node:
         return users
 
     def grandchildren(self) -> Iterator[_Node]:
-        """The nodes below, of every name and type."""
+        """Yields the nodes below, of every name and type."""
         for types in self.children.values():
             yield from types.values()
 
@@ -71,7 +71,7 @@ class MutationSchema:
                 node.enders.add(mutator.id)
 
     def conflicting(self) -> set[MutatorId]:
-        """Every mutator that contradicts another."""
+        """Returns every mutator that contradicts another."""
         users: set[MutatorId] = set()
         due = [self._root]
         while due:

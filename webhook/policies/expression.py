@@ -58,7 +58,7 @@ def _for(seconds: float) -> Callable[[], None]:
 
 
 def _request(obj: Any, old: Any, namespace: Any) -> dict[str, Any]:
-    """The request of a review."""
+    """Returns the request of a review."""
     operation = "UPDATE" if obj and old else "DELETE" if old else "CREATE"
     about = obj or old or {}
     group, _, version = str(about.get("apiVersion", "")).rpartition("/")

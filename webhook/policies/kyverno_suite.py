@@ -638,7 +638,7 @@ def _is_named(item: Json, kind: str, named: str) -> bool:
 
 
 def _payloads(suite: KyvernoSuite, kind: str) -> Iterator[tuple[str, Json]]:
-    """The documents of a test that are no objects, by the names of their files."""
+    """Yields the documents of a test that are no objects, by the names of their files."""
     named = suite.document.get(kind) or []
     for name in [named] if type(named) is str else named:
         for read in _documents_of(suite.path.parent / str(name), suite.where(kind)):
@@ -691,7 +691,7 @@ def _answers(suite: KyvernoSuite) -> Iterator[tuple[str, Json]]:
 
 
 def _entries(suite: KyvernoSuite) -> Iterator[tuple[str, Any]]:
-    """The entries of the global context, by name."""
+    """Yields the entries of the global context, by name."""
     for at, one in enumerate(objects_of(suite.document.get("globalContextEntries"))):
         value: Any = one.get("data")
         if value is None:
@@ -768,7 +768,7 @@ def namespace_of(item: Mapping[str, Any]) -> str:
 
 
 def placed(item: Json) -> Json:
-    """The object with the namespace that it would get."""
+    """Returns the object with the namespace that it would get."""
     namespace = namespace_of(item)
     if not namespace or stated_namespace(item):
         return item

@@ -305,7 +305,7 @@ def is_object(document: Mapping[str, Any]) -> bool:
 
 
 def expand_lists(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
-    """The manifests, each ``List`` of Kubernetes replaced by its items."""
+    """Yields the manifests, each ``List`` of Kubernetes replaced by its items."""
     for manifest in manifests:
         items, unnamed = manifest.document.get("items"), not name_of(manifest.document)
         if type(items) is list and unnamed and manifest.gvk.kind.endswith("List"):

@@ -35,7 +35,7 @@ class RecordedProvider:
     system_error: str = ""
 
     def answer(self, request: ProviderRequest) -> ProviderResponse:
-        """The answer to a request, in the order of its keys."""
+        """Returns the answer to a request, in the order of its keys."""
         return ProviderResponse(
             tuple((key, self.values[key]) for key in request.keys if key in self.values),
             tuple((key, self.errors[key]) for key in request.keys if key in self.errors),

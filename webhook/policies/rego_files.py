@@ -249,7 +249,7 @@ def merge_into(a: dict[str, Any], b: dict[str, Any]) -> None:
 
 
 def _copied(value: Any) -> Any:
-    """A copy of the objects that a later file may add to."""
+    """Returns a copy of the objects that a later file may add to."""
     if isinstance(value, dict):
         return {name: _copied(inner) for name, inner in value.items()}
     return value

@@ -87,7 +87,7 @@ class Replay:
             self.differences[key] = ReplayDifference(known.added + more, known.removed + less)
 
     def totals(self) -> list[str]:
-        """A line for each policy and each exception, over all that was replayed."""
+        """Returns a line for each policy and each exception, over all that was replayed."""
         lines = [
             f"{kind}/{name}: +{one.added} -{one.removed}"
             for (kind, name), one in sorted(self.differences.items())
@@ -150,7 +150,7 @@ def replay(
 
 
 def recorded_requests(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The requests of admissions that were recorded with their objects."""
+    """Returns the requests of admissions that were recorded with their objects."""
     return [
         _request(record)
         for record in records

@@ -154,7 +154,7 @@ def _of_rego(code: Code) -> frozenset[str]:
 
 
 def _texts(code: Code) -> list[Any]:
-    """The template's own Rego, then its libraries', as they are written."""
+    """Returns the template's own Rego, then its libraries', as they are written."""
     return [code.source.get("rego"), *texts_of(code.source.get("libs"))]
 
 

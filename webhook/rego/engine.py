@@ -155,7 +155,7 @@ class Query:
     def __call__(
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext
     ) -> list[dict[str, Value]]:
-        """Every solution, each as variable name to value; wildcards left out."""
+        """Returns every solution, each as variable name to value; wildcards left out."""
         solutions: list[dict[str, Value]] = self._entry(input_value, data, context)
         return solutions
 
@@ -171,7 +171,7 @@ class Program:
         self._rules: dict[DocumentPath, CompiledRule] = {}
 
     def rule(self, path: str | DocumentPath) -> Entrypoint:
-        """The document at ``path``, a rule or a whole package.
+        """Returns the document at ``path``, a rule or a whole package.
 
         ``data.pkg.violation`` and ``data.pkg["a.b"].violation`` are paths, and so is a tuple of the
         names below ``data``. Raises ``KeyError`` if no rule or package has this path.
@@ -257,7 +257,7 @@ def specialise_modules(
     *,
     options: CompileOptions = CompileOptions(),
 ) -> Program | None:
-    """The modules for inputs whose ``parameters`` are these, and no others.
+    """Returns the modules for inputs whose ``parameters`` are these, and no others.
 
     They answer as :func:`compile_modules`'s would, sooner; but complaints of built-ins are
     undefined also in a strict evaluation. None where the modules replace the input
@@ -276,7 +276,7 @@ def compile_rule(
     options: CompileOptions = CompileOptions(),
     cache: Codes | None = None,
 ) -> CompiledRule:
-    """The rule at ``path`` of these modules, loaded from the cache where it is there.
+    """Returns the rule at ``path`` of these modules, loaded from the cache where it is there.
 
     Raises :class:`~webhook.rego.errors.RegoErrors`; ``KeyError`` where there is no such rule.
     """

@@ -117,7 +117,7 @@ class Compiled:
         self._documents: dict[DocumentPath, Loaded] = {}
 
     def arity(self, name: Function) -> int:
-        """How many operands a function takes; -1 if there is none of this name."""
+        """Returns how many operands a function takes; -1 if there is none of this name."""
         if isinstance(name, str):
             builtin = self.builtins.get(name)
             return -1 if builtin is None else len(builtin.operands)
@@ -134,11 +134,11 @@ class Compiled:
         return name[1:] in self.functions
 
     def node(self, path: DocumentPath) -> Node | None:
-        """The node at a path below ``data``."""
+        """Returns the node at a path below ``data``."""
         return self.tree.find(path)
 
     def unit(self) -> Unit:
-        """A unit to write functions into."""
+        """Returns a unit to write functions into."""
         unit = Unit(self.tree, self.builtins, self.mocked, self.replaced, self.options.level)
         unit.places = self.places
         unit.lenient = self.for_constraint
@@ -152,7 +152,7 @@ class Compiled:
         return self._sharing
 
     def documents(self) -> Documents:
-        """A writer of the functions of a new unit."""
+        """Returns a writer of the functions of a new unit."""
         documents = Documents(self.unit())
         if self.for_constraint:
             documents.unit.ahead = Ahead(documents.unit, self.unit)
@@ -160,7 +160,7 @@ class Compiled:
         return documents
 
     def document(self, path: DocumentPath) -> Loaded:
-        """The code that evaluates the document at a path; ``KeyError`` if there is none."""
+        """Returns the code that evaluates the document at a path; ``KeyError`` if there is none."""
         return self.documents_at([path])[0]
 
     def documents_at(self, paths: Sequence[DocumentPath]) -> list[Loaded]:

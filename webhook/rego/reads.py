@@ -577,14 +577,14 @@ class _Interpretation:
         return value.members is not None and not is_other and not self._keeps_order
 
     def _matched(self, pattern: Term, value: Abstract, env: dict[str, Abstract]) -> Abstract:
-        """The members of a set that a pattern fits."""
+        """Returns the members of a set that a pattern fits."""
         members = self._existing_step(value.members)
         self.reader.shallow(members)
         self._match(pattern, members, env)
         return members
 
     def _bound_whole(self, pattern: Term, value: Abstract, env: dict[str, Abstract]) -> Abstract:
-        """A pattern for members of a set that has been read whole."""
+        """Returns a pattern for members of a set that has been read whole."""
         for name in _variables(pattern):
             if name not in env and name not in (INPUT, DATA):
                 env[name] = ANYTHING

@@ -200,7 +200,7 @@ class AdmissionPolicies:
                 yield kind, name, text
 
     def listed(self) -> Iterator[ListedPolicy]:
-        """Each policy with the bindings that name it, by kind and name."""
+        """Yields each policy with the bindings that name it, by kind and name."""
         for (kind, name), policy in sorted(self._policies.items()):
             bound = tuple(
                 (one.name, one.actions)

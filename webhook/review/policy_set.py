@@ -175,7 +175,7 @@ class WebhookMutations(MutatingStage, Protocol):
 
 
 def nothing_excluded(namespace: str) -> bool:
-    """The exclusion where there is no Config: no namespace is excluded."""
+    """Returns the exclusion where there is no Config: no namespace is excluded."""
     del namespace
     return False
 
@@ -309,7 +309,7 @@ def exclusions_of(documents: Iterable[Mapping[str, Any]]) -> Exclusions:
 
 
 def _excluded_namespaces(configs: Iterable[Mapping[str, Any]], process: str) -> tuple[str, ...]:
-    """The patterns of namespaces that Configs exclude from a process."""
+    """Returns the patterns of namespaces that Configs exclude from a process."""
     patterns: list[str] = []
     for document in configs:
         patterns += config.excluded_namespaces(document, process)

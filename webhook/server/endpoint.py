@@ -192,7 +192,7 @@ class ReviewEndpoint:
         return decode_review(body, max_bytes=self._decoding.body_max)
 
     def _written(self, response: AdmissionResponse, api_version: str) -> bytes:
-        """The body of an answer."""
+        """Returns the body of an answer."""
         return encode_response(response, api_version)
 
     def _answer(

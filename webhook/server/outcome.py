@@ -37,7 +37,7 @@ class Unanswerable:
 
 
 def not_ready(missing: str) -> Unanswerable:
-    """The refusal while ``missing`` is not there yet, with where to look."""
+    """Returns the refusal while ``missing`` is not there yet, with where to look."""
     message = f"not ready: {missing} are not loaded yet; the health port's /readyz?verbose says why"
     return Unanswerable(503, "not_ready", message, retry=True)
 

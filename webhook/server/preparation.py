@@ -79,14 +79,14 @@ class AskedRound(Protocol):
         """Has a request answered, once."""
 
     def end(self) -> Future[ProviderAnswers]:
-        """All answers, when they are there; nothing is begun after this."""
+        """Returns all answers, when they are there; nothing is begun after this."""
 
 
 class ProviderAsker(Protocol):
     """Sends requests to providers on behalf of reviews; called by any thread."""
 
     def known(self, request: ProviderRequest) -> ProviderResponse | None:
-        """The answer to a request, where it is kept."""
+        """Returns the answer to a request, where it is kept."""
 
     def round(self, *, fresh: bool = False, requester: str = "") -> AskedRound:
         """Begins a round of requests; with ``fresh`` cached responses are not used."""
@@ -194,7 +194,7 @@ def goes_beside(
 def read_namespace(
     preparations: Preparations, name: str, until: float
 ) -> Generator[Awaiting, None, dict[str, Any] | Unanswerable | None]:
-    """A Namespace that a decision needs; None where there is none of that name."""
+    """Yields a Namespace that a decision needs; None where there is none of that name."""
     reader = preparations.namespaces
     assert reader is not None  # The caller needs no Namespace without a reader.
     future = reader.read(name, until - time.monotonic())

@@ -71,7 +71,7 @@ def _checked(
 
 
 def make_metrics_application(exposition: Exposition) -> Starlette:
-    """The application of the metrics port."""
+    """Returns the application of the metrics port."""
 
     async def scrape(request: Request) -> Response:
         body, content_type = exposition.render(request.headers.get("accept", ""))

@@ -38,7 +38,7 @@ _INDEX: Final = """\
 
 
 def folded(frame: FrameType | None) -> str:
-    """A stack as one line, the outermost call first."""
+    """Returns a stack as one line, the outermost call first."""
     names: list[str] = []
     while frame is not None:
         code = frame.f_code
@@ -48,7 +48,7 @@ def folded(frame: FrameType | None) -> str:
 
 
 def stacks() -> str:
-    """The stack of every thread."""
+    """Returns the stack of every thread."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "\n".join(
         f"{names.get(number, number)}:\n{''.join(traceback.format_stack(frame))}"
@@ -73,7 +73,7 @@ async def profile(seconds: float) -> str:
 
 
 def make_profiling_application() -> Starlette:
-    """The application of the profiling port."""
+    """Returns the application of the profiling port."""
 
     async def index(_request: Request) -> Response:
         return PlainTextResponse(_INDEX)

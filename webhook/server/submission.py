@@ -131,7 +131,7 @@ def policy_to_try(request: AdmissionRequest) -> dict[str, Any] | None:
 
 
 def _brought_in(request: AdmissionRequest) -> dict[str, Any] | None:
-    """The object of a request that makes it, or changes its spec."""
+    """Returns the object of a request that makes it, or changes its spec."""
     return request.object if brings_spec(request) else None
 
 

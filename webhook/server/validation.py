@@ -171,7 +171,7 @@ class ValidationEndpoint:
 
 
 def read_policies(body: bytes) -> list[dict[str, Any]]:
-    """The templates and constraints of a body; raises :class:`PoliciesRefused`."""
+    """Returns the templates and constraints of a body; raises :class:`PoliciesRefused`."""
     try:
         values: list[Any] = [orjson.loads(body)]
     except orjson.JSONDecodeError:

@@ -233,7 +233,7 @@ class _Message:
             self.shown.append(line)
 
     def text(self) -> str:
-        """All of it."""
+        """Returns all of it."""
         more = [f"… and {self._missing} more"] if self._missing else []
         return "\n".join([*self.shown, *more])
 

@@ -543,7 +543,7 @@ def _refuse(outcome: JobOutcome) -> None:
 
 
 def _name_of(outcome: JobOutcome) -> str:
-    """An outcome as a metric counts it."""
+    """Returns an outcome as a metric counts it."""
     if "error" not in outcome:
         return "passed"
     if outcome.get("stage") == "environment":

@@ -135,7 +135,7 @@ class Manager:
         self._registrars: dict[str, Registrar] = {}
 
     def registrar(self, name: str) -> Registrar:
-        """A new registrar; names are unique, for the metrics."""
+        """Returns a new registrar; names are unique, for the metrics."""
         assert name not in self._registrars, f"a registrar named {name} exists"
         registrar = self._registrars[name] = Registrar(name, self)
         return registrar

@@ -131,7 +131,7 @@ def _sets(factor: int) -> Callable[[CallToCost], CallCost]:
 
 
 def _selector(call: CallToCost) -> CallCost:
-    """A selector's text: the shortest requirement has two characters."""
+    """Returns a selector's text: the shortest requirement has two characters."""
     most = call.args[0].size[1]
     requirements = by_factor(by_factor(most, 0.5), LIST + MESSAGE)
     return plus(plus(LIST, by_factor(most, CHARACTER)), requirements), None

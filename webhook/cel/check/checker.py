@@ -76,13 +76,13 @@ class Checked:
         return self.types[self.parsed.root]
 
     def only_overload(self, call: Call) -> Overload | None:
-        """The form that a call runs; None where it may run several."""
+        """Returns the form that a call runs; None where it may run several."""
         fitting = self.overloads.get(call, ())
         return fitting[0] if len(fitting) == 1 else None
 
 
 def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Problem]]:
-    """The types of an expression, and its errors."""
+    """Returns the types of an expression, and its errors."""
     checker = _Checker(parsed.source, environment)
     checker.check(parsed.root)
     checked_type = {

@@ -61,13 +61,13 @@ def read_overloads(table: str) -> dict[str, tuple[Overload, ...]]:
 
 @lru_cache(maxsize=1)
 def functions() -> dict[str, tuple[Overload, ...]]:
-    """Every function with its overloads, in the environment's order."""
+    """Returns every function with its overloads, in the environment's order."""
     return accepted_functions() | read_overloads(NEWEST)
 
 
 @lru_cache(maxsize=1)
 def accepted_functions() -> dict[str, tuple[Overload, ...]]:
-    """The functions that an API server accepts in new expressions, CRDs among them."""
+    """Returns the functions that an API server accepts in new expressions, CRDs among them."""
     return read_overloads(OVERLOADS)
 
 
@@ -141,7 +141,7 @@ class Environment:
         yield name
 
     def type_named(self, name: str) -> Type | None:
-        """The type that is a value of this name."""
+        """Returns the type that is a value of this name."""
         if self.patches and (name == JSON_PATCH or is_object(name)):
             return Type(name, message=True)
         return _TYPE_NAMES.get(name)

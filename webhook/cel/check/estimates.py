@@ -37,7 +37,7 @@ _SCALARS: Final = frozenset(
 
 
 def plus(x: int, y: int) -> int:
-    """A sum that does not grow beyond MOST."""
+    """Returns a sum that does not grow beyond MOST."""
     return min(x + y, MOST)
 
 
@@ -47,17 +47,17 @@ def times(x: int, y: int) -> int:
 
 
 def by_factor(x: int, factor: float) -> int:
-    """A product with a fraction, rounded up."""
+    """Returns a product with a fraction, rounded up."""
     return min(math.ceil(float(x) * factor), MOST)
 
 
 def sum_of(one: Size, other: Size) -> Size:
-    """The size of both together."""
+    """Returns the size of both together."""
     return plus(one[0], other[0]), plus(one[1], other[1])
 
 
 def product_of(one: Size, other: Size) -> Size:
-    """The size of each of one as large as the other."""
+    """Returns the size of each of one as large as the other."""
     return times(one[0], other[0]), times(one[1], other[1])
 
 
@@ -86,7 +86,7 @@ class Path:
 
     @classmethod
     def of(cls, name: str) -> Path:
-        """The path to a variable."""
+        """Returns the path to a variable."""
         return cls([name], 1)
 
     @property

@@ -244,7 +244,7 @@ def _longest_text(schema: Schema) -> int:
 
 
 def _list_of(schema: Schema, item: Declared) -> Declared:
-    """A list, of which at most as many items as fit into a request, with a comma each."""
+    """Returns a list, of which at most as many items as fit into a request, with a comma each."""
     limit = schema.get("maxItems")
     most = (REQUEST_BYTES - 2) // (item.json_bytes + 1) if limit is None else max(0, limit)
     return Declared(list_of(item.type), most, 2, item=item)
@@ -262,7 +262,7 @@ def _says(schema: Schema, name: str) -> bool:
 
 
 def _is_quantity(schema: Schema) -> bool:
-    """A text or a number: as built-in types define it a text."""
+    """Returns a text or a number: as built-in types define it a text."""
     return {one.get("type") for one in schema.get("oneOf") or ()} == {"string", "number"}
 
 

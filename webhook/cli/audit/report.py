@@ -178,7 +178,7 @@ def _document(finding: AuditedViolation) -> dict[str, Any]:
 
 
 def _exception(result: Result) -> dict[str, Any]:
-    """The exception that excuses a violation, or weakened its action."""
+    """Returns the exception that excuses a violation, or weakened its action."""
     excuse = result.excuse
     if excuse is None:
         return {}

@@ -218,7 +218,7 @@ def _is_shared(crd: Object) -> bool:
 
 
 def deployment(name: str, *, owner: str = "", privileged: bool = False) -> Object:
-    """A Deployment of no Pods."""
+    """Returns a Deployment of no Pods."""
     container: dict[str, Any] = {"name": "app", "image": "registry.example/app:1"}
     if privileged:
         container["securityContext"] = {"privileged": True}
@@ -234,7 +234,7 @@ def deployment(name: str, *, owner: str = "", privileged: bool = False) -> Objec
 
 
 def config_map(name: str, namespace: str) -> Object:
-    """An object that the demonstration's traffic creates."""
+    """Returns an object that the demonstration's traffic creates."""
     return {**_named("v1", "ConfigMap", name, namespace), "data": {"from": "waddle demo"}}
 
 

@@ -110,7 +110,7 @@ def violations(text: str, denied: Denied) -> Iterator[KnownViolation]:
 
 
 def _documents(text: str) -> list[dict[str, Any]] | None:
-    """The reports or records of a text, out of lists; None where it is something else."""
+    """Returns the reports or records of a text, out of lists; None where it is something else."""
     try:
         read = [item.value for item in read_documents(text)]
     except InvalidDocument:
@@ -183,7 +183,7 @@ def _of_denial(text: str, denied: Denied) -> Iterator[KnownViolation]:
 
 
 def _kinds(filenames: Iterable[Path]) -> dict[str, str]:
-    """The kinds of constraints in files, by name."""
+    """Returns the kinds of constraints in files, by name."""
     return {
         name_of(item.document): item.gvk.kind
         for filename in filenames

@@ -74,7 +74,7 @@ class _Written(str):
 
 
 def _signature(function: Any) -> str:
-    """The signature without ``self``."""
+    """Returns the signature without ``self``."""
     signature = inspect.signature(function)
     given = [
         one.replace(annotation=_Written(one.annotation))
@@ -86,6 +86,6 @@ def _signature(function: Any) -> str:
 
 
 def _text(documented: Any) -> list[str]:
-    """A docstring, its references by their last name."""
+    """Returns a docstring, its references by their last name."""
     text = inspect.getdoc(documented) or ""
     return _ROLE.sub(lambda match: f"`{match[1].rpartition('.')[2]}`", text).splitlines()

@@ -105,7 +105,7 @@ class _Served:
         self._known: dict[tuple[str, str], frozenset[str]] = {}
 
     async def missing(self, document: Mapping[str, Any]) -> Any:
-        """A text for each rule of a policy that names something that is not served."""
+        """Returns a text for each rule of a policy that names something that is not served."""
         matched = object_of(object_of(document.get("spec")).get("matchConstraints"))
         for number, rule in enumerate(objects_of(matched.get("resourceRules"))):
             served: set[str] = set()

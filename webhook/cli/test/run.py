@@ -375,7 +375,7 @@ def _kind(obj: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _subject(obj: dict[str, Any]) -> str:
-    """The object as gator shows it: ``<apiVersion>/<Kind> [ns/]name``."""
+    """Returns the object as gator shows it: ``<apiVersion>/<Kind> [ns/]name``."""
     namespace = namespace_of(obj)
     name = f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
     return f"{text(obj, 'apiVersion')}/{text(obj, 'kind')} {name}"

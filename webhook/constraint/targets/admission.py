@@ -32,7 +32,7 @@ class AdmissionTarget:
         return NAME
 
     def match_schema(self) -> dict[str, Any]:
-        """The schema of ``spec.match``."""
+        """Returns the schema of ``spec.match``."""
         return MATCH_SCHEMA
 
     def spec_schema(self) -> Mapping[str, Any]:

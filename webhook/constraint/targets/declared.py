@@ -95,7 +95,7 @@ class DeclaredTarget(DocumentTarget):
         self._fields = tuple(fields)
 
     def match_schema(self) -> dict[str, Any]:
-        """The schema of ``spec.match``."""
+        """Returns the schema of ``spec.match``."""
         properties: dict[str, Any] = {}
         for field in self._fields:
             properties[field.name] = (

@@ -27,7 +27,7 @@ class DocumentTarget(ABC):
 
     @abstractmethod
     def match_schema(self) -> dict[str, Any]:
-        """The OpenAPI schema of ``spec.match``."""
+        """Returns the OpenAPI schema of ``spec.match``."""
 
     @abstractmethod
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:

@@ -38,7 +38,7 @@ class JsonTarget(DocumentTarget):
     name = NAME
 
     def match_schema(self) -> dict[str, Any]:
-        """The schema of ``spec.match``."""
+        """Returns the schema of ``spec.match``."""
         return _SCHEMA
 
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:

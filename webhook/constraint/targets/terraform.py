@@ -31,7 +31,7 @@ class TerraformTarget(DocumentTarget):
     name = NAME
 
     def match_schema(self) -> dict[str, Any]:
-        """The schema of ``spec.match``."""
+        """Returns the schema of ``spec.match``."""
         return {
             "type": "object",
             "properties": {"addresses": LIST_SCHEMA, "excludedAddresses": LIST_SCHEMA},

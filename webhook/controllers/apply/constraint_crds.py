@@ -175,7 +175,7 @@ def _means_the_same(one: Any, other: Any) -> bool:
 
 
 def _undescribed(schema: Any) -> Any:
-    """A schema without its descriptions; a property of that name is no text."""
+    """Returns a schema without its descriptions; a property of that name is no text."""
     if isinstance(schema, dict):
         return {
             name: _undescribed(value)

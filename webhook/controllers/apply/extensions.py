@@ -211,7 +211,7 @@ class ExtensionController:
     # --- objects in force ----------------------------------------------------------------------
 
     def policy_set(self, snapshot: Snapshot, exclusions: Exclusions) -> PolicySet:
-        """All that decides, with the objects in force."""
+        """Returns all that decides, with the objects in force."""
         return policy_set(snapshot, exclusions, {part: self.value(part) for part in self._parts})
 
     def value(self, part: Part) -> Any:

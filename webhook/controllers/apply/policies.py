@@ -111,7 +111,7 @@ class PolicyController:
         )
 
     def kind(self, template: str) -> str | None:
-        """The constraint kind of a known template."""
+        """Returns the constraint kind of a known template."""
         state = self._templates.get(template)
         return None if state is None else state.kind
 

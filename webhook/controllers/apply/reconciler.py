@@ -280,7 +280,7 @@ class Reconciler:
         return self._policy.published() or extended or changed
 
     def statuses(self) -> Mapping[str, Json]:
-        """The status objects that this replica should have, by name."""
+        """Returns the status objects that this replica should have, by name."""
         return {**self._policy.statuses, **self._data.statuses(), **self._extension.statuses}
 
     @property

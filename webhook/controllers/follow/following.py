@@ -356,7 +356,7 @@ class Following:
         self._publish()
 
     async def read_namespace(self, name: str, seconds: float) -> NamespaceAnswer:
-        """A Namespace, known by now or read from the API server."""
+        """Returns a Namespace, known by now or read from the API server."""
         if (known := self._manager.get(NAMESPACE, "", name)) is not None:
             return NamespaceAnswer(known)
         try:

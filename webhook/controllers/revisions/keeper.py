@@ -133,7 +133,7 @@ class RevisionKeeper:
     # --- kept revisions ------------------------------------------------------------------------
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """The revisions of an object that may be enforced."""
+        """Returns the revisions of an object that may be enforced."""
         return self._known.of(uid)
 
     def named(self, uid: str, name: str) -> PolicyRevision | None:

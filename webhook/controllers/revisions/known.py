@@ -46,7 +46,7 @@ class KnownRevisions:
         return list(self._by_uid.get(uid, {}).values())
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """The revisions of an object that may be enforced."""
+        """Returns the revisions of an object that may be enforced."""
         return [item for item in self.of_subject(uid) if item.may_be_enforced]
 
     def faulty(self, uid: str) -> list[PolicyRevision]:

@@ -289,11 +289,11 @@ class Aggregation:
         return Replicas(existing, live, working, writers & working | {self._pod.uid})
 
     def writers(self) -> frozenset[str]:
-        """The replicas that carry out the operation, by the UIDs of their Pods."""
+        """Returns the replicas that carry out the operation, by the UIDs of their Pods."""
         return self.replicas().writers
 
     def working(self) -> frozenset[str]:
-        """The Pods that can be relied on, with or without a status that has arrived."""
+        """Returns the Pods that can be relied on, with or without a status that has arrived."""
         return self.replicas().working
 
     async def _settle(self, subject: LabelledSubject) -> None:

@@ -40,7 +40,7 @@ ReplicaState: TypeAlias = Literal[
 
 
 def status_kind_of(document: Mapping[str, Any]) -> StatusKind:
-    """The kind of the status objects about an object."""
+    """Returns the kind of the status objects about an object."""
     row = kind_of_document(document)
     return pod_status.CONSTRAINT if row is None or row.status is None else row.status
 

@@ -58,7 +58,7 @@ class AwaitedExports:
         exporter.outbox.tell = self._left
 
     def recorded(self) -> int:
-        """The sequence of the record that was queued last."""
+        """Returns the sequence of the record that was queued last."""
         return self._exporter.newest
 
     def await_export(self, trace: Trace) -> None:
@@ -241,7 +241,7 @@ class Exporter:
             self._changed.set()
 
     def decision_id(self) -> str:
-        """A name for the next decision, unique among all replicas and their restarts."""
+        """Returns a name for the next decision, unique among all replicas and their restarts."""
         return next(self.names)
 
     def offer(self, record: dict[str, Any]) -> bool:

@@ -55,7 +55,7 @@ class SidecarConnection(Protocol):
         """Sends the last frame."""
 
     async def receive(self) -> ServerFrame:
-        """The next frame of the sidecar."""
+        """Returns the next frame of the sidecar."""
 
     async def close(self) -> None:
         """Closes the connection at once, even during a transfer."""
@@ -82,7 +82,7 @@ def register(scheme: str, target: str) -> None:
 
 
 def schemes() -> tuple[str, ...]:
-    """The schemes known, sorted."""
+    """Returns the schemes known, sorted."""
     return tuple(sorted(_REGISTERED))
 
 
@@ -93,5 +93,5 @@ def load(scheme: str) -> type[Transport]:
 
 
 def make(address: Address) -> Transport:
-    """The transport for an address of a known scheme."""
+    """Returns the transport for an address of a known scheme."""
     return load(address.scheme)(address)

@@ -70,7 +70,7 @@ class DeadLetters:
             self._torn = True
 
     def _open(self) -> AppendFile:
-        """The file, to which whole lines are appended; its name is durable."""
+        """Returns the file, to which whole lines are appended; its name is durable."""
         file = self._disk.append(self._path)
         try:
             self._disk.sync_directory(self._path.parent)

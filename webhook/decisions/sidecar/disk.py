@@ -54,7 +54,7 @@ class Disk(Protocol):
         """Bytes in a file."""
 
     def names(self, directory: Path) -> list[str]:
-        """The names in a directory, sorted."""
+        """Returns the names in a directory, sorted."""
 
     def make_directory(self, path: Path) -> None:
         """Makes a directory and its parents, unless they exist."""
@@ -145,7 +145,7 @@ class OSDisk:
         return path.stat().st_size
 
     def names(self, directory: Path) -> list[str]:
-        """The names in a directory, sorted."""
+        """Returns the names in a directory, sorted."""
         return sorted(os.listdir(directory))  # noqa: PTH208  # names are needed, not paths
 
     def make_directory(self, path: Path) -> None:

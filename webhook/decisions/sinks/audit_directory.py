@@ -167,7 +167,7 @@ class _Run:
 
 
 def _partial(name: str) -> str:
-    """The name of a run set aside, from that of its hidden file."""
+    """Returns the name of a run set aside, from that of its hidden file."""
     return f"{name.removeprefix('.').removesuffix(_OPEN).rpartition('.')[0] or name}{PARTIAL}"
 
 

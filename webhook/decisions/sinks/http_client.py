@@ -93,7 +93,7 @@ class Poster:
         self._route: Route | None = None
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """The answer's body, for any 2xx; raises as a sink's ``send`` does."""
+        """Returns the answer's body, for any 2xx; raises as a sink's ``send`` does."""
         try:
             connection, prefix, by = self._connect()
             sent = {**headers, **by, **self._headers()}

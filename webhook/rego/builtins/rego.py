@@ -23,7 +23,7 @@ _STEPS_A_CHARACTER: Final = 8
 
 @builtin("rego.parse_module", STRING, STRING, result=NAMED, context=True)
 def rego_parse_module(context: Context, filename: str, source: str) -> dict[str, Any]:
-    """The syntax tree of a module in v1 syntax, as OPA's JSON."""
+    """Returns the syntax tree of a module in v1 syntax, as OPA's JSON."""
     context.charge(_STEPS_A_CHARACTER * len(source))
     # The parser knows the names of built-ins: imported at the top it would close a circle.
     parser = import_module("webhook.rego.syntax.parser")
@@ -45,5 +45,5 @@ def rego_metadata_chain() -> Value:
 
 @builtin("rego.metadata.rule", result=ANY)
 def rego_metadata_rule() -> Value:
-    """The annotations of the rule."""
+    """Returns the annotations of the rule."""
     return _outside_rule("rego.metadata.rule")

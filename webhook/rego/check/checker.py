@@ -165,7 +165,7 @@ class Checker:
     # --- bodies ----------------------------------------------------------------------------
 
     def _check_closure(self, around: Scope, body: ir.Body) -> tuple[Scope, bool]:
-        """The scope of a comprehension's body, and whether the body is sound."""
+        """Returns the scope of a comprehension's body, and whether the body is sound."""
         self._bodies += 1
         if self._bodies > BODIES_MAX:
             return _Anything(self._check_closure, around), True

@@ -257,7 +257,7 @@ def _steps(node: ScopeNode) -> list[Any]:
 
 
 def _allowed(type_: Type | None) -> list[Any]:
-    """The keys that an object type is known to have."""
+    """Returns the keys that an object type is known to have."""
     members: list[Any] = []
     if isinstance(type_, ObjectType):
         members = [name for name, _ in type_.static]

@@ -100,7 +100,7 @@ class Written:
         )
 
     def _taken_out(self, lit: ir.Call | ir.Eq) -> str:
-        """The term that a literal was made for."""
+        """Returns the term that a literal was made for."""
         if isinstance(lit, ir.Call):
             return f"{function_text(lit.name)}({self._list(lit.args)})"
         if isinstance(lit.b, ir.Comprehension):
@@ -109,7 +109,7 @@ class Written:
 
 
 def _binding_literals(body: ir.Body) -> dict[str, ir.Call | ir.Eq]:
-    """The literals that were made for parts of terms, by the variables that they bind."""
+    """Returns the literals that were made for parts of terms, by the variables that they bind."""
     binding: dict[str, ir.Call | ir.Eq] = {}
     for lit in each_literal(body):
         if isinstance(lit, ir.Call) and lit.generated and isinstance(lit.out, ir.Var):

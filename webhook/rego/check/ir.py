@@ -224,7 +224,7 @@ class Rule:
     """The head in the syntax tree, for the places of errors."""
 
     def branches(self) -> Iterator[Rule]:
-        """The rule and its ``else`` branches."""
+        """Yields the rule and its ``else`` branches."""
         branch: Rule | None = self
         while branch is not None:
             yield branch

@@ -49,7 +49,7 @@ class TermLowering:
         self.sink.append(literal)
 
     def fault(self, code: Any, message: str, location: Location) -> None:
-        """Notes a fault."""
+        """Adds an error of compilation to the list."""
         self.faults.append(RegoLoadError(code, message, location))
 
     def is_rule(self, name: str) -> bool:

@@ -17,7 +17,7 @@ ROOTS: Final = frozenset({"input", "data"})
 
 
 def package_path(ref: ast.Ref) -> tuple[str, ...]:
-    """The path of a package below ``data``."""
+    """Returns the path of a package below ``data``."""
     return tuple(part.value for part in ref.path if isinstance(part, ast.String))
 
 
@@ -49,12 +49,12 @@ def import_path(imported: ast.Import) -> tuple[str, tuple[str, ...]]:
 
 
 def import_name(imported: ast.Import) -> str:
-    """The name under which an import is used."""
+    """Returns the name under which an import is used."""
     root, path = import_path(imported)
     return imported.alias or (path[-1] if path else root)
 
 
 def head_name(head: ast.Head) -> str:
-    """The first name of a rule's reference."""
+    """Returns the first name of a rule's reference."""
     assert isinstance(head.ref.head, ast.Var)
     return head.ref.head.name

@@ -94,10 +94,7 @@ class Safety:
         self.faults.append(RegoLoadError("rego_unsafe_var_error", message, location))
 
     def _visible(self, lit: Lit) -> set[str]:
-        """Returns the variables of the literal that count towards its body's.
-
-        Callers must not change it.
-        """
+        """Returns the literal's variables that count towards its body's; callers do not change it."""
         names = self._known.get(lit)
         if names is None:
             names = self._known[lit] = self._counted(lit)
@@ -290,10 +287,7 @@ class Safety:
 
 
 def _place_in_head(rule: Rule, name: str) -> Location:
-    """Returns the place of a variable in a rule's head.
-
-    The rule's place if it is not in the head.
-    """
+    """Returns a variable's place in a rule's head; the rule's place if it is not in the head."""
     head = rule.head
     for node in nodes((head.ref.path, head.key, head.value)):
         if isinstance(node, ast.Var) and node.name == name:

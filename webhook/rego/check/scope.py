@@ -58,7 +58,7 @@ class Scopes:
         return False
 
     def declared(self, name: str) -> str | None:
-        """The unique name, if the name has been declared by now."""
+        """Returns the unique name, if the name has been declared by now."""
         for level in reversed(self.levels):
             known = level.get(name)
             if known is not None and known[0] != name:
@@ -154,7 +154,7 @@ def is_assignment(call: ast.Call) -> bool:
 
 
 def term_vars(term: ast.Term) -> Iterator[str]:
-    """Every variable in a term, heads of references included, comprehensions left out."""
+    """Yields every variable in a term, heads of references included, comprehensions left out."""
     if isinstance(term, ast.Var):
         yield term.name
     elif isinstance(term, ast.Ref):

@@ -85,7 +85,7 @@ def shared(
 
 
 def shared_name(name: str, fields: Sequence[str], parameters: Value) -> str:
-    """A document's name with the parameters that it depends on, as they were written."""
+    """Returns a document's name with the parameters that it depends on, as they were written."""
     if type(parameters) is not dict:
         return f"{name} {parameters!r}" if fields else name
     given = [(one, parameters[one]) for one in fields if one in parameters]
@@ -152,7 +152,7 @@ class Groups:
         return items
 
     def set_of(self, values: tuple[Value, ...]) -> RegoSet:
-        """The set for these values."""
+        """Returns the set for these values."""
         members: RegoSet = self._found.get(_keys(values), _NO_MEMBERS)
         return members
 

@@ -201,12 +201,12 @@ def _json_escape(match: re.Match[str]) -> str:
 
 
 def json_string(text: str) -> str:
-    """The string in JSON, as Go writes it."""
+    """Returns the string in JSON, as Go writes it."""
     return f'"{_JSON_ESCAPES.sub(_json_escape, text)}"'
 
 
 def json_text(value: Value) -> str:
-    """The value as OPA's JSON: keys sorted, sets as sorted arrays."""
+    """Returns the value as OPA's JSON: keys sorted, sets as sorted arrays."""
     afford_text(value)
     return json_of_affordable(value)
 
@@ -219,7 +219,7 @@ def json_of_affordable(value: Value) -> str:
 
 
 def json_items(value: Value) -> list[tuple[str, Value]]:
-    """An object's properties as JSON has them: keys as text, sorted."""
+    """Returns an object's properties as JSON has them: keys as text, sorted."""
     if type(value) is dict:
         return sorted_in_slices(value.items(), _name)
     named = {k if type(k) is str else json_of_affordable(k): v for k, v in _sorted_items(value)}

@@ -164,7 +164,7 @@ def _yaml_line(fault: yaml.YAMLError) -> int | None:
 
 
 def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, Any]:
-    """The object that evaluation sees; empty members are left out, as in OPA."""
+    """Returns the object that evaluation sees; empty members are left out, as in OPA."""
     value: dict[str, Any] = {}
     for name in _TEXTS:
         if raw.get(name) not in (None, ""):
@@ -219,7 +219,7 @@ def _mismatch(wrong: list[tuple[yaml.Node, str]]) -> _Invalid:
 
 
 def _go_text(value: Any) -> str:
-    """A value as Go prints it."""
+    """Returns a value as Go prints it."""
     if isinstance(value, dict):
         pairs = sorted((str(name), _go_text(one)) for name, one in value.items())
         return f"map[{' '.join(f'{name}:{text}' for name, text in pairs)}]"
@@ -229,7 +229,7 @@ def _go_text(value: Any) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """The text of a scalar where a string is wanted."""
+    """Returns the text of a scalar where a string is wanted."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)
@@ -298,7 +298,7 @@ def _schema(item: Any, parse_ref: Callable[[str], Ref]) -> dict[str, Any]:
 
 
 def _names(text: str, parse_ref: Callable[[str], Ref], complaint: str) -> list[Any]:
-    """The elements of a reference written as text."""
+    """Returns the elements of a reference written as text."""
     from webhook.rego.errors import RegoErrors  # noqa: PLC0415
 
     try:

@@ -104,12 +104,12 @@ class Cursor:
                 kinds[i] = names[texts[i]]
 
     def here(self) -> SourceLocation:
-        """The location of the current token."""
+        """Returns the location of the current token."""
         i = self.i
         return SourceLocation(self.source, self.starts[i], self.ends[i])
 
     def at(self, i: int) -> SourceLocation:
-        """The location of a token."""
+        """Returns the location of a token."""
         return SourceLocation(self.source, self.starts[i], self.ends[i])
 
     def since(self, start: int) -> SourceLocation:
@@ -152,7 +152,7 @@ class Cursor:
             self.kinds, self.i, self.wildcards, self.depth, self.hints, self.remembered = kept
 
     def error(self, message: str, location: Location | None = None) -> RegoLoadError:
-        """The error with the advice collected so far."""
+        """Returns the error with the advice collected so far."""
         if self.hints:
             label = "hint" if len(self.hints) == 1 else "hints"
             message = f"{message} ({label}: {', '.join(self.hints)})"

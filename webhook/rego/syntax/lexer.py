@@ -91,7 +91,7 @@ class SourceLocation(Location):
         self._end = end
 
     def position(self) -> tuple[str, int, int]:
-        """The file, row and column."""
+        """Returns the file, row and column."""
         return self._source.file, *self._source.row_and_column(self._start)
 
     @property
@@ -155,7 +155,7 @@ class Tokens:
 
 
 def tokenize(source: Source, keywords: dict[str, int]) -> Tokens:
-    """The tokens of ``source`` where these are the keywords; never raises."""
+    """Returns the tokens of ``source`` where these are the keywords; never raises."""
     tokens = Tokens(source)
     text = source.text
     position = 1 if text.startswith("\ufeff") else 0
@@ -254,7 +254,7 @@ def _run(  # noqa: PLR0912  # the hot loop: one branch for each kind of token
 def _template(
     tokens: Tokens, start: int, position: int, raw: bool, open_braces: list[tuple[int, bool]]
 ) -> int:
-    """The text of a template string from ``position`` to its next expression or its end."""
+    """Returns the text of a template string from ``position`` to its next expression or its end."""
     text = tokens.source.text
     match = (_RAW_TEMPLATE_TEXT if raw else _TEMPLATE_TEXT).match(text, position)
     assert match is not None  # it matches the empty text

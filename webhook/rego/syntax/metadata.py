@@ -23,12 +23,12 @@ Path = tuple[str, ...]
 
 
 def _package_path(module: Module) -> Path:
-    """The names of a package, without ``data``."""
+    """Returns the names of a package, without ``data``."""
     return tuple(part.value for part in module.package.path if isinstance(part, String))
 
 
 def rule_path(module: Module, rule: Rule) -> Path:
-    """The names that lead to a rule, without ``data``, up to its first dynamic part."""
+    """Returns the names that lead to a rule, without ``data``, up to its first dynamic part."""
     ref: Ref = rule.head.ref
     names = [ref.head.name] if isinstance(ref.head, Var) else []
     for part in ref.path:

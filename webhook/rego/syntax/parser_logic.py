@@ -38,7 +38,7 @@ class LogicParser:
         return Not(body, location=cursor.since(cursor.starts[start]))
 
     def _operand_body(self, operator: str, prefix: str = "") -> Body:
-        """The body in braces of an operand; ``operator`` is empty while only trying."""
+        """Returns the body in braces of an operand; ``operator`` is empty while only trying."""
         cursor = self.cursor
         opening, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
         cursor.i = opening + 1
@@ -84,7 +84,7 @@ class LogicParser:
         return None
 
     def fold(self, body: Body, start: int) -> Literal_:
-        """The operand, or the chain of ``and`` and ``or`` it begins."""
+        """Returns the operand, or the chain of ``and`` and ``or`` it begins."""
         cursor = self.cursor
         if cursor.kinds[cursor.i] in t.LOGICAL:
             return self.statements.attach(self.or_chain(body, start))

@@ -324,7 +324,7 @@ class RuleParser:
         return body
 
     def _else(self, head: Head) -> list[WrittenRule]:
-        """The chain of else branches from here, the first of them linked to the rest."""
+        """Returns the chain of else branches from here, the first of them linked to the rest."""
         cursor = self.cursor
         cursor.enter()
         start = cursor.i

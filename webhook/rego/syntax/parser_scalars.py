@@ -52,7 +52,7 @@ class ScalarParser:
         return Number(prefix + digits, location=cursor.since(cursor.starts[first]))
 
     def string(self, i: int, kind: int) -> String:
-        """The string that the token at ``i`` is."""
+        """Returns the string that the token at ``i`` is."""
         cursor = self.cursor
         written = cursor.texts[i]
         if kind == t.RAW_STRING:
@@ -62,7 +62,7 @@ class ScalarParser:
         return String(self.unescape(written, i, "string literal"), location=cursor.at(i))
 
     def unescape(self, written: str, i: int, noun: str) -> str:
-        """A quoted text decoded; ``noun`` names it where it cannot be."""
+        """Returns a quoted text decoded; ``noun`` names it where it cannot be."""
         cursor = self.cursor
         try:
             decoded: str = json.loads(written)

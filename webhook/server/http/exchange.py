@@ -41,7 +41,7 @@ RELEASE: Final = "waddle.release_body"
 
 
 def status_line(status: int) -> bytes:
-    """The first line of a response."""
+    """Returns the first line of a response."""
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:

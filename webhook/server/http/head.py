@@ -118,7 +118,7 @@ def request_scope(
     target: RequestTarget,
     headers: list[tuple[bytes, bytes]],
 ) -> dict[str, Any]:
-    """The ASGI scope of a request, made of its connection's."""
+    """Returns the ASGI scope of a request, made of its connection's."""
     scope = connection.copy()
     scope["http_version"] = parser.get_http_version()
     scope["method"] = parser.get_method().decode("ascii")
@@ -128,7 +128,7 @@ def request_scope(
 
 
 def target_of(url: bytes) -> RequestTarget | None:
-    """A request's target, taken apart; None where it has no path."""
+    """Returns a request's target, taken apart; None where it has no path."""
     target = url if url.startswith(b"/") else origin_form(url)
     if not target:
         return None

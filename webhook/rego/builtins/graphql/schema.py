@@ -195,7 +195,7 @@ def _check_name(node: Node) -> None:
 
 
 def type_text(node: Node | None) -> str:
-    """A type reference as it is written."""
+    """Returns a type reference as it is written."""
     if node is None:
         return ""
     inner = node["NamedType"] or f"[{type_text(node['Elem'])}]"

@@ -28,7 +28,7 @@ LOCATIONS: Final = frozenset(
 
 
 def parse_schema(source: str) -> Node:
-    """The tree of a schema document; raises :class:`BuiltinError`."""
+    """Returns the tree of a schema document; raises :class:`BuiltinError`."""
     return _SchemaParser(source).document()
 
 
@@ -36,7 +36,7 @@ class _SchemaParser(Parser):
     """Type system documents (GraphQL, 3)."""
 
     def document(self) -> Node:
-        """The whole document."""
+        """Returns the whole document."""
         document = make("SchemaDocument")
         while not self.peek(lexer.END):
             description, before = self.description()

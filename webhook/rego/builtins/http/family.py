@@ -60,7 +60,7 @@ class HttpSender(Protocol):
     deterministic=False,
 )
 def http_send(context: Context, request: Value) -> Value:
-    """The response to an HTTP request."""
+    """Returns the response to an HTTP request."""
     client: HttpSender | None = context.services.get("http")
     raising = raises_error(request)
     if client is None:

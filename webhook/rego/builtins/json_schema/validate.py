@@ -35,7 +35,7 @@ class Fault:
     description: str
 
     def json(self) -> dict[str, str]:
-        """The fault as OPA shows it."""
+        """Returns the fault as OPA shows it."""
         return {
             "error": f"{self.field}: {self.description}",
             "type": self.kind,

@@ -199,7 +199,7 @@ def _verify_pss_of_digest_length(
 
 
 def parse_signing(text: str) -> jwk.Key:
-    """The first key of a JSON web key or set."""
+    """Returns the first key of a JSON web key or set."""
     keys = jwk.parse(text)
     if not keys:
         raise BuiltinError("no keys found in JWK set")

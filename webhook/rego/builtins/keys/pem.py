@@ -38,7 +38,7 @@ def decode(text: bytes) -> tuple[Block | None, bytes]:
 
 
 def blocks(text: bytes) -> Iterator[Block]:
-    """Every block in turn."""
+    """Yields every block in turn."""
     rest = text
     while True:
         block, rest = decode(rest)
@@ -76,7 +76,7 @@ def _block(text: bytes, start: int) -> tuple[Block | None, int]:
 
 
 def _line(text: bytes, start: int) -> tuple[bytes, int]:
-    """The line at ``start``, without space at its end, and where the next one begins."""
+    """Returns the line at ``start``, without space at its end, and where the next one begins."""
     end = text.find(b"\n", start)
     if end < 0:
         return text[start:].rstrip(b" \t\r"), len(text)

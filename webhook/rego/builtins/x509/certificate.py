@@ -69,7 +69,7 @@ _PRINTABLE: Final = frozenset(
 
 
 def parse_all(data: bytes) -> list[Fields]:
-    """The certificates that follow one another in ``data``."""
+    """Returns the certificates that follow one another in ``data``."""
     certificates = []
     rest = data
     while rest:
@@ -210,7 +210,7 @@ def _digest(reader: der.Reader, fault: str) -> tuple[int, ...]:
 
 
 def parse_name(data: bytes) -> Fields:
-    """A distinguished name as Go's ``pkix.Name``."""
+    """Returns a distinguished name as Go's ``pkix.Name``."""
     fault = "x509: invalid RDNSequence"
     name: Fields = dict.fromkeys((*_NAME_LISTS.values(), "ExtraNames", "Names"))
     name |= dict.fromkeys(_NAME_STRINGS.values(), "")
@@ -285,7 +285,7 @@ _TEXT_NAMES: Final = {
 
 
 def parse_request(data: bytes) -> Fields:
-    """The certificate request that ``data`` is, as Go's ``x509.CertificateRequest``."""
+    """Returns the certificate request that ``data`` is, as Go's ``x509.CertificateRequest``."""
     fault = "asn1: structure error: malformed certificateRequest"
     outer = der.Reader(data)
     raw = outer.element(der.SEQUENCE, fault)
@@ -390,7 +390,7 @@ def _requested_extensions(attributes: list[bytes], fault: str) -> list[Fields] |
 
 
 def uri_strings(fields: Fields) -> list[str] | None:
-    """The certificate's URIs as text, which OPA adds to Go's fields."""
+    """Returns the certificate's URIs as text, which OPA adds to Go's fields."""
     if fields["URIs"] is None:
         return None
     extensions = [e for e in fields["Extensions"] if tuple(e["Id"]) == _SUBJECT_ALT_NAME]
