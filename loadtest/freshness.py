@@ -35,6 +35,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "decisions": (*_SERVED, "webhook/decisions", "loadtest/decisions"),
     "enforcement": (*_SERVED, *_FOLLOWED, "loadtest/enforcement"),
     "exceptions": (*_SERVED, "webhook/exceptions", "loadtest/exceptions.py"),
+    "expiry": (*_SERVED, *_FOLLOWED, "webhook/exceptions", "loadtest/expiry.py"),
     "external_data": (
         *(*_SERVED, "webhook/external_data"),
         *("loadtest/provider", "loadtest/external_data.py"),

@@ -1,8 +1,8 @@
 """Waddle: a leaderless, horizontally scaled Kubernetes admission webhook.
 
-``Policies`` and ``Rego`` are its doors for programs of others (``docs/library.md``), which import
-them from ``waddle``. Here each is imported when it is asked for (``__init__.pyi`` has their types: an
-import here would be one of all packages by all).
+``Policies`` and ``Rego`` are the interface for other programs (``docs/library.md``), which import
+them from ``waddle``. Each is imported on first use, since an import here would load all packages.
+``__init__.pyi`` has their types.
 """
 
 from __future__ import annotations

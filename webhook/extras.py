@@ -27,7 +27,7 @@ OF_IMPORTERS: Final = {("webhook.registry", "aiohttp"): "registry"}
 
 
 def extra_of(error: ImportError) -> str:
-    """Returns the extra of the missing module; empty if no extra has it."""
+    """Returns the extra of the missing module; empty if no extra contains it."""
     module = (error.name or "").partition(".")[0]
     importer = ".".join(_importer(error).split(".")[:2])
     return OF_IMPORTERS.get((importer, module)) or OF_MODULES.get(module, "")
@@ -68,7 +68,7 @@ def requirement(extra: str = "") -> str:
 
 
 def local_source(noted: dict[str, Any]) -> Path | None:
-    """The checkout or the wheel on this machine from which this was installed."""
+    """Returns the checkout or the wheel on this machine from which this was installed."""
     from urllib.parse import urlsplit  # noqa: PLC0415  # as below
     from urllib.request import url2pathname  # noqa: PLC0415
 

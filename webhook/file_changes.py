@@ -85,7 +85,7 @@ def watch(subjects: Sequence[Watched], stop: threading.Event, *, interval_second
     """Looks at each subject after each notification and at every interval, until stopped."""
     try:
         from watchfiles import watch as notifications  # noqa: PLC0415  # 60 ms after the first load
-    except ImportError:  # a plain installation lacks it: the extra `cluster` has it
+    except ImportError:  # only the extra `cluster` installs it
         _look_often(subjects, stop, interval_seconds)
         return
 

@@ -38,7 +38,7 @@ _LARGE: Final = 10_000
 """Members from which on a container is freed in slices: so many take some 0.2 ms."""
 
 _CO_OPTIMIZED: Final = 1
-"""A flag of a function's code: `inspect` has it too, but takes 5 ms to import."""
+"""A flag of a function's code, also in `inspect`, which takes 5 ms to import."""
 
 _PAGE_BYTES: Final = mmap.PAGESIZE
 

@@ -65,7 +65,7 @@ TEXT_CHARACTERS_MAX: Final = 4096
 
 
 def encode_line(event: dict[str, Any]) -> bytes:
-    """Returns one event as a single line of bounded length, whatever its content."""
+    """Returns one event as a single line of bounded length, for any content."""
     for value in event.values():
         if type(value) is str and len(value) > LINE_BYTES_MAX:
             event = _shortened(event)
@@ -219,7 +219,7 @@ class Log:
         ).bind()
 
     def logger(self, name: str, **fields: Any) -> Logger:
-        """A logger with a name and fields that each of its events carries."""
+        """Returns a logger with a name and fields that each of its events carries."""
         return Logger(self._root.bind(logger=name, **fields), self)
 
     def write_all(self, level: str, events: Sequence[dict[str, Any]], *, keeps: bool) -> None:
@@ -333,7 +333,7 @@ class StandardHandler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a library's record."""
+        """Writes a library's record."""
         level = max(10, min(40, record.levelno // 10 * 10))
         fields: dict[str, Any] = {}
         if record.exc_info and record.exc_info[1] is not None:

@@ -94,7 +94,7 @@ _TYPES: Final = {
 
 
 def type_of(value: object) -> str:
-    """Return the type of a JSON value in words."""
+    """Returns the type of a JSON value in words."""
     return _TYPES.get(type(value), "a number")
 
 

@@ -1,17 +1,16 @@
-"""Tracks what a replica waits for before it answers admissions.
+"""Tracks the objects that a replica waits for before it answers admissions.
 
-At start a replica learns from lists what exists, which is what it *expects*; it
-is ready once each expected object has been *observed* in the snapshot that
-answers admissions. The terms are Gatekeeper's (pkg/readiness); its rules too:
+At start a replica lists the existing objects, which it then *expects*. It is ready once each
+expected object has been *observed* in the snapshot that answers admissions. The terms and rules are
+Gatekeeper's (pkg/readiness):
 
 - an object may be observed before it is expected;
-- what is deleted, or given up on, is *cancelled* and not waited for again;
-- what is satisfied stays satisfied: a replica that is ready never becomes
-  unready because a policy came or went later.
+- a deleted object, or one that was given up, is *cancelled* and not waited for again;
+- a satisfied expectation stays satisfied: a ready replica never becomes unready because a policy
+  was added or deleted later.
 
-Each awaited object knows since when and, where it failed, the last error, so
-that ``/readyz?verbose`` can say which object holds a replica back and why. Not
-to be changed by two tasks at once.
+Each awaited object has the time of its expectation and its last error. So ``/readyz?verbose`` can
+name the object that a replica waits for, and the reason. Only one task may change it.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class ObjectTracker:
     def _latch(self) -> None:
         if self.populated and not self.waiting:
             self.satisfied = True
-            self.seen.clear()  # it will not be asked again
+            self.seen.clear()  # satisfied for good
 
 
 class Tracker:

@@ -31,7 +31,7 @@ def sorted_in_slices(values: Collection[T], key: Callable[[T], Any] | None = Non
 
 
 def distinct_in_slices(values: list[T]) -> set[T]:
-    """Return values once each."""
+    """Returns values once each."""
     distinct: set[T] = set()
     for start in range(0, len(values), SLICE):
         distinct.update(values[start : start + SLICE])
@@ -39,5 +39,5 @@ def distinct_in_slices(values: list[T]) -> set[T]:
 
 
 def all_of_type(values: Iterable[object], kind: type) -> bool:
-    """Return whether all values are of a type and of none derived from it."""
+    """Returns whether all values are of a type and of none derived from it."""
     return all(type(value) is kind for value in values)

@@ -56,7 +56,7 @@ if not TYPE_CHECKING:
 
 
 def _functions(cls: type, *, frozen: bool, eq: bool, hashes: bool) -> dict[str, Any]:
-    """Return the functions that a class gets, by name."""
+    """Returns the functions that a class gets, by name."""
     fields = dataclasses.fields(cls)
     functions: dict[str, Any] = {
         "__init__": _init(cls, fields, frozen=frozen),

@@ -235,7 +235,7 @@ def read_request(
 
 
 def _string(name: str, value: object) -> str:
-    """The text of a field that may be absent."""
+    """Returns the text of a field that may be absent."""
     if value is None:
         return ""
     if type(value) is not str:

@@ -23,7 +23,7 @@ _ORDER: Final = ("group", "version", "kind", "namespace", "name", "message", "en
 
 
 def members_digest(uids: Iterable[str]) -> str:
-    """The members, by the UIDs of their Pods, in a few characters."""
+    """Returns the members, by the UIDs of their Pods, in a few characters."""
     return hashlib.blake2b("\0".join(sorted(uids)).encode(), digest_size=8).hexdigest()
 
 

@@ -97,7 +97,7 @@ def namespace_of(obj: Any) -> str:
 
 
 def labels_of(obj: Any) -> dict[str, str]:
-    """``metadata.labels``: null is the empty text, and one that is no text voids them all.
+    """Returns ``metadata.labels``; null becomes an empty text, and any other type voids all labels.
 
     That is apimachinery's ``unstructured.GetLabels``.
     """
@@ -117,7 +117,7 @@ def _coerced(labels: dict[str, Any]) -> dict[str, str]:
 
 
 def plural_of(kind: str) -> str:
-    """The resource of a kind, as Kubernetes guesses it (meta.UnsafeGuessKindToResource)."""
+    """Returns the resource of a kind, as Kubernetes guesses it (meta.UnsafeGuessKindToResource)."""
     name = kind.lower()
     if name.endswith("endpoints"):
         return name

@@ -289,14 +289,15 @@ class _Decoder:
         self._run = at + 1
 
     def _take(self, start: int, end: int) -> None:
-        """Decode members of the innermost frame."""
+        """Decodes members of the innermost frame."""
         frame, between = self._frames[-1], self._view[start:end]
         if self._is_blank(start, end):
             raise DecodeError(f"a value is missing: byte {start}")
         if type(frame.value) is list:
             frame.value.extend(decode_piece(b"".join((b"[", between, b"]"))))
         elif start < self._named:
-            # No other member stands there: a comma behind so much has what is before it decoded.
+            # No other member is in this piece: behind that many bytes a comma has the piece before
+            # it decoded.
             name = self._long_name(start)
             after = decode_piece(b"".join((b'{""', self._view[self._named : end], b"}")))
             frame.value[name] = after[""]

@@ -189,7 +189,7 @@ PROVIDER: Final = StatusKind(
 
 @dataclass(frozen=True, slots=True)
 class StatusSubject:
-    """The object that a status is about."""
+    """The subject of a status: a policy object."""
 
     status: StatusKind
     name_parts: tuple[str, ...]
@@ -199,7 +199,7 @@ class StatusSubject:
 
 
 def status_subject(status: StatusKind, document: Mapping[str, Any]) -> StatusSubject:
-    """An object as the subject of a status."""
+    """Returns an object as the subject of a status."""
     metadata = document["metadata"]
     name = metadata["name"]
     parts: tuple[str, ...] = (name,)

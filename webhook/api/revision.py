@@ -151,7 +151,7 @@ def name_of(document: Mapping[str, Any], digest: str) -> str:
 def revision_object(
     document: Mapping[str, Any], digest: str, outcome: TrialOutcome | None = None
 ) -> Json:
-    """The PolicyRevision of a template or constraint as it is now."""
+    """Returns the PolicyRevision of a template or constraint as it is now."""
     metadata = document["metadata"]
     owner = {
         "apiVersion": document["apiVersion"],

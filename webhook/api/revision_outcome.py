@@ -44,7 +44,7 @@ class TrialOutcome:
 
     @property
     def is_final(self) -> bool:
-        """Whether somebody has come to an end with it."""
+        """Whether a replica has finished the trial."""
         return self.verdict != "trying"
 
     def document(self) -> Json:

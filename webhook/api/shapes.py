@@ -41,7 +41,7 @@ def annotations_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def status_of(document: Mapping[str, Any] | None) -> Json:
-    """An object's status."""
+    """Returns an object's status."""
     return {} if document is None else object_of(document.get("status"))
 
 

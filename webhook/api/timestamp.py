@@ -23,5 +23,5 @@ def seconds_of(text: str) -> float:
 
 
 def now() -> str:
-    """The present time."""
+    """Returns the present time."""
     return text_of(time.time())

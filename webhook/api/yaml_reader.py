@@ -110,7 +110,7 @@ def key_text(key: Any, value: Any) -> str:
     del value
     kind = type(key)
     if kind is str:
-        return key  # type: ignore[no-any-return]  # just asked
+        return key  # type: ignore[no-any-return]  # checked above
     if kind is bool:
         return "true" if key else "false"
     if kind is int or kind is float:
@@ -156,7 +156,7 @@ class YamlDialect:
     """Called with a number of steps for each value."""
 
     def scalar(self, text: str) -> Any:
-        """Return the value of an unquoted text; raises :class:`InvalidYaml` for infinities."""
+        """Returns the value of an unquoted text; raises :class:`InvalidYaml` for infinities."""
         words = _OLD_WORDS if self.old_words else _WORDS
         if text in words:
             return words[text]
@@ -226,7 +226,7 @@ def _moment(text: str) -> str | None:
     year, month, day, *rest = match.groups()
     hour, minute, second, fraction, zone = rest[:5] if rest[0] is not None else (*rest[5:], "Z")
     try:
-        dt.datetime(  # noqa: DTZ001  # only asked whether such a moment exists
+        dt.datetime(  # noqa: DTZ001  # only checks that the moment exists
             int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0)
         )
     except ValueError:
@@ -372,7 +372,7 @@ class _Builder:
             raise InvalidYaml("found incompatible YAML document")
 
     def read(self, event: Any, line: int) -> None:
-        """Take an event of a value."""
+        """Takes an event of a value."""
         kind = type(event)
         self.line = self.line or line
         if kind is yaml.ScalarEvent:

@@ -212,7 +212,7 @@ class ClusterCallers:
         return Access(200, reads=await authorization.may_list_all(client, user, self._kinds()))
 
     def _kinds(self) -> list[GroupVersionKind]:
-        """Each kind that policies can read."""
+        """Returns each kind that policies can read."""
         revision = self._serving.revision
         synced = () if revision is None else kinds_of(revision.snapshot.inventory)
         # Policies also see the Namespace of the reviewed object.
@@ -426,7 +426,7 @@ class AdmissionPort:
         registry.replace(BREAKERS, dict.fromkeys(sorted(suspended)[: self._series_max], 1.0))
 
     def _tell(self, breaker: BreakerView) -> None:
-        """Log a change of a breaker."""
+        """Logs a change of a breaker."""
         self._log.warning(
             _CHANGES[breaker.state],
             constraint_kind=breaker.kind,
@@ -460,7 +460,7 @@ def _memo(settings: ServeSettings, registry: Registry, log: Logger) -> Admission
 
 
 def connection_limits(settings: ServeSettings) -> ConnectionLimits:
-    """The admission port's limits as set."""
+    """Returns the admission port's limits as set."""
     return ConnectionLimits(
         connections_max=settings.limits.max_connections,
         header_bytes_max=settings.limits.max_header_bytes,
@@ -475,7 +475,7 @@ def connection_limits(settings: ServeSettings) -> ConnectionLimits:
 
 
 def _own_users(settings: ServeSettings) -> frozenset[str]:
-    """The users that are this webhook."""
+    """Returns the users that are this webhook."""
     # Without a cluster our namespace is unknown, so both products' default namespaces are used.
     namespaces = [settings.pod.namespace] if settings.pod.namespace else list(OWN_NAMESPACES)
     return frozenset(
@@ -517,7 +517,7 @@ SYSTEM: Final = "kube-system"
 
 
 def isolation(settings: ServeSettings) -> Isolation:
-    """The choices as set."""
+    """Returns the choices as set."""
     own_namespaces = (settings.pod.namespace,) if settings.pod.namespace else OWN_NAMESPACES
     return Isolation(
         on_error=cast("OnError", settings.deciding.on_error),

@@ -85,7 +85,7 @@ class AuditThread:
         self._thread.stop()
 
     def stalled(self) -> str:
-        """Why the audit is taken for hanging, or an empty text; any thread may ask."""
+        """Returns why the audit is taken for hanging, or an empty text; any thread may ask."""
         seconds = time.monotonic() - self._alive_at
         return "" if seconds < STALLED_SECONDS else f"no sign of life for {seconds:.0f} s"
 

@@ -103,7 +103,7 @@ class BoundedThread:
             self._busy = False
 
     def _end(self) -> None:
-        """Raise in the thread, if it works."""
+        """Raises in the thread, if it works."""
         thread = self._thread
         with self._lock:
             if self._busy and thread is not None and thread.ident is not None:

@@ -275,7 +275,7 @@ class ClusterThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave the watches, and wait a moment for the thread."""
+        """Leaves the watches, and waits a moment for the thread."""
         self._thread.stop()
 
     async def _follow_forever(self) -> None:

@@ -56,7 +56,7 @@ class CodeProcess:
         self._log = log
 
     def __call__(self, parts: Sequence[str]) -> tuple[CodeType, ...]:
-        """The code of each part; raises SyntaxError, RecursionError and MemoryError."""
+        """Returns the code of each part; raises SyntaxError, RecursionError and MemoryError."""
         large = [part for part in parts if len(part) >= LARGE_CHARACTERS]
         if not large or not self._is_busy():
             return compile_parts(parts)

@@ -61,7 +61,7 @@ class DecisionLog:
         self._loop = loop
 
     async def run(self) -> None:
-        """Send records until :meth:`drain`."""
+        """Sends records until :meth:`drain`."""
         self.recorder.event("started", version=__version__)
         await self._exporter.run()
 
@@ -86,17 +86,17 @@ class DecisionLog:
         return AwaitedExports(self._exporter, tracer)
 
     def record_event(self, event: str, **details: str | int) -> None:
-        """Record an event of this replica, from any thread."""
+        """Records an event of this replica, from any thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(partial(self.recorder.event, event, **details))
 
     async def drain(self) -> None:
-        """Wait for acknowledgements within the grace period; call after the last answer."""
+        """Waits for acknowledgements within the grace period; call after the last answer."""
         self.recorder.event("stopping")
         await self._exporter.drain(self._grace_seconds)
 
     def reload(self) -> bool:
-        """Read the file again, from any thread; whether it was good."""
+        """Reads the file again, from any thread; returns whether it was good."""
         if self._loop is None:
             return True  # read at the start, a moment ago
         try:

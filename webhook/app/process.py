@@ -412,7 +412,7 @@ class Process:
             raise CannotStart(why) from None
 
     def _make_driver(self) -> TriedRegoDriver:
-        """The driver of policies in force."""
+        """Returns the driver of policies in force."""
         driver = RegoDriver(
             disabled_builtins=self._disabled,
             cache=self._cache,
@@ -422,7 +422,7 @@ class Process:
         return TriedRegoDriver(driver, self._trials)
 
     def _injected_fault(self) -> str:
-        """The kind that a test has this replica refuse; raises :class:`CannotStart`."""
+        """Returns the kind that a test has this replica refuse; raises :class:`CannotStart`."""
         try:
             kind = refused_kind(self._settings, os.environ)
         except FaultRefused as error:
@@ -432,7 +432,7 @@ class Process:
         return kind
 
     def _cluster_thread(self, lines: Log) -> ClusterThread:
-        """Make the thread that follows the cluster; raises :class:`CannotStart`."""
+        """Makes the thread that follows the cluster; raises :class:`CannotStart`."""
         # Imported here: without a cluster it would cost memory and start-up time.
         from webhook.app.cluster import ClusterThread  # noqa: PLC0415
         from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
@@ -478,7 +478,7 @@ class Process:
             raise CannotStart(f"--decision-log-config: {error}") from None
 
     def _admission_port(self, lines: Log) -> AdmissionPort | None:
-        """Make the port of admissions, if this process answers them."""
+        """Makes the port of admissions, if this process answers them."""
         if self._certificate is None:
             return None
         return AdmissionPort(
@@ -497,7 +497,7 @@ class Process:
         )
 
     def _make_telemetry(self, lines: Log) -> Telemetry:
-        """Make the sender of traces and metrics, if any are sent; raises :class:`CannotStart`."""
+        """Makes the sender of traces and metrics, if any are sent; raises :class:`CannotStart`."""
         log = lines.logger("telemetry")
         try:
             return Telemetry(
@@ -507,7 +507,7 @@ class Process:
             raise CannotStart(str(error)) from None
 
     def _audit_thread(self, lines: Log) -> AuditThread | None:
-        """Make the thread that audits the cluster, if this process does."""
+        """Makes the thread that audits the cluster, if this process does."""
         if not self._settings.audits or self._cluster is None:
             return None
         # Imported here: an unused module would cost memory and start-up time.
@@ -551,7 +551,7 @@ class Process:
         )
         stop.set()
 
-    # --- checks, asked by the probes' thread -----------------------------------------------------
+    # --- checks, called by the probes' thread ----------------------------------------------------
 
     def _shutting_down(self) -> str:
         return "the process was asked to stop" if self._draining else ""

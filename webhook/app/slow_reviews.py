@@ -171,7 +171,7 @@ class SlowReviews:
         return slow
 
     def _enter(self, party: Party, size: int, until: float) -> int:
-        """Count work in, and take the last free moment for an answer that cannot wait longer."""
+        """Counts work in, and takes the last free moment for an answer that cannot wait longer."""
         lane = self._lanes.setdefault(party, _Lane(size))
         lane.count += 1
         lane.bytes_min = min(lane.bytes_min, size)

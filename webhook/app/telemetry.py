@@ -90,7 +90,7 @@ class Telemetry:
             ) from None
 
     def start(self) -> None:
-        """Begin to send."""
+        """Begins to send."""
         if self._sending is not None:
             self._sending.start()
 

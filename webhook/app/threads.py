@@ -52,12 +52,12 @@ class ProbeThread:
         self._started = threading.Event()
 
     def start(self) -> None:
-        """Begin to serve; returns when the ports answer."""
+        """Begins to serve; returns when the ports answer."""
         self._thread.start()
         self._started.wait()
 
     def stop(self) -> None:
-        """Stop serving and wait for the thread."""
+        """Stops serving and waits for the thread."""
         loop = self._loop
         if loop is not None and self._thread.is_alive():
             for listener in self._listeners:

@@ -85,7 +85,7 @@ class DecisionRecords:
         """Does nothing: a deletion is no decision."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Send the rest, then ``audit_finished``."""
+        """Sends the rest, then ``audit_finished``."""
         await self._flush()
         await self._there(
             self._put(

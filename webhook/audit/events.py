@@ -79,7 +79,7 @@ class AuditEvents:
             event = await self._queue.get()
             try:
                 await self._write(event)
-            except Exception as error:  # noqa: BLE001  # one violation's boundary: counted, told
+            except Exception as error:  # noqa: BLE001  # a fault of one violation is counted and logged
                 self.outcomes["failed"] += 1
                 self._log.fault("bug: an Event of a violation could not be written", error)
                 await asyncio.sleep(backoff.next_seconds())

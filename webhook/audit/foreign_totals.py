@@ -81,7 +81,7 @@ class ForeignTotals:
         """Does nothing: the next sweep does not list it."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Tell the numbers of a sweep of every kind."""
+        """Reports the numbers of a sweep of every kind."""
         if not end.is_whole:
             return
         counts = {key: float(count) for key, count in self._counts.most_common(SERIES_MAX)}

@@ -33,7 +33,7 @@ _ACCEPT: Final = ",".join(
 
 
 async def listable(client: ClusterClient) -> tuple[Resource, ...]:
-    """Every kind that the API server lists, in order of group and kind.
+    """Returns every kind that the API server lists, in order of group and kind.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.

@@ -120,7 +120,7 @@ class AuditLedger:
         count.actions = Counter({action: count.total} if count.total else {})
 
     def take_changed(self) -> dict[ConstraintKey, Count]:
-        """The totals that changed since the last call, or the last sweep."""
+        """Returns the totals that changed since the last call, or the last sweep."""
         taken = {key: self._counts[key] for key in self._dirty if key in self._counts}
         self._dirty.clear()
         return taken

@@ -51,12 +51,12 @@ class Scope:
 
     @property
     def expansion(self) -> Expansion:
-        """Return the expansion of objects."""
+        """Returns the expansion of objects."""
         return self.policies.expansion
 
     @property
     def mutations(self) -> MutationSnapshot:
-        """Return the mutators of implied resources, before these are reviewed."""
+        """Returns the mutators of implied resources, before these are reviewed."""
         return self.policies.mutations
 
     @property

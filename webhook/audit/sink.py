@@ -41,7 +41,7 @@ class Identity(NamedTuple):
 
 
 def identity_of(obj: Mapping[str, Any]) -> Identity:
-    """The identity of an object as it was listed or watched."""
+    """Returns the identity of an object as it was listed or watched."""
     return Identity(
         gvk_of(obj),
         namespace_of(obj),

@@ -33,7 +33,7 @@ _METHOD_NOT_ALLOWED: Final = 405
 
 
 class UnreadableKind(Exception):
-    """Nobody or not the audit has the right to list the kind."""
+    """The audit has no right to list the kind, or nobody has."""
 
 
 class AuditSource(Protocol):
@@ -103,7 +103,7 @@ class ListSource:
         return frozenset()
 
     async def kinds(self, snapshot: Snapshot | None = None) -> tuple[Resource, ...]:
-        """Every kind that can be listed."""
+        """Returns every kind that can be listed."""
         del snapshot
         looked, self._looked = self._looked, None
         return await patiently(lambda: listable(self._client)) if looked is None else looked
@@ -181,7 +181,7 @@ class CacheSource:
         return frozenset(gvk for gvk in self._resources if gvk.group_kind not in seen)
 
     async def kinds(self, snapshot: Snapshot) -> tuple[Resource, ...]:
-        """The kinds that are synced, or will be."""
+        """Returns the kinds that are synced, or will be."""
         scopes = dict.fromkeys(self._synced | self._unsynced, False)
         for namespaced, level in _levels(snapshot.inventory):
             for group_version, kinds in level.items():
@@ -199,7 +199,7 @@ class CacheSource:
         resource: Resource,
         kept: KeptKind | None = None,
     ) -> AsyncGenerator[list[Object], None]:
-        """The kind's objects, each whole."""
+        """Returns the kind's objects, each whole."""
         del kept
         if resource.gvk in self._unsynced:
             raise ApiUnreachable(f"{resource.gvk}: not every object has been synced yet")

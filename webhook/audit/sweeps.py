@@ -94,7 +94,7 @@ class Results:
         """The members of this sweep's shares; None for audits that are always single."""
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
-        """Write the totals, or tell this share's."""
+        """Writes the totals, or reports this share's."""
         if not await self._is_current():
             return
         if self.members is None or self.members.is_alone:
@@ -114,7 +114,7 @@ class Results:
 
 
 def _shown(mutator: MutatorId) -> str:
-    """A mutator, or a mutating policy of others, with its group."""
+    """Returns a mutator, or a mutating policy of others, with its group."""
     return f"{mutator.kind}.{extension_named(mutator.kind).group} /{mutator.name}"
 
 
@@ -132,7 +132,7 @@ class DriftTotals:
         self._objects.clear()
 
     async def audited(self, audited: Audited) -> None:
-        """Count an object with each mutator that would change it."""
+        """Counts an object with each mutator that would change it."""
         if audited.audit_id:
             self._objects.update(drift.mutator for drift in audited.drifts)
 
@@ -140,7 +140,7 @@ class DriftTotals:
         """Does nothing: the next sweep does not list it."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Tell the numbers of a sweep of every kind."""
+        """Reports the numbers of a sweep of every kind."""
         if not end.is_whole:
             return
         self._registry.replace(
@@ -194,7 +194,7 @@ class ExcusedTotals:
         """Does nothing: the next sweep does not list it."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Tell the numbers of a sweep of every kind."""
+        """Reports the numbers of a sweep of every kind."""
         if end.is_whole:
             self._registry.replace(
                 EXCUSED_VIOLATIONS, {(*key,): float(number) for key, number in self._counts.items()}
@@ -356,7 +356,7 @@ class Sweeps:
     def _scope(
         self, revision: Revision, kinds: Callable[[GroupVersionKind], bool] = _every_kind
     ) -> Scope:
-        """Return the scope of an audit by a revision, in a sweep and after it."""
+        """Returns the scope of an audit by a revision, in a sweep and after it."""
         tells_drift = self._options.tells_drift
         policies = self._serving.audited(revision)
         return Scope(policies, self._shares.is_ours, kinds, tells_drift)

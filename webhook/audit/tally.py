@@ -70,7 +70,7 @@ def truncated(message: str) -> str:
 
 
 def violation(identity: Identity, result: Result) -> StatusViolation:
-    """The violation that a result is."""
+    """Returns the violation that a result is."""
     gvk = identity.gvk
     return StatusViolation(
         gvk.group,
@@ -129,11 +129,11 @@ class Tally:
         self.counts: dict[ConstraintKey, Count] = {}
 
     def add(self, identity: Identity, result: Result) -> None:
-        """Count a result."""
+        """Counts a result."""
         self._count(result.constraint.key).add(violation(identity, result))
 
     def merge(self, other: Tally) -> None:
-        """Add another tally."""
+        """Adds another tally."""
         for key, count in other.counts.items():
             self._count(key).merge(count)
 

@@ -39,7 +39,7 @@ class Totals:
         self._by_kind = {}
 
     async def audited(self, audited: Audited) -> None:
-        """Count an object's results."""
+        """Counts an object's results."""
         if not audited.audit_id or not audited.responses.results:
             return
         gvk = audited.identity.gvk

@@ -225,6 +225,6 @@ class ObjectWatches:
         return taken
 
     def take_overflowed(self) -> frozenset[GroupVersionKind]:
-        """The kinds of which more changed than could wait."""
+        """Returns the kinds of which more changed than could wait."""
         taken, self._overflowed = frozenset(self._overflowed), set()
         return taken

@@ -72,7 +72,7 @@ _OVER_PAIRS: Final = frozenset({"sets.contains", "sets.intersects", "sets.equiva
 
 
 def estimated_cost(checked: Checked, entries: int) -> int:
-    """The cost over lists and maps of so many entries."""
+    """Returns the cost over lists and maps of so many entries."""
     return _Estimate(checked, entries).cost(checked.parsed.root)
 
 
@@ -197,11 +197,11 @@ class _Estimate:
         return TEXT if type_.parts[:1] == (STRING,) or type_.is_dyn else 1
 
     def characters(self, node: Expr) -> int:
-        """The size of what is a text where it is used."""
+        """Returns the size of a node that is used as a text."""
         return TEXT if self.checked.types[node].is_dyn else self.size(node)
 
     def size(self, node: Expr) -> int:
-        """Entries of what is a list or map, characters of what may be a text."""
+        """Returns the entries of a list or map, or the characters of a possible text."""
         match node:
             case Constant():
                 return len(node.value) if isinstance(node.value, str | bytes) else 1

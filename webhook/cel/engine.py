@@ -61,7 +61,7 @@ class Expression:
                 if self.tells and type(error) is EvaluationError:
                     raise
                 meter.rewind(steps_left)
-            except Exception:  # noqa: BLE001  # whatever it was, the exact form says what it means
+            except Exception:  # noqa: BLE001  # the exact form then reports the proper error
                 meter.rewind(steps_left)
         try:
             return self._exact_value(variables, meter)
@@ -119,7 +119,7 @@ def _tells_errors(checked: Checked) -> bool:
             case Call(function="_&&_" | "_||_" | "find" | "findAll" | "matches"):
                 return False
             case Call(function="_[_]" | "_[?_]") if not isinstance(node.args[1], Constant):
-                return False  # of an optional without value nobody asks for the key
+                return False  # the key of an empty optional is not evaluated
             case Fold(kind="map" | "list", test=None):
                 pass
             case Fold() | Bind():
@@ -129,7 +129,7 @@ def _tells_errors(checked: Checked) -> bool:
 
 
 def checked_expression(source: str, environment: Environment) -> Checked:
-    """An expression with its types, likewise."""
+    """Returns an expression with its types; raises for an invalid one."""
     parsed = parse(source, binds=environment.binds)
     checked, problems = check(parsed, environment)
     problems = problems or problems_of_literals(checked)

@@ -31,7 +31,7 @@ class ShownError(EvaluationError):
 
 
 class NobodyAnswers(EvaluationError):
-    """An evaluation that asks the authorizer, where there is none."""
+    """An evaluation calls the authorizer where there is none."""
 
 
 class Unsure(Exception):
@@ -102,7 +102,7 @@ class InstantiationError(CompileError):
 
 
 def _problem_text(problem: Problem, lines: list[str]) -> str:
-    """The problem with its line and a mark below it (cel-go, common/error.go)."""
+    """Returns the problem with its line and a mark below it (cel-go, common/error.go)."""
     text = f"ERROR: <input>:{problem.line}:{problem.column + 1}: {problem.message}"
     if not 1 <= problem.line <= len(lines):
         return text

@@ -44,7 +44,7 @@ def turns_of(range_: Run, slots: list[int]) -> Turns:
 
 
 def read(turns: Turns, slots: list[int]) -> Turns:
-    """With what is part of a variable: another value in each turn."""
+    """Returns the turns with the given slots read anew in each turn: parts of another variable."""
 
     def each(env: dict[Any, Value], meter: Meter) -> Any:
         given = given_of(env, meter)
@@ -123,7 +123,7 @@ def listed(turns: Turns, test: Run | None, body: Run) -> Run:
 
 
 def mapped(turns: Turns, test: Run | None, body: Run, key: Run | None) -> Run:
-    """``transformMap``, by what reads the key, and ``transformMapEntry``."""
+    """Runs ``transformMap``, if there is a ``key``, or ``transformMapEntry``."""
 
     def add(entries: Any, env: dict[Any, Value], meter: Meter, value: Value) -> None:
         if key is not None:
@@ -149,8 +149,9 @@ def _gathered(
     """Returns the error among several that CEL reports: the last of the tests', else a result's.
 
     These macros are ``test ? accumulator with the result : accumulator``: an error takes the place
-    of the accumulator, and what is added to an error is that error. ``goes_on`` is whether results
-    are computed then, too: of two operands both are, of three none behind one that erred.
+    of the accumulator, and adding to an error gives that error. ``goes_on`` is whether results are
+    computed after an error: cel-go evaluates both of two operands, but of three none after an
+    error.
     """
 
     def evaluated(env: dict[Any, Value], meter: Meter) -> Value:

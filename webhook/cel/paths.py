@@ -106,10 +106,10 @@ Keys: TypeAlias = "tuple[Key, ...]"
 
 
 def resolved(root: Run, keys: Keys, *, opens: bool, is_key: bool) -> Run:
-    """Return the value at keys below a root; an optional is opened, once, if the path ``opens`` it.
+    """Returns the value at keys below a root; ``opens`` is whether an optional is opened, once.
 
-    From there, and from the first question mark, what is missing is no error. An optional that is
-    met on the way has no items (interpreter/attributes.go, applyQualifiers and refQualify).
+    From there, and from the first question mark, a missing item is no error. An optional within the
+    path has no items (interpreter/attributes.go, applyQualifiers and refQualify).
     """
     steps = [(key.run, key.optional, key.tests) for key in keys]
 

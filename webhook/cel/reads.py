@@ -1,4 +1,4 @@
-"""Finds what an expression can read, by interpreting it over abstract values.
+"""Finds the reads of an expression, by interpreting it over abstract values.
 
 A *shallow* read uses a value's presence and type, a *whole* read its complete content.
 """
@@ -56,7 +56,7 @@ class ExpressionReads:
         self._composed = composed
 
     def value(self) -> Abstract:
-        """Return the abstract value of the expression; raises :class:`Unclear` where it is not followed."""
+        """Returns the abstract value of the expression; raises Unclear if it is too complex."""
         return self._value(self._checked.parsed.root, {})
 
     def _value(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
@@ -95,7 +95,7 @@ class ExpressionReads:
         raise Unclear
 
     def _named(self, meaning: str, env: Mapping[str, Abstract]) -> Abstract:
-        """Return the value of a name. There are three cases: a root, a variable of a macro, a type."""
+        """Returns the value of a name: of a root, a variable of a macro, or a type."""
         if not meaning.startswith("."):
             return env.get(meaning) or ANYTHING
         root = self._roots.get(meaning)

@@ -112,7 +112,7 @@ class _Estimate:
     def within(self, node: Message | Bind) -> int:
         return min(sum(map(self.cost, children(node))), MOST)
 
-    # --- what is known of nodes -----------------------------------------------------------------
+    # --- properties of nodes ---------------------------------------------------------------------
 
     def named(self, node: Expr) -> str:
         written = node.name if isinstance(node, Name) else ""
@@ -249,7 +249,7 @@ class _Estimate:
         return plus(cost, own_cost)
 
     def indexed(self, node: Call, overload: Overload, size: Size | None) -> Size | None:
-        """The size of an item, whose path goes on from that of what it is taken from."""
+        """Returns the size of an item; its path continues that of its list or map."""
         step = {"list": "@items", "map": "@values"}.get(overload.args[0].name)
         if step is None:
             return size

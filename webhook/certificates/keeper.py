@@ -52,7 +52,7 @@ class Install(Protocol):
     """Begins to serve a pair."""
 
     def __call__(self, certificate: bytes, key: bytes) -> None:
-        """Serve this chain with this key, both in PEM; raises ValueError if they cannot be used."""
+        """Serves this chain with this key, both in PEM; raises ValueError if they cannot be used."""
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class ServingCertificate:
         self._reason = ""
 
     def statistics(self) -> CertificateStatistics:
-        """The counts as they are now."""
+        """Returns the counts as they are now."""
         self._statistics.secret = self._secret.statistics()
         self._statistics.configuration = self._configurations[0].reflector.statistics()
         return self._statistics

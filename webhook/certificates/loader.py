@@ -193,7 +193,7 @@ class CertificateLoader:
         return pair
 
     def load(self) -> bool:
-        """Read the directory again and install a new pair; whether it can be used."""
+        """Reads the directory again and installs a new pair; returns whether it can be used."""
         self._read_known()
         if self._directory is None:
             if self._known != self._served.known_authorities:

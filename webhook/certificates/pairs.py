@@ -51,7 +51,7 @@ class CertificatePair:
 
 
 def read_pair(directory: Path, client_ca_name: str = "") -> CertificatePair:
-    """The pair in a directory; raises :class:`InvalidCertificate`."""
+    """Returns the pair in a directory; raises :class:`InvalidCertificate`."""
     return CertificatePair(
         certificate=_read(directory / CERTIFICATE),
         key=_read(directory / KEY),
@@ -80,7 +80,7 @@ def _read(path: Path) -> bytes:
 
 
 def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLContext:
-    """A server's context with this pair; raises :class:`InvalidCertificate`."""
+    """Returns a server's context with this pair; raises :class:`InvalidCertificate`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[min_version]
     # For TLS 1.2: only forward secrecy and authenticated encryption, which every Go client has.
@@ -117,7 +117,7 @@ def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
 
 
 def _no_password() -> bytes:
-    """Refuse an encrypted key rather than ask for its password on the terminal."""
+    """Refuses an encrypted key rather than ask for its password on the terminal."""
     raise ValueError("the key is encrypted")
 
 
@@ -161,7 +161,7 @@ class SwappedContext:
         connection.context = self._current
 
     def install(self, context: ssl.SSLContext) -> None:
-        """Use this context from the next handshake on; any thread may call."""
+        """Uses this context from the next handshake on; any thread may call."""
         self._current = context
 
 

@@ -74,7 +74,7 @@ class SecretReading:
 
 
 def secret_data(secret: Mapping[str, Any]) -> dict[str, bytes]:
-    """Decode the data of a Secret."""
+    """Decodes the data of a Secret."""
     return {name: decoded(value) for name, value in (secret.get("data") or {}).items()}
 
 
@@ -97,7 +97,7 @@ def _known(certificates: bytes, coming: bytes) -> tuple[DatedCertificate, ...]:
 
 
 def read_secret(secret: Mapping[str, bytes]) -> SecretReading:
-    """Read the authorities and the pair from the Secret's data."""
+    """Reads the authorities and the pair from the Secret's data."""
     return _read(*[secret.get(name, b"") for name in _READ])
 
 
@@ -137,12 +137,12 @@ def read_certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def pem_of(certificate: x509.Certificate) -> bytes:
-    """The certificate as Secrets and bundles hold it."""
+    """Returns the certificate as Secrets and bundles hold it."""
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def authority_of(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Authority:
-    """An authority of a certificate and its key."""
+    """Returns an authority of a certificate and its key."""
     return Authority(
         certificate, key, certificate.not_valid_before_utc, certificate.not_valid_after_utc
     )
@@ -176,7 +176,7 @@ def _serving(authority: Authority, certificate: bytes, key: bytes) -> ServingPai
 def _pair(
     certificate: bytes, key: bytes
 ) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None:
-    """The first certificate and the key, if they fit."""
+    """Returns the first certificate and the key, if they fit."""
     certificates = read_certificates(certificate)
     private = _private_key(key)
     if not certificates or private is None or not _fits(certificates[0], private):

@@ -46,6 +46,6 @@ class ClusterCertificate:
         return statistics.secret_writes + statistics.bundle_writes, statistics.failures
 
     async def run(self, client: ClusterClient) -> None:
-        """Keep the certificate by this session until cancelled."""
+        """Keeps the certificate by this session until cancelled."""
         self._keeper = ServingCertificate(client, self._place, self._loader.install, self._log)
         await self._keeper.run()

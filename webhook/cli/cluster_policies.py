@@ -187,7 +187,7 @@ async def _verified(
     """
     if not any(rollout.ANNOTATION in annotations_of(item) for item in documents):
         return documents
-    # Here and not above: they bring what follows a cluster.
+    # Imported here: these modules import the clients of a cluster.
     from webhook.controllers.revisions.keeper import REVISIONS  # noqa: PLC0415
     from webhook.controllers.revisions.keys import RevisionKeys  # noqa: PLC0415
     from webhook.controllers.revisions.rollout_records import (  # noqa: PLC0415
@@ -231,7 +231,7 @@ async def read_configuration(client: ClusterClient, namespace: str) -> list[Mapp
 async def read_configs(
     client: ClusterClient, namespace: str
 ) -> tuple[list[Mapping[str, Any]], list[str]]:
-    """The Config that counts, or why it may not be read."""
+    """Returns the Config that counts, or why it may not be read."""
     try:
         configuration = await read_configuration(client, namespace)
     except ApiError as error:

@@ -21,7 +21,7 @@ UNAVAILABLE: Final = 69
 IO_ERROR: Final = 74
 """sysexits' EX_IOERR."""
 INTERRUPTED: Final = 130
-"""As a shell tells of SIGINT."""
+"""The exit code of shells for SIGINT."""
 
 COMMON: Final[Mapping[int, str]] = {
     USAGE: "the command line cannot be understood",
@@ -225,6 +225,6 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
 
 
 def paragraph(command: str) -> str:
-    """The paragraph of a subcommand's help."""
+    """Returns the paragraph of a subcommand's help."""
     codes = "; ".join(f"{code} {meaning}" for code, meaning in CODES[command].items())
     return f"\n\nExit codes: {codes}."

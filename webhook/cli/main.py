@@ -88,10 +88,10 @@ def waddle() -> None:
 
 
 def main() -> None:
-    """Run the program and exit."""
+    """Runs the program and exits."""
     garbage.starting()
     sys.stdout, sys.stderr = _whole(sys.stdout), _whole(sys.stderr)
-    if COMPLETE in os.environ:  # a shell asks
+    if COMPLETE in os.environ:  # a shell completes a command line
         from webhook.cli import completion  # noqa: PLC0415
 
         completion.enable()
@@ -166,9 +166,7 @@ def _whole(stream: TextIO) -> TextIO:
     If Python does not buffer (PYTHONUNBUFFERED, as in the image), an interrupted write loses its
     rest.
     """
-    raw = getattr(
-        stream, "buffer", None
-    )  # whoever calls this in a process of its own may have none
+    raw = getattr(stream, "buffer", None)  # a stream that another program replaced may have none
     if not isinstance(raw, io.RawIOBase):
         return stream
     return io.TextIOWrapper(

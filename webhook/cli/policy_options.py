@@ -28,7 +28,7 @@ class InputPath(click.Path):
         super().__init__(**{"path_type": Path, "exists": True, **options})
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path; raises click's error where it does not exist."""
+        """Returns the path; raises click's error where it does not exist."""
         return super().convert(STANDARD_INPUT if value == "-" else value, param, ctx)
 
 
@@ -74,7 +74,7 @@ KUBECONFIG = click.option(
 def boolean_option(
     *names: str, default: bool | None = None, help_text: str
 ) -> Callable[[_Command], _Command]:
-    """Make an option that takes a value as Go's flags do: ``--name`` alone is true."""
+    """Makes an option that takes a value as Go's flags do: ``--name`` alone is true."""
     return click.option(
         *names,
         type=bool,
@@ -118,7 +118,7 @@ NATIVE_FAILURE_POLICY = click.option(
 
 
 def _read_providers(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    """Read ``NAME=FILE`` options, each name once, into recorded answers of providers."""
+    """Reads ``NAME=FILE`` options, each name once, into recorded answers of providers."""
     if context.resilient_parsing:  # for completion, which reads no file
         return None
     # Here and not above: --help, completion and a mistyped option need none of it.

@@ -44,7 +44,7 @@ class RunTimes:
             self._evaluations[constraint.key] = self._evaluations.get(constraint.key, 0) + 1
 
     def entries(self, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """An entry for each constraint that was evaluated, in gator's form."""
+        """Returns an entry for each constraint that was evaluated, in gator's form."""
         return [
             {
                 "scope": "constraint",
@@ -60,7 +60,7 @@ class RunTimes:
         ]
 
     def _evaluated_by(self, snapshot: Snapshot) -> Iterable[tuple[Constraint, str, str]]:
-        """Each constraint with its target and engine."""
+        """Yields each constraint with its target and engine."""
         for entry in snapshot.entries:
             is_cel = self._native and CEL in {code.engine for code in entry.template.code}
             for constraint in entry.constraints:
@@ -72,7 +72,7 @@ def _stat(name: str, value: int, engine: str) -> dict[str, Any]:
 
 
 def as_table(entries: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the times as a table, the longest first."""
+    """Returns the times as a table, the longest first."""
     rows = []
     for entry in entries:
         taken, count = (stat["value"] for stat in entry["stats"])

@@ -99,13 +99,14 @@ def read_sources(
 ) -> Sources:
     """Reads files, folders and standard input; raises :class:`CannotTest`.
 
-    Standard input is read where it is no terminal, as gator reads it: what is piped
-    into a check must never be left out of it; without ``standard_input`` only where a path is
-    ``-``. With ``any_value`` only templates,
-    constraints and Kyverno's policies are manifests, everything else is a document. With ``kept``
-    what is no object of Kubernetes is a document, where a policy of Kyverno reviews such. A file, or a folder of samples,
-    that is named is read; of what lies in another folder, the inputs of test suites are not. With ``keep_going``
-    what cannot be read is among the faults, and the rest is read.
+    Standard input is read if it is no terminal, as in gator: input that is piped into a check must
+    never be ignored. Without ``standard_input`` it is read only if a path is ``-``.
+
+    With ``any_value`` only templates, constraints and Kyverno's policies are manifests, everything
+    else is a document. With ``kept`` values that are no Kubernetes objects are documents, if a
+    policy of Kyverno reviews such values. A named file, or a named folder of samples, is read; in
+    other folders the inputs of test suites are skipped. With ``keep_going`` unreadable files are
+    among the faults, and the rest is read.
     """
     sources = Sources()
     texts: list[tuple[str, FileDocument, bool]] = []

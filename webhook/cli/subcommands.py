@@ -22,7 +22,7 @@ _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 def spelled(arguments: Sequence[str], command: click.Command) -> list[str]:
     """Returns a command's arguments in click's spelling; arguments to be refused stay unchanged.
 
-    gator, opa, conftest and kubectl read their flags by pflag, and what calls them is written so:
+    gator, opa, conftest and kubectl parse their flags with pflag, so scripts for them contain
     ``-o=yaml`` and ``--verbose=true``.
     """
     options = {

@@ -18,7 +18,7 @@ _NAMED_MAX: Final = 3
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Returns the first names, and how many more there are."""
     more = len(names) - _NAMED_MAX
     return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
@@ -41,10 +41,10 @@ def styled(text: str, **style: bool | str) -> str:
 
 
 def write(text: str) -> None:
-    """Write a line to standard output."""
+    """Writes a line to standard output."""
     click.echo(text, color=has_colours() or None)
 
 
 def complain(text: str) -> None:
-    """Write a line to standard error."""
+    """Writes a line to standard error."""
     click.echo(printable(text), err=True)

@@ -302,9 +302,9 @@ class _Wait:
             await self._news.wait()
 
     async def _of_kyverno(self, document: Object) -> tuple[str, str]:
-        """How replicas may decide by one of Kyverno's, and why not: one of them is empty.
+        """Returns the state of a Kyverno policy, and the reason against it: one of them is empty.
 
-        They write nothing into it, so that none of them says which generation it has.
+        Replicas write nothing into Kyverno's policies, so their generation is unknown.
         """
         from webhook.cli.cluster_policies import kyverno_mode, standings_of  # noqa: PLC0415  # see command
 

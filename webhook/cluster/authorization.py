@@ -1,4 +1,4 @@
-"""TokenReview and SubjectAccessReview: whose a token is, and what a user may do."""
+"""TokenReview and SubjectAccessReview: the user of a token, and the user's rights."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ FIELD_MANAGER: Final = "waddle"
 """The owner of the fields that server-side apply writes."""
 
 DEADLINE_SECONDS: Final = 30.0
-"""Of a plain request with its retries; the API server gives up after 60 by itself."""
+"""The deadline of a plain request with its retries, in seconds; the API server gives up after 60.
+"""
 
 IN_FLIGHT_MAX: Final = 32
 """Plain requests at once: the priority level of a service account has some 50 seats for all."""
@@ -301,8 +302,8 @@ class ClusterClient:
             try:
                 yield response.content
             finally:
-                # A watch that is left has no end to be polite about, and TLS's own
-                # goodbye would outlive the event loop of whoever is leaving.
+                # A graceful close of a left watch is pointless, and the TLS shutdown would outlive
+                # the caller's event loop.
                 if response.connection is not None and response.connection.transport is not None:
                     response.connection.transport.abort()
 
@@ -379,7 +380,7 @@ class ClusterClient:
         *,
         subresource: str = "",
     ) -> Object:
-        """A JSON merge patch, for fields that have one writer."""
+        """Returns a JSON merge patch, for fields that have one writer."""
         path = resource.path(name, namespace, subresource=subresource)
         query = {"fieldManager": FIELD_MANAGER}
         written = await self.request("PATCH", path, query=query, body=patch, content_type=_MERGE)
@@ -447,7 +448,7 @@ def _decoded(method: str, path: str, content: bytes) -> Any:
 
 def _described(error: BaseException) -> str:
     if type(error) is aiohttp.ClientConnectorError and error.os_error.errno is not None:
-        # The system may list each address that it tried: one of them says what is wrong.
+        # The system may list an error for each address that it tried: one of them is enough.
         why = os.strerror(error.os_error.errno) if error.os_error.errno > 0 else error.strerror
         return f"no API server answers at {error.host}:{error.port}: {why}"
     return str(error) or type(error).__name__

@@ -56,7 +56,7 @@ class Credentials:
         self.tls = _tls(self._configuration) if self.server.startswith("https:") else None
         self.server_name: str | None = self._configuration.tls_server_name or None
         self.proxy = _proxy(self._configuration.proxy, self.server, environment)
-        """The proxy of the kubeconfig (``proxy-url``), whatever NO_PROXY says, or the
+        """The proxy of the kubeconfig (``proxy-url``), regardless of NO_PROXY, or the
         environment's."""
         self.rereads = 0
         self.rotations = 0
@@ -76,7 +76,7 @@ class Credentials:
     def _read_token(self) -> None:
         self._read_at = time.monotonic()
         try:
-            # The package's hook renews what expires by its own knowledge.
+            # The package's hook renews expiring tokens.
             value = self._configuration.get_api_key_with_prefix("BearerToken")
         except Exception as error:  # most of all a file that is being written
             raise CredentialsError(f"cannot read the token: {error}") from error
@@ -99,7 +99,7 @@ def load_credentials(
     source = "the pod's service account" if in_pod else str(kubeconfig or "the kubeconfig")
 
     def load() -> Any:
-        from kubernetes import config  # noqa: PLC0415  # 1.7 s and 48 MiB: only who needs it pays
+        from kubernetes import config  # noqa: PLC0415  # takes 1.7 s and 48 MiB, so only on demand
         from kubernetes.client import Configuration  # noqa: PLC0415
 
         configuration = Configuration()
@@ -114,7 +114,7 @@ def load_credentials(
                     client_configuration=configuration,
                     persist_config=False,
                 )
-        except Exception as error:  # the package raises whatever a file's shape makes of it
+        except Exception as error:  # the package raises any type for a malformed file
             raise CredentialsError(f"cannot read credentials from {source}: {error}") from error
         return configuration
 

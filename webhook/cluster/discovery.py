@@ -49,7 +49,10 @@ class Discovery:
         self._asking: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """Returns the resource of a kind; raises :class:`UnknownKind`, and what requests raise."""
+        """Returns the resource of a kind.
+
+        Raises :class:`UnknownKind`, and the errors of requests.
+        """
         group = gvk.group, gvk.version
         served = self._believed(gvk)
         if served is None:
@@ -64,7 +67,7 @@ class Discovery:
     async def of_versions(self, gvk: GroupVersionKind, versions: Iterable[str]) -> Resource:
         """Returns the resource of a kind in the first version that is served.
 
-        Raises :class:`UnknownKind`, and what requests raise.
+        Raises :class:`UnknownKind`, and the errors of requests.
         """
         for version in versions:
             with contextlib.suppress(UnknownKind):

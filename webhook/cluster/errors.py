@@ -77,7 +77,7 @@ def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiEr
         answer = None
     if not isinstance(answer, dict):
         text = body[:512].decode("utf-8", "replace").strip()
-        # What Go's server says by itself where no kind is served: no word for people.
+        # The text of Go's server for a kind that is not served says nothing to users.
         answer = {"message": NOT_SERVED if text == "404 page not found" else text}
     return status_error(answer, status, _seconds(retry_after))
 

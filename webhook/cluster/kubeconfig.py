@@ -1,4 +1,4 @@
-"""Explains what is wrong with a kubeconfig that could not be used."""
+"""Explains the fault of a kubeconfig that could not be used."""
 
 from __future__ import annotations
 

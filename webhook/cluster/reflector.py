@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _MISSING: Final = frozenset((403, 404))
-# What an API server answers that does not serve WatchList for this kind.
+# The codes of an API server that does not serve WatchList for this kind.
 _NO_WATCH_LIST: Final = frozenset((400, 422))
 # A watch that ended sooner than this, and with nothing in it, was refused politely.
 _SHORT_SECONDS: Final = 1.0
@@ -292,7 +292,8 @@ class Reflector:
             try:
                 await self._follow_until_renewed()
             except _Gone:
-                # Forgotten, not failed; but a server that forgets at once is not asked at once.
+                # An expired version is no failure, but a server whose versions expire at once gets
+                # a pause.
                 self._statistics.gone += 1
                 self._resource_version = ""
                 await self._pause(random.uniform(0, 0.2))  # noqa: S311  # jitter is no secret
@@ -612,7 +613,7 @@ class Reflector:
             changes = self.store.delete(obj) if kind == "DELETED" else self.store.set(obj)
             if changes:
                 self._receiver.change(changes)
-        # Behind one that is left out the watch goes on, if it says where that is.
+        # After an omitted object the watch continues at its version, if it has one.
         self._resource_version = text(item, "metadata", "resourceVersion") or self._resource_version
         self._newest = self._resource_version
 

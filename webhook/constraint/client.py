@@ -98,7 +98,7 @@ class Client:
 
     @property
     def snapshot(self) -> Snapshot:
-        """Return the snapshot in force."""
+        """Returns the snapshot in force."""
         if self._snapshot is None:
             self._revision += 1
             reviewed, targets = self._reviewed_targets, self._targets.items()
@@ -189,13 +189,13 @@ class Client:
         return schema.create_crd(template, self._matching(template))
 
     def crd_of(self, name: str) -> Mapping[str, Any]:
-        """Return the constraint CRD of a template that was added."""
+        """Returns the constraint CRD of a template that was added."""
         crd = self._entries[name].crd
         assert crd is not None, "a template that was added was checked"
         return crd
 
     def add_template(self, document: Mapping[str, Any]) -> bool:
-        """Add or replace a template; False if nothing changed.
+        """Adds or replaces a template; False if nothing changed.
 
         Its constraints stay in force as they were until they are added again. Raises
         :class:`~webhook.constraint.errors.InvalidTemplate`; then the revision before
@@ -239,7 +239,7 @@ class Client:
         return True
 
     def missing_engine(self, document: Mapping[str, Any]) -> str:
-        """Return why a valid template is not enforced: its engine is off; empty if it is.
+        """Returns why a valid template is not enforced: its engine is off; empty if it is.
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
@@ -263,7 +263,7 @@ class Client:
             template = Template(name, kind, target.name, (), document=document)
         broken = Broken(error.stage, str(error))
         on_error = readable_on_error(document)
-        # Without its engine a template says what its constraints may be all the same.
+        # Without its engine a template still declares the schema of its constraints.
         is_read = isinstance(error, MissingEngine)
         crd = schema.create_crd(template, matching) if is_read else None
         old = self._entries.get(name)
@@ -314,7 +314,7 @@ class Client:
                     return driver.compile(template, code)
         if any(code.engine == CEL for code in template.code):
             raise MissingEngine(MISSING_CEL)
-        # Gatekeeper prints its drivers with their priorities, and asks for none by name.
+        # Gatekeeper prints its drivers with their priorities, and an empty name for the wanted one.
         known = " ".join(sorted(f"{name}:{at}" for at, name in enumerate(self._drivers, 1)))
         raise InvalidTemplate(
             "no language driver is installed that handles this constraint template: "
@@ -325,7 +325,7 @@ class Client:
 
     @containment.of_constraint
     def validate_constraint(self, document: Mapping[str, Any]) -> None:
-        """Check a constraint as admission does, without adding it.
+        """Checks a constraint as admission does, without adding it.
 
         Raises :class:`~webhook.constraint.errors.InvalidConstraint` (a
         :class:`~webhook.constraint.errors.SchemaViolation` where the schema
@@ -363,7 +363,8 @@ class Client:
         if not is_known:
             self._put_constraint(entry, constraint)
             self._digest.put(key, constraint.document)
-        # A group is there whatever becomes of its members: they may come and go in any order.
+        # A group exists even without valid members: groups and members may come and go in any
+        # order.
         self._check_members(entry, constraint)
         return not is_known
 
@@ -385,7 +386,7 @@ class Client:
         old = _named(entry, name)
         on_error = readable_on_error(document)
         if isinstance(error, MemberFault) and not (old and self._is_in_force(entry, old)):
-            # The newest stands there as it is: what its members are is found out anew.
+            # The newest version is stored: its members are resolved anew.
             full = schema.with_defaults(document, group.CRD)
             self._put_constraint(entry, self._read_constraint(entry, full, on_error))
             self._digest.put(("constraint", *_key_of(full)), full)
@@ -399,7 +400,7 @@ class Client:
             except ConstraintFrameworkError:
                 if entry.template is group.TEMPLATE:
                     self.remove_constraint(entry.template.kind, name)  # it never was in force
-                return  # What it is about cannot be told.
+                return  # The subject of the constraint cannot be read.
             constraint = replace(read, broken=broken, is_good=False)
         self._put_constraint(entry, constraint)
 
@@ -495,7 +496,7 @@ class Client:
         self._resolved[constraint.name] = parts, resolved
         return resolved
 
-    # --- what is read ------------------------------------------------------------------------
+    # --- reading documents -------------------------------------------------------------------
 
     def _validated(self, document: Mapping[str, Any], *, is_valid: bool = False) -> Entry:
         gvk = constraints.identity_of(document)

@@ -41,7 +41,8 @@ def of_constraint(read: _Read) -> _Read:
 def of_evaluation(error: Exception) -> PolicyError:
     """Returns the error of one policy for an exception of its evaluation."""
     if isinstance(error, PolicyError):
-        # Whoever keeps it in a variable would keep, in a circle, all that the evaluation had made.
+        # A caller that keeps the error in a variable would, in a circle, keep all values of the
+        # evaluation.
         heap.free_what_failed(error)
         return error
     if isinstance(error, RecursionError):
@@ -65,7 +66,7 @@ def _but_for_the_machine(read: _Read) -> _Read:
             text = f"{type(error).__name__}: {error}"
             raise PassingFault(f"policy could not be compiled here: {text}") from None
 
-    return told_apart  # type: ignore[return-value]  # as it was, but for what it raises
+    return told_apart  # type: ignore[return-value]  # the same signature, with other errors
 
 
 def _contained(read: _Read, refusal: type[ConstraintFrameworkError]) -> _Read:
@@ -79,9 +80,9 @@ def _contained(read: _Read, refusal: type[ConstraintFrameworkError]) -> _Read:
             raise refusal("policy is nested too deeply") from None
         except MemoryError:
             raise refusal("policy needs more memory than there is") from None
-        except Exception as bug:  # of ours: told by whoever catches, with its cause
+        except Exception as bug:  # a fault of Waddle: the caller logs it with its cause
             fault = refusal(f"policy cannot be used for a fault of Waddle: {type(bug).__name__}")
             fault.bug = bug
             raise fault from bug
 
-    return contained  # type: ignore[return-value]  # as it was, but for what it raises
+    return contained  # type: ignore[return-value]  # the same signature, with other errors

@@ -57,7 +57,7 @@ class Driver(Protocol):
 
     @property
     def name(self) -> str:
-        """The engine's name, as ``spec.targets[].code[].engine`` has it."""
+        """The name of the engine in ``spec.targets[].code[].engine``."""
 
     def compile(self, template: Template, code: Code) -> Evaluator:
         """Compile; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""

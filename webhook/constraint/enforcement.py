@@ -108,7 +108,7 @@ def scoped_actions(
 
 
 def actions_at(constraint: Constraint, point: str, client_points: Sequence[str]) -> tuple[str, ...]:
-    """Return the actions of a constraint at a point, whether scoped or not."""
+    """Returns the actions of a constraint at a point, whether scoped or not."""
     if constraint.enforcement_action == "scoped":
         return scoped_actions(constraint, point, client_points)
     return (constraint.enforcement_action,)

@@ -93,7 +93,7 @@ class Entry:
         return SeveralTargets(self.targets) if self.others else self.target
 
     def match(self, target: Target, match: Mapping[str, Any]) -> CompiledMatch:
-        """Compile a constraint's match for a target; raises InvalidConstraint."""
+        """Compiles a constraint's match for a target; raises InvalidConstraint."""
         together = self.matching
         if isinstance(together, SeveralTargets):
             return together.compile_match(target, match)

@@ -31,8 +31,8 @@ of one ConfigMap.
 """
 
 MADE_ENTRIES_MAX: Final = 100_000
-"""Fields, labels and owners that all resultants hold besides what they share with the object: 100
-for each are 10,000. An entry takes about 100 bytes, so that is 10 MB.
+"""Fields, labels and owners of all resultants, except those shared with the object: 100 for each
+are 10,000. An entry takes about 100 bytes, so that is 10 MB.
 """
 
 MUTATED_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -101,7 +101,7 @@ class _Steps(NamedTuple):
 
 
 def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
-    """Read an ExpansionTemplate; raises :class:`InvalidExpansion`."""
+    """Reads an ExpansionTemplate; raises :class:`InvalidExpansion`."""
     name = name_of(document)
     if faults := kind_schemas.spec_faults(document, kind_schemas.EXPANSION_TEMPLATE):
         message = "; ".join(dict.fromkeys(faults))
@@ -142,7 +142,7 @@ class Expansion:
         """Raises :class:`InvalidExpansion` if templates form a cycle."""
         known = tuple(templates)
         if _Graph.of(known).cyclic:
-            # The one that closes the first circle, as if they came one after the other.
+            # Finds the template that closes the first circle, in the order of the list.
             count = bisect_left(
                 range(len(known)), 1, key=lambda at: len(_Graph.of(known[: at + 1]).cyclic)
             )

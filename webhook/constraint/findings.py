@@ -75,7 +75,7 @@ class PlannedSnapshot(Protocol):
 
     @property
     def isolation(self) -> Isolation:
-        """Return the operator's choices about faults of policies."""
+        """Returns the operator's choices about faults of policies."""
 
     @property
     def on_bug(self) -> OnBug | None:
@@ -159,7 +159,7 @@ class Findings:
 
     def review(self, review: Review) -> None:
         """Adds the findings of a review; sets ``deferred`` if it takes too long on this thread."""
-        self._shared: dict[str, Any] = {}  # what templates' evaluations of one document have alike
+        self._shared: dict[str, Any] = {}  # values shared by templates' evaluations of one document
         plan = self.snapshot.plan(self.point, review.target, review.key).at(review.place)
         outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
         operation = review.operation if self.point == enforcement.WEBHOOK else None
@@ -348,7 +348,7 @@ class Findings:
             except Unanswered as wanting:
                 self._want(wanting.requests, (review, entry, groups))
                 continue
-            except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
+            except Exception as raised:  # noqa: BLE001  # any error fails this policy alone
                 error = quoting_no_secret(containment.of_evaluation(raised), review.document)
                 if error.bug is not None and self.snapshot.on_bug is not None:
                     self.snapshot.on_bug(entry.template.kind, error.bug)
@@ -395,7 +395,7 @@ class Findings:
         is_cut = budget is not None and whole is not None and budget.seconds < whole.seconds
         return is_cut and error.overrun and not error.too_deep
 
-    # --- what could not be decided -------------------------------------------------------------
+    # --- undecided constraints -----------------------------------------------------------------
 
     def _failed(
         self, entry: Entry, group: tuple[Constraint, ...], review: Review, error: PolicyError
@@ -439,7 +439,7 @@ class Findings:
     ) -> bool:
         """Records an overrun; False if the review is deferred and may run longer on another thread."""
         budget, guard, size = self.limits.budget, self.guard, review.size
-        # What is nested too deeply is so for any budget, and says nothing of the policy.
+        # Too deep an object fails with any budget, so it is no fault of the policy.
         if guard is not None and budget is not None and budget.deferrable and not error.too_deep:
             for constraint in group:
                 guard.slowed(entry, constraint, size)
@@ -542,7 +542,7 @@ class Findings:
             undecided = Undecided(review.target, constraint, cause, answer, message)
             self.undecided = [*self.undecided, undecided]
 
-    # --- what was found ------------------------------------------------------------------------
+    # --- violations ----------------------------------------------------------------------------
 
     def _actions(self, constraint: Constraint) -> tuple[str, ...]:
         points = self.snapshot.enforcement_points
@@ -554,7 +554,7 @@ class Findings:
         """Adds the violations of a constraint; there may be thousands."""
         points = self.snapshot.enforcement_points
         scoped = enforcement.scoped_actions(constraint, self.point, points)
-        new = tuple.__new__  # at half of what calling the class takes
+        new = tuple.__new__  # takes half the time of calling the class
         action = constraint.enforcement_action
         if self._last.get(action, constraint.key) > constraint.key:
             self._is_in_order = False
@@ -583,7 +583,7 @@ class Findings:
 
     def _put_in_order(self) -> None:
         """Sorts the results by stable sorts: violations with equal messages keep their order."""
-        if self._is_in_order:  # two sorts of texts take a quarter of one of tuples
+        if self._is_in_order:  # two sorts of texts take a quarter of the time of a sort of tuples
             self.results = sorted_in_slices(self.results, _message)
             self.results = sorted_in_slices(self.results, _action)
         else:

@@ -43,7 +43,7 @@ class Formula:
             yield from operand.members()
 
     def verdict(self, ask: Callable[[str], Verdict]) -> Verdict:
-        """Evaluate the formula; ``ask`` is called for members from left to right, while they matter."""
+        """Evaluates the formula; calls ``ask`` for members from left to right, while they matter."""
         match self.operator:
             case "":
                 return ask(self.member) if self.member else self.value
@@ -69,7 +69,7 @@ class Formula:
 
 
 def read_formula(source: str) -> Formula:
-    """Read an expression; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
+    """Reads an expression; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
     try:
         return _read(parse(source).root)
     except ParseError as error:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from webhook.constraint.target import Target
 
 TEMPLATE: Final = Template(CONSTRAINT_GROUP.lower(), CONSTRAINT_GROUP, admission.NAME, ())
-"""The name that stands in place of a constraint's template."""
+"""The template of groups, with the group's kind as its name."""
 
 CRD: Final[Mapping[str, Any]] = {
     "spec": {
@@ -180,7 +180,7 @@ def _check_known(names: Iterable[str], members: Mapping[str, GroupMember], path:
         raise _invalid(f"{path} names {', '.join(unknown)}, members are: {known}")
 
 
-# --- what members are evaluated by -----------------------------------------------------------------
+# --- evaluators of members -------------------------------------------------------------------------
 
 
 def resolved(constraint: Constraint, entries: Mapping[str, Entry]) -> Constraint:

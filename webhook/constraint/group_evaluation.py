@@ -139,7 +139,7 @@ class _Members:
             except Unanswered as unanswered:
                 self._requests[name] = unanswered.requests
                 return None
-            except Exception as raised:  # noqa: BLE001  # whatever it is costs this member alone
+            except Exception as raised:  # noqa: BLE001  # any error fails this member alone
                 self.failures[name] = containment.of_evaluation(raised)
                 return None
         return not self.violations[name]
@@ -171,7 +171,7 @@ class _Members:
         return ""
 
     def undecided(self) -> PolicyError:
-        """Return the error of the group: that of its first undecided member."""
+        """Returns the error of the group: that of its first undecided member."""
         name, error = next(iter(self.failures.items()))
         return PolicyError(
             f"member {name}: {error}",
@@ -182,7 +182,7 @@ class _Members:
         )
 
     def details(self) -> dict[str, Any]:
-        """Return ``details`` of a violation: each evaluated member with its verdict and violations."""
+        """Returns ``details`` of a violation: the verdict and violations of each evaluated member."""
         members = {name: self._details_of(name) for name in self.violations}
         for name, error in self.failures.items():
             members[name] = {"kind": self._group.members[name].kind, "error": str(error)}
@@ -198,7 +198,7 @@ class _Members:
         return shown
 
     def summary(self) -> str:
-        """Return the first messages of each evaluated member, in a line."""
+        """Returns the first messages of each evaluated member, in a line."""
         parts = []
         for name, violations in self.violations.items():
             messages = [violation.msg for violation in violations[:MESSAGES_SHOWN]]

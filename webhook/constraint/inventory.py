@@ -49,7 +49,7 @@ class Inventory:
         self._set(level, path[-1], value)
 
     def get(self, path: tuple[str, ...]) -> Mapping[str, Any] | None:
-        """Return the value at a path; None where there is none."""
+        """Returns the value at a path; None where there is none."""
         level: Any = self._root
         for name in path:
             level = level.get(name)

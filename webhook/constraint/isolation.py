@@ -72,12 +72,12 @@ class InvalidOnError(ValueError):
 
 
 def on_error_of(document: Mapping[str, Any]) -> OnError | None:
-    """Read an object's annotation, None without one; raises :class:`InvalidOnError`."""
+    """Reads an object's annotation, None without one; raises :class:`InvalidOnError`."""
     return cast("OnError | None", _annotated(document, ANNOTATION, ON_ERROR))
 
 
 def on_undecidable_of(document: Mapping[str, Any]) -> OnUndecidable | None:
-    """Read the annotation :data:`ON_UNDECIDABLE_ANNOTATION`, None without one; raises :class:`InvalidOnError`."""
+    """Reads the annotation ``on-undecidable``, None without one; raises :class:`InvalidOnError`."""
     value = _annotated(document, ON_UNDECIDABLE_ANNOTATION, ON_UNDECIDABLE)
     return cast("OnUndecidable | None", value)
 

@@ -60,7 +60,7 @@ MUTATOR: Final = _object(
 
 def spec_faults(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
     """Returns the faults of an object by the schema of ``spec``, with the API server's messages."""
-    # Here and not above: who needs the names of kinds alone needs no patterns.
+    # Imported here: callers that need only the names of kinds need no patterns.
     from webhook.constraint import structural  # noqa: PLC0415
 
     spec = document.get("spec")

@@ -170,7 +170,7 @@ def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, MatchSubject],
     criteria = (*kinds, *_criteria(match))
 
     def matches(view: View, subject: MatchSubject) -> bool:
-        for criterion in criteria:  # noqa: SIM110  # a generator costs more than what it asks
+        for criterion in criteria:  # noqa: SIM110  # a generator would take longer than the criteria
             if not criterion(view, subject):
                 return False
         return True

@@ -1,9 +1,9 @@
-"""Caches findings by what their evaluations read: equal input is not evaluated again.
+"""Caches findings by the values that their evaluations read, to avoid repeated evaluations.
 
 The compiler derives the paths that decide each constraint. Constraints that match together form
-*circles*; a circle has one digest of a review, over the paths of all its members. Cached is that
-there is no violation, or the violations if they contain only values of these paths. Failed
-evaluations are not cached, nor those that depend on anything else.
+*circles*; a circle has one digest of a review, over the paths of all its members. An entry states
+that there is no violation, or holds the violations if they contain only values of these paths.
+Failed evaluations are not cached, nor those that depend on anything else.
 
 A memo belongs to one thread and has no lock. It is emptied when policies change.
 """
@@ -43,8 +43,8 @@ as long as this many evaluations; nothing is spent where few objects are reviewe
 """
 
 DIGEST_BYTES: Final = 16
-"""The digest size. It is keyed by a secret, so that nobody can search for collisions; by chance two
-of 2^64 collide.
+"""The digest size, in bytes. A secret is the key, so that users cannot search for collisions; by
+chance two of 2^64 collide.
 """
 
 SELECTIONS_MAX: Final = 4_096
@@ -101,7 +101,7 @@ _VOLATILE: Final[Mapping[str, tuple[ReadPath, ...]]] = {
     "requester": (("userInfo",),),
 }
 """Fields that differ between otherwise similar reviews. A constraint that reads one shares no
-digest with those that do not, so that a new label does not invalidate what depends on images.
+digest with those that do not: a new label does not invalidate findings about images.
 """
 
 WHOLE_BELOW: Final = 5
@@ -128,7 +128,7 @@ class MemoMember:
 
     def derive(self) -> None:
         """Derives the read set; does nothing if results cannot be cached."""
-        # Here and not above: who keeps nothing shall not pay for the compiler.
+        # Imported here: a replica without a memo does not need the compiler.
         from webhook.constraint.drivers.reads import dependencies_of_evaluator  # noqa: PLC0415
 
         if self.is_derived:
@@ -411,7 +411,7 @@ class Memo:
 
     @property
     def counts(self) -> MemoCounts:
-        """Return the counts so far."""
+        """Returns the counts so far."""
         resting = sum(
             len(circle.places)
             for plan in list(self._plans.values())  # another thread may ask
@@ -495,7 +495,7 @@ class Memo:
             if spent is not None:
                 circle.evaluation_ns = _average(circle.evaluation_ns, spent)
 
-    # --- what is met for the first time --------------------------------------------------------
+    # --- first use -----------------------------------------------------------------------------
 
     def _adopt(self, snapshot: RememberedSnapshot) -> None:
         """Switches to a snapshot; empties the cache if its policies differ."""

@@ -33,8 +33,8 @@ tenth of the time of making a plan.
 """
 
 PLANS_MAX: Final = 4096
-"""Cached plans: kinds times points, or operations, of a large cluster; also a bound on what
-requests can create.
+"""The limit of cached plans: kinds times points, or operations, of a large cluster. It also bounds
+the plans that requests can create.
 """
 
 

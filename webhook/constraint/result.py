@@ -146,13 +146,13 @@ class Responses(NamedTuple):
     excused: tuple[Result, ...] = ()
     requests: tuple[ProviderRequest, ...] = ()
     answers: ProviderAnswers | None = None
-    """The responses of providers, if any were asked."""
+    """The responses of providers, if requests were sent."""
     remarks: tuple[Remark, ...] = ()
     recalled: int = 0
     """The number of constraints with a result from the memo."""
 
     def by_constraint(self) -> tuple[Result, ...]:
-        """The results sorted by constraint kind and name."""
+        """Returns the results sorted by constraint kind and name."""
         return tuple(sorted(self.results, key=_constraint_order))
 
 

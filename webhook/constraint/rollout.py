@@ -76,7 +76,7 @@ COMPLETE: Final = "Complete"
 
 
 class InvalidRollout(InvalidConstraint):
-    """An annotation is invalid; the message says which part, and what is expected."""
+    """An annotation is invalid; the message names the part, and the expected form."""
 
 
 @dataclass(frozen=True, slots=True)

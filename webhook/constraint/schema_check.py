@@ -77,7 +77,7 @@ def schema_faults(template: Template, schema: Schema) -> list[str]:
         lambda: default_faults(schema, _ROOT),
         lambda: expression_faults(schema, _ROOT),
     )
-    # Each check takes for granted what those before it have found to be so.
+    # Each check relies on the success of those before it.
     of_schema = next((in_order for check in checks if (in_order := sorted(set(check())))), [])
     return faults + of_schema
 

@@ -215,11 +215,9 @@ def _faults_from(
 
 
 def _times_within(schema: Schema, times: int | None) -> int | None:
-    """Returns how often an object may contain what is directly within a level.
+    """Returns how often an object may contain each direct child of a level.
 
-    None without a bound.
-
-    ``times`` is how often it may contain the level itself.
+    None without a bound. ``times`` is how often it may contain the level itself.
     """
     kind = schema.get("type")
     limit: int | None = 1

@@ -133,7 +133,7 @@ def _is(value: Any, value_type: str) -> bool:
             return kind is list and all(item is None or _has_fields(item, _RULE) for item in value)
         case "a schema, which is an object, or a boolean":
             return kind is dict or kind is bool
-        case "a schema":  # A list is a thing of its own, which another rule forbids.
+        case "a schema":  # Another rule forbids a list.
             return kind is dict or kind is list
     return kind is dict
 

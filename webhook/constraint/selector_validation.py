@@ -15,11 +15,11 @@ _PATH: Final = "spec.labelSelector"
 
 
 def validate_selectors(constraint: Mapping[str, Any]) -> None:
-    """Check both selectors of ``spec.match``; raises :class:`InvalidConstraint`."""
+    """Checks both selectors of ``spec.match``; raises :class:`InvalidConstraint`."""
     spec = constraint.get("spec")
     match = spec.get("match") if type(spec) is dict else None
     if type(match) is not dict:
-        return  # absent, or the schema will say what is wrong
+        return  # absent, or invalid by the schema
     for name in ("labelSelector", "namespaceSelector"):
         if not validate_selector(match.get(name)):
             return

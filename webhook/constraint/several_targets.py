@@ -38,7 +38,7 @@ class SeveralTargets:
         return {"type": "object", "properties": self._all}
 
     def spec_schema(self) -> Mapping[str, Any]:
-        """Return the schema of the other fields of ``spec``."""
+        """Returns the schema of the other fields of ``spec``."""
         schema: dict[str, Any] = {}
         for target in self._targets:
             schema.update(target.spec_schema())

@@ -207,7 +207,7 @@ class Snapshot:
         return findings.responses()
 
     def _begun(self, moment: ReviewMoment, value: Any, point: str) -> Findings | None:
-        """Take what was found of a review that had to wait for providers; None for any other."""
+        """Returns the findings of a review that waited for providers; None for any other review."""
         assert moment.begun is not None  # Else all begins here.
         reviewed, findings = moment.begun
         if reviewed is not value or findings.snapshot is not self or findings.point != point:
@@ -237,7 +237,10 @@ class Snapshot:
 
 
 def _kept(findings: Findings, moment: ReviewMoment, value: Any) -> Responses:
-    """Everything found; where only answers are missing it is kept, and the review goes on by them."""
+    """Returns the responses of a review; keeps its findings if only responses are missing.
+
+    The next attempt continues from the kept findings.
+    """
     if findings.requests and moment.begun is None and findings.may_go_on:
         # They refer back to the moment: with them it would stay until a full collection of garbage.
         findings.limits = UNLIMITED

@@ -93,7 +93,7 @@ def _type_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
         and kind in ("string", "array")
         and not {"integer", "number"} & {*types}
     ):
-        return  # kube-openapi asks the format alone
+        return  # kube-openapi checks the format only
     if kind in types or (kind == "number" and "integer" in types and _is_integer(value)):
         return
     yield invalid(_at(path), kind, f'{path} in body must be of type {",".join(types)}: "{kind}"')
@@ -212,7 +212,7 @@ def _logical_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
 
 
 def faults_at(at: str, value: Any, schema: Schema) -> Iterator[str]:
-    """Yield the faults of a value within an object; messages begin with its path."""
+    """Yields the faults of a value within an object; messages begin with its path."""
     for fault in faults(value, schema):
         yield at + fault.removeprefix(_ROOT)
 

@@ -53,7 +53,7 @@ class Target(Protocol):
         """The name that a template's ``spec.targets[].target`` gives."""
 
     def match_schema(self) -> dict[str, Any]:
-        """The OpenAPI schema of ``spec.match``."""
+        """Returns the OpenAPI schema of ``spec.match``."""
 
     def spec_schema(self) -> Mapping[str, Any]:
         """Returns the schemas of further fields of ``spec``, by name, that only this target reads."""
@@ -65,7 +65,7 @@ class Target(Protocol):
         """
 
     def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
-        """Compile ``spec.match``; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
+        """Compiles ``spec.match``; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
 
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
         """Returns the review of a value; None for a value of another target.

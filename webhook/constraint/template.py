@@ -84,7 +84,7 @@ class Template:
 
 
 def read_template(document: Mapping[str, Any]) -> Template:
-    """Read a template; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
+    """Reads a template; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
     if is_deeper(document.get("spec")):
         raise _invalid(f"nested deeper than {DEPTH_MAX} levels")
     gvk = gvk_of(document)
@@ -141,7 +141,7 @@ def _invalid(message: str) -> InvalidTemplate:
 
 
 def _targets(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return each target by its path in the template."""
+    """Returns each target by its path in the template."""
     targets = spec.get("targets")
     if targets is None:
         raise _invalid('field "targets" not specified in ConstraintTemplate spec')

@@ -39,7 +39,7 @@ name."""
 
 
 def constraint_kind(kind: str) -> str:
-    """A constraint kind's name in readiness."""
+    """Returns a constraint kind's name in readiness."""
     return f"{kind}.{constraint_gvk(kind).group}"
 
 
@@ -120,7 +120,7 @@ class ObjectFaults:
         changes: Iterable[Change],
         take: Callable[[Change], Any],
     ) -> None:
-        """Call ``take`` for each change, within the boundary of its object."""
+        """Calls ``take`` for each change, within the boundary of its object."""
         for change in changes:
             with self.object(follower, *filter(None, (kind, *change.key))):
                 take(change)
@@ -148,7 +148,7 @@ class ObjectFaults:
         settle: Callable[[KeyT], Awaitable[None]],
         workers: int,
     ) -> None:
-        """Call ``settle`` for a queue's keys until cancelled; the queue retries a key that raises."""
+        """Calls ``settle`` for a queue's keys until cancelled; the queue retries failed keys."""
 
         async def settled(key: KeyT) -> None:
             await settle(key)

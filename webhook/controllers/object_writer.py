@@ -87,7 +87,7 @@ def changed_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> set[
 class ObjectWriter:
     """Keeps the objects of one kind as desired; :meth:`run` in a task of its own."""
 
-    def __init__(  # noqa: PLR0913  # the seams of who keeps a kind, each named
+    def __init__(  # noqa: PLR0913  # each dependency is a parameter
         self,
         client: ClusterClient,
         resource: Resource,

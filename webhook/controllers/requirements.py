@@ -48,7 +48,7 @@ def _alternatives(clauses: list[dict[str, list[str]]]) -> frozenset[GroupVersion
 def missing(
     requirements: Requirements, synced: Collection[GroupVersionKind]
 ) -> tuple[frozenset[GroupVersionKind], ...]:
-    """The requirements of which no kind is synced."""
+    """Returns the requirements of which no kind is synced."""
     return tuple(kinds for kinds in requirements if kinds.isdisjoint(synced))
 
 

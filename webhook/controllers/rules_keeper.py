@@ -159,7 +159,7 @@ class RulesKeeper:
             self._add(process)
 
     async def run(self) -> None:
-        """Keep them until cancelled."""
+        """Keeps the objects until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for configuration in self._configurations.values():
                 tasks.create_task(configuration.reflector.run())

@@ -42,7 +42,7 @@ def name_label(kind: StatusKind) -> str:
 
 
 def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> LabelledSubject:
-    """The subject that a status object's labels name."""
+    """Returns the subject that a status object's labels name."""
     labels = object_of(item["metadata"].get("labels"))
     of_kind = labels.get(f"{LABEL_PREFIX}{kind.kind_label}", "") if kind.kind_label else ""
     return LabelledSubject(kind.kind, of_kind, labels.get(name_label(kind), ""))
@@ -57,7 +57,7 @@ def subject_named(gvk: GroupVersionKind, name: str) -> LabelledSubject:
 
 
 def resource_of(subject: LabelledSubject) -> Resource:
-    """Where the object is served that a status is about."""
+    """Returns the resource of a status's subject."""
     rows = [row for row in POLICY_KINDS if row.status and row.status.kind == subject.kind]
     row = next(
         (candidate for candidate in rows if candidate.kind == subject.constraint_kind), rows[0]

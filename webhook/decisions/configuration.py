@@ -83,7 +83,7 @@ class Section:
         return shape(**given)
 
     def declared(self, key: str, default: Any, declared: Declared) -> Any:
-        """The value of a key as it was declared; its type is that of its default."""
+        """Returns the value of a key as it was declared; its type is that of its default."""
         least, most, words = declared.least, declared.most, declared.words
         if default is MISSING:
             return self.text(key)
@@ -109,7 +109,7 @@ class Section:
         return _VARIABLE.sub(lambda match: self._variable(key, match[1]), value)
 
     def url(self, key: str) -> SplitResult:
-        """A URL, taken apart; its host and its port can be read."""
+        """Returns a URL, taken apart; its host and its port can be read."""
         text = self.text(key)
         try:
             parts = urlsplit(text)
@@ -124,7 +124,7 @@ class Section:
         return parts
 
     def integer(self, key: str, default: int, *, least: int = 1, most: float | None = None) -> int:
-        """A whole number, at least ``least`` and at most ``most``."""
+        """Returns a whole number, at least ``least`` and at most ``most``."""
         value = self._take(key, default)
         if type(value) is not int or value < least:
             raise self.error(key, f"expected a whole number, {least} or more")
@@ -135,7 +135,7 @@ class Section:
     def number(
         self, key: str, default: float, *, least: float = 0.0, most: float | None = None
     ) -> float:
-        """A finite number, at least ``least`` and at most ``most``."""
+        """Returns a finite number, at least ``least`` and at most ``most``."""
         value = self._take(key, default)
         if type(value) not in {int, float} or value < least:
             raise self.error(key, f"expected a number, {least:g} or more")
@@ -160,7 +160,7 @@ class Section:
         return str(value)
 
     def texts(self, key: str, default: Collection[str] = ()) -> tuple[str, ...]:
-        """A list of strings."""
+        """Returns a list of strings."""
         value = self._take(key, list(default))
         if type(value) is not list or not all(type(item) is str for item in value):
             raise self.error(key, "expected a list of strings")
@@ -181,7 +181,7 @@ class Section:
         return Path(text) if text else None
 
     def text_map(self, key: str, default: Mapping[str, str] = {}) -> dict[str, str]:
-        """A mapping of strings to strings."""
+        """Returns a mapping of strings to strings."""
         value = self._take(key, dict(default))
         if type(value) is not dict or not all(
             type(name) is str and type(text) is str for name, text in value.items()
@@ -219,7 +219,7 @@ class Section:
                 section.finish()
 
     def error(self, key: str, message: str) -> InvalidConfiguration:
-        """The error to raise about a key."""
+        """Returns the error to raise about a key."""
         return InvalidConfiguration(f"{self.place}.{key}: {message}")
 
     def _take(self, key: str, default: Any) -> Any:
@@ -233,7 +233,7 @@ class Section:
 
 
 def load(path: Path) -> Section:
-    """The mapping in a YAML file; raises :class:`InvalidConfiguration`."""
+    """Returns the mapping in a YAML file; raises :class:`InvalidConfiguration`."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -258,7 +258,7 @@ def load_all(paths: Sequence[Path]) -> Section:
 
 
 def parse(content: bytes, place: str) -> Section:
-    """The mapping in YAML text; raises :class:`InvalidConfiguration`."""
+    """Returns the mapping in YAML text; raises :class:`InvalidConfiguration`."""
     if len(content) > MAX_FILE_BYTES:
         raise InvalidConfiguration(f"{place}: more than {MAX_FILE_BYTES} bytes")
     try:

@@ -29,7 +29,7 @@ class Declared:
     words: tuple[str, ...] = ()
 
     def key_of(self, name: str) -> list[str]:
-        """The keys that lead to a field of this name."""
+        """Returns the keys that lead to a field of this name."""
         first, *rest = name.split("_")
         return (self.key or first + "".join(part.capitalize() for part in rest)).split(".")
 

@@ -58,7 +58,7 @@ def _is_record(value: Any) -> bool:
 
 
 def excused_by(item: Mapping[str, Any]) -> str:
-    """The exception of an item of ``excused``, by kind and name."""
+    """Returns the exception of an item of ``excused``, by kind and name."""
     exception = object_of(item.get("exception"))
     place = f"{exception['namespace']}/" if exception.get("namespace") else ""
     return f"{exception.get('kind', '')} {place}{exception.get('name', '')}"
@@ -158,7 +158,7 @@ class RecordSource:
 
 
 def _check_queue(disk: OSDisk, directory: Path) -> None:
-    """Raise :class:`OSError` for a directory that no sidecar has used: it would pass for empty."""
+    """Raises :class:`OSError` for a directory that no sidecar has used: it would pass for empty."""
     names = disk.names(directory)
     if LOCK in names or any(segment.first_offset(name) is not None for name in names):
         return

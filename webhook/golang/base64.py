@@ -1,7 +1,7 @@
-"""Base64 as Go reads it: padding required, line ends skipped, the bad byte named.
+"""Go's base64 decoding: padding required, line ends skipped, the bad byte named.
 
-Shared by the families that take certificates, keys and tokens. Python's own
-decoder differs in what it forgives and cannot say where the fault is.
+Shared by the families for certificates, keys and tokens. Python's own decoder accepts other
+deviations and does not report the position of a fault.
 """
 
 from __future__ import annotations

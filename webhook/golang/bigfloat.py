@@ -1,7 +1,7 @@
 """Numbers of 64 bits of mantissa, as Go's ``big.Float`` computes and prints them.
 
-The precision is what ``big.Float.SetString`` gives a number without one, which
-is how OPA reads every number that is no integer (v1/topdown/builtins).
+The precision is the default of ``big.Float.SetString``, by which OPA reads every number that is no
+integer (v1/topdown/builtins).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 
 def float_text(value: float) -> str:
-    """Format a float as Go's ``strconv.FormatFloat(value, 'g', -1, 64)``."""
+    """Formats a float as Go's ``strconv.FormatFloat(value, 'g', -1, 64)``."""
     if value.is_integer() and -1e6 < value < 1e6:  # where %e takes over
         whole = int(value)
         return str(whole) if whole or str(value) == "0.0" else "-0"
@@ -40,7 +40,7 @@ def general(digits: str, point: int, *, negative: bool) -> str:
 
 
 def json_number(value: float) -> str:
-    """Format a finite float as ``encoding/json``: an exponent below 1e-6 and from 1e21."""
+    """Formats a finite float as ``encoding/json``: an exponent below 1e-6 and from 1e21."""
     if not value:
         return "-0" if str(value)[0] == "-" else "0"
     if 1e-6 <= abs(value) < 1e21:

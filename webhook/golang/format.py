@@ -1,7 +1,8 @@
 """Go's ``fmt.Sprintf``: verbs, flags, and the complaints put into the text (``%!d(string=hi)``).
 
-Operands are what Go would have: an ``int64``, an ``int`` (:class:`GoInt`), a ``*big.Int``
-(:class:`BigInt`), a ``float64`` or a string; a kind of string that has another name in Go says so by ``go_type``.
+Operands have the types of Go: an ``int64``, an ``int`` (:class:`GoInt`), a ``*big.Int``
+(:class:`BigInt`), a ``float64`` or a string. A type of string with another name in Go has it in
+``go_type``.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class _Formatter:
         self.write(f"%!(EXTRA {', '.join(shown)})")
 
     def verb(self) -> bool:
-        """Format one verb; False at the template's end."""
+        """Formats one verb; False at the template's end."""
         flags = self.flags()
         after_index = self.index()
         after_index = self.width(flags, after_index=after_index)

@@ -1,7 +1,7 @@
 """Times written and read by Go's layouts (package time): ``Mon Jan _2 15:04:05 2006``.
 
-A layout shows how a reference time would be written; its parts are recognised
-greedily from the left, and everything else stands for itself.
+A layout is the text of a reference time. Its parts are recognised greedily from the left, and every
+other character is literal.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WEEKDAYS: Final = (
 RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 RFC3339_NANO: Final = "2006-01-02T15:04:05.999999999Z07:00"
 
-# The order is Go's: of two parts that begin alike, the one tried first stands first.
+# In Go's order: of two parts with the same beginning, the first one is tried first.
 _PART: Final = re.compile(
     r"January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST|0[1-6]|002|15|1|2006|2|_2(?!006)|__2|3|4|5|PM|pm"
     r"|-070000|-07:00:00|-0700|-07:00|-07|Z070000|Z07:00:00|Z0700|Z07:00|Z07"
@@ -458,7 +458,7 @@ def _read_offset(reading: _Reading, part: str) -> None:
     reading.rest = reading.rest[match.end() :]
 
 
-# Which capitals Go takes for a zone's name; what follows GMT or stands alone is an offset.
+# Capitals that Go reads as a zone's name; an offset follows GMT or stands alone.
 _ZONE: Final = re.compile(
     r"ChST|MeST|GMT(?:[+-](?:2[0-3]|1[0-9]|0*[0-9])(?![0-9]))?|[+-](?:2[0-3]|1[0-9]|0*[0-9])(?![0-9])"
     r"|(?:[A-Z]{4}T|[A-Z]{3}T|WITA|[A-Z]{3})(?![A-Z])"

@@ -1,7 +1,7 @@
 """URLs parsed as Go's ``net/url`` parses them, with its fields and its faults.
 
-``urllib.parse`` accepts what Go refuses and splits differently, and OPA's
-answers show Go's fields.
+``urllib.parse`` accepts URLs that Go refuses and splits them differently, and OPA's answers show
+Go's fields.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 _USERINFO: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 _PORT: Final = re.compile(r"(:[0-9]*)?")
 _UNRESERVED: Final = "A-Za-z0-9\\-_.~"
-# What each component shows unescaped (net/url, gen_encoding_table.go).
+# The characters that stay unescaped in each component (net/url, gen_encoding_table.go).
 _HOST_BYTE: Final = re.compile(f"[{_UNRESERVED}!$&'()*+,;=:\\[\\]<>\"]")
 _ESCAPED: Final = {
     "path": re.compile(f"[^{_UNRESERVED}$&+,/:;=@]"),

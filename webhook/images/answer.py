@@ -89,7 +89,7 @@ class ImageAnswer:
 
 
 def _written(time: float | None) -> str:
-    """Returns a time as RFC 3339 has it; an empty text for None."""
+    """Returns a time in RFC 3339; an empty text for None."""
     return "" if time is None else timestamp.text_of(time)
 
 

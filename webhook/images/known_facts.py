@@ -155,7 +155,7 @@ class KnownFacts:
         ask: Callable[[], Coroutine[Any, Any, RegistryError | None]],
         deadline: float,
     ) -> tuple[_Value, bool]:
-        """Returns a value and whether it is stale; asks the registry unless a fresh one exists."""
+        """Returns a value and whether it is stale; requests it unless a fresh one is stored."""
         kept = store.get(key)
         if kept is not None and kept[1]:
             return kept[0], False

@@ -21,7 +21,7 @@ RSA_BITS_MIN: Final = 2_048
 
 RSA_BITS_MAX: Final = 8_192
 """The maximal size of an RSA key, in bits. A key of 16,384 bits takes 4 ms for each signature, and
-anybody may push signatures beside an image."""
+any client may push signatures beside an image."""
 
 _HASHES: Final = {256: hashes.SHA256(), 384: hashes.SHA384(), 521: hashes.SHA512()}
 """The hash of each curve size in Sigstore's registry of algorithms; older signers use SHA-256."""

@@ -92,7 +92,7 @@ def _in_turn(parts: list[RequiredCondition], *, is_all: bool, skips_missing: boo
 
 
 def _condition(condition: Json, where: str, queries: Queries) -> RequiredCondition:
-    """A condition; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
+    """Returns a condition; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
     try:
         key, value = (term_of(condition.get(name), queries) for name in ("key", "value"))
     except Unwritable as why:
@@ -284,7 +284,7 @@ def _glob(pattern: str) -> str:
 
 
 def sprinted(value: Any) -> str:
-    """A value of a policy as Go prints it."""
+    """Returns a value of a policy as Go prints it."""
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) in {int, str}:
@@ -359,7 +359,7 @@ def _number_equals(name: str, value: Term) -> str:
 
 
 def _number_of(value: Term) -> str:
-    """A text of a policy as a number."""
+    """Returns a text of a policy as a number."""
     if type(value.fixed) is not str:
         raise Unwritable("a value that is a computed text")
     try:

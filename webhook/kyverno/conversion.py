@@ -65,7 +65,7 @@ _VERSIONS: Final = {"autoscaling": "v2", "flowcontrol.apiserver.k8s.io": "v1"}
 
 
 def converted(document: Json) -> Iterator[tuple[str, Json | Unwritable]]:
-    """Each rule's name, with the policy that it becomes or why it becomes none."""
+    """Yields each rule's name, with the policy that it becomes or why it becomes none."""
     spec = object_of(document.get("spec"))
     for at, rule in enumerate(objects_of(spec.get("rules"))):
         name = str(rule.get("name") or f"[{at}]")

@@ -91,7 +91,7 @@ class PolicyQuestion:
         return known
 
     def given_with_images(self, namespace: str) -> dict[str, Any]:
-        """Returns :meth:`given` with images, and the values that exceptions allow where there are none."""
+        """Returns :meth:`given` with images, and with empty values of exceptions."""
         key = namespace, "images"
         known = self._given.get(key)
         if known is None:
@@ -118,7 +118,7 @@ class PolicyQuestion:
 
 
 def _images(document: Any) -> Json:
-    """The images of a Pod or its controller, by the lists that have them."""
+    """Returns the images of a Pod or its controller, by the lists that have them."""
     spec = document.get("spec") if isinstance(document, dict) else None
     for name in ("jobTemplate", "template"):
         while isinstance(spec, dict) and isinstance(spec.get(name), dict):
@@ -144,7 +144,7 @@ class CompiledSpec:
         self, spec: Json, namespace: str, *, conditions_read_variables: bool = False
     ) -> None:
         self.namespace = namespace
-        # Kyverno compares versions as they are written, whatever matchPolicy says.
+        # Kyverno compares versions literally, regardless of matchPolicy.
         matched = {**object_in(spec, "matchConstraints"), "matchPolicy": "Exact"}
         self._checked: list[tuple[str, Checked]] = []
         """Fields and their checked expressions, until their cost is estimated."""
@@ -250,7 +250,7 @@ class CompiledSpec:
         return self._has_rule(gvk.group, gvk.version, {plural, f"{plural}/*", "*", "*/*"})
 
     def names(self, request: Mapping[str, Any]) -> bool:
-        """Whether a rule names what a request is about."""
+        """Whether a rule names the resource of a request."""
         resource = object_of(request.get("resource"))
         name, part = text(resource, "resource"), text(request, "subResource")
         resources = {f"{name}/{part}", f"{name}/*", f"*/{part}"} if part else {name, "*"}

@@ -197,7 +197,7 @@ class Rule(CompiledSpec):
             )
         except TimeUp:
             raise
-        except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
+        except Exception:  # noqa: BLE001  # the single expressions then report the proper error
             del question.world.missing[already:]
             return None
         if not failed:
@@ -224,7 +224,7 @@ class Rule(CompiledSpec):
 
 
 class ValidatingPolicy(KyvernoPolicy):
-    """A policy with what it implies for pod controllers, compiled."""
+    """A compiled policy with its generated rules for pod controllers."""
 
     def __init__(self, document: Json) -> None:
         """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
@@ -305,7 +305,7 @@ def _message_of(validation: _Validation, at: int) -> str:
 
 
 def read_kyverno(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy | KyvernoException:
-    """A policy or an exception; raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
+    """Returns a policy or an exception; raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
     kind = gvk_of(document).kind
     if kind in EXCEPTION_KINDS:
         return KyvernoException(document)

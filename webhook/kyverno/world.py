@@ -146,7 +146,7 @@ def nothing_known(version: str, resource: str) -> None:
 
 
 def objects_known(objects: Iterable[Json]) -> KnownObjects:
-    """A world of these objects."""
+    """Returns a world of these objects."""
     by_kind: dict[tuple[str, str], dict[tuple[str, str], Json]] = {}
     for item in objects:
         gvk = gvk_of(item)
@@ -216,7 +216,7 @@ def _list_own(
 
 
 def _to_gvr(_: Opaque, version: str, kind: str) -> Opaque:
-    """The resource of a kind."""
+    """Returns the resource of a kind."""
     return Opaque(GVR, (version, plural_of(kind)))
 
 
@@ -318,7 +318,7 @@ def now(context: Opaque) -> Timestamp:
 
 @form("truncate", TIME, Timestamp, Duration)
 def truncate(_: Opaque, moment: Timestamp, step: Duration) -> Timestamp:
-    """The last multiple of a step since the year 1, as Go counts."""
+    """Returns the last multiple of a step since the year 1, as Go counts."""
     if step.ns <= 0:
         return moment
     return Timestamp(moment.ns - (moment.ns + _YEAR_1_NS) % step.ns, moment.offset_seconds)

@@ -63,7 +63,7 @@ def names_kind(mutations: MutationSnapshot, gvk: GroupVersionKind) -> bool:
 
 
 def is_about_everything(mutator: Mutator) -> bool:
-    """Whether a mutator names no kind that it is about."""
+    """Whether a mutator names no kind."""
     return not mutator.has_schema and mutator.selects(_NO_KIND)
 
 
@@ -110,7 +110,7 @@ def drifts_of(
 
 
 def _is_foreseeable(setter: Setter, known: Answering | None) -> bool:
-    """Whether it is known what a mutator would put: of one that asks by whoever writes it is not."""
+    """Whether the value of a mutator is known; it is not if the provider gets the author's name."""
     if type(setter) is not ExternalData:
         return True
     return known is not None and setter.data_source != "Username"
@@ -119,11 +119,11 @@ def _is_foreseeable(setter: Setter, known: Answering | None) -> bool:
 def _changed_by(
     mutator: Mutator, obj: dict[str, Any], context: Context, known: Answering | None
 ) -> tuple[str, ...]:
-    """The fields that a mutator changes by itself; none for which a provider has no answer now."""
+    """Returns the fields that a mutator alone changes; none if its provider has no answer now."""
     try:
         _, changed = mutator.assignment.apply(obj, context)
     except ApplyError:
-        return ()  # What others make must be there first: they are told of.
+        return ()  # Other mutators must create the place first; they are reported.
     if known is not None and type(mutator.assignment.setter) is ExternalData:
         mutated = Mutated(changed, asks_providers=True)
         try:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from webhook.mutation.snapshot import MutationSnapshot
 
 _WAITING: Final = {"kind": "-"}
-"""Stands for a resultant that answers of providers belong to: nothing is implied by it yet."""
+"""A placeholder for a resultant that waits for providers: it implies no further objects yet."""
 
 
-def expand(  # noqa: PLR0913  # all that a resultant hangs on
+def expand(  # noqa: PLR0913  # each input of a resultant is a parameter
     expansion: Expansion,
     mutations: MutationSnapshot,
     obj: dict[str, Any],

@@ -59,7 +59,7 @@ class Unresolved(NamedTuple):
     path: str
     provider: str
     key: str
-    """Empty of a Secret: its values stand in no message."""
+    """Empty for a Secret: messages must not contain its values."""
     policy: str
     fault: str
 
@@ -129,7 +129,7 @@ def _read(request: ProviderRequest, response: ProviderResponse) -> _ProviderValu
 
 
 def unanswered_keys(mutated: Mutated) -> dict[str, tuple[str, ...]]:
-    """The keys to ask of each provider, each once, in the order of the object's fields."""
+    """Returns the keys to ask of each provider, each once, in the order of the object's fields."""
     if not mutated.asks_providers:
         return {}
     keys_of: dict[str, dict[str, None]] = {}

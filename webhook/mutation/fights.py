@@ -89,7 +89,7 @@ class Fights:
         return {mutator: fight for mutator, fight in fights.items() if fight.until > now}
 
     def keep(self, mutators: Iterable[MutatingParty]) -> None:
-        """Forget the fights of mutators that are no more, or are others now."""
+        """Forgets the fights of mutators that are no more, or are others now."""
         kept = {(mutator.id, mutator.generation) for mutator in mutators}
         for mutator, fight in self._found.copy().items():
             if (mutator, fight.generation) not in kept:

@@ -32,7 +32,7 @@ class ImageParts(NamedTuple):
     tag: str
 
     def assigned_to(self, name: str) -> str:
-        """The name with each of these parts that is not empty in the place of its own."""
+        """Returns the name with each of these parts that is not empty in the place of its own."""
         old = split(name)
         domain = self.domain or old.domain
         return f"{domain}/" * bool(domain) + (self.path or old.path) + (self.tag or old.tag)
@@ -47,7 +47,7 @@ def split(name: str) -> ImageParts:
 
 
 def check(parts: ImageParts) -> None:
-    """Refuse parts that are none, or could be read otherwise; raises :class:`InvalidMutator`."""
+    """Refuses parts that are none, or could be read otherwise; raises :class:`InvalidMutator`."""
     if not any(parts):
         raise InvalidMutator("at least one of [assignDomain, assignPath, assignTag] must be set")
     if parts.domain and not _DOMAIN.fullmatch(parts.domain):

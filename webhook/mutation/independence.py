@@ -58,7 +58,7 @@ def _labels_written(mutators: Sequence[Mutator]) -> set[str]:
 
 
 def _fields(users: Sequence[tuple[int, Mutator]], depth: int) -> Fields:
-    """The fields that the locations name at a depth, where they are alike before it."""
+    """Returns the fields of the locations at a depth; the locations are equal above it."""
     by_name: dict[str, list[tuple[int, Mutator]]] = {}
     for number, mutator in users:
         node = mutator.location[depth]
@@ -78,7 +78,7 @@ def _fields(users: Sequence[tuple[int, Mutator]], depth: int) -> Fields:
         else:
             below.append((name, inner, fields[0][1].assignment.null_is_missing))
             continue
-        [(number, mutator)] = fields  # What one has to itself it assigns in its own way.
+        [(number, mutator)] = fields  # A field of one mutator only: its own assignment applies.
         leaf = Leaf(name, mutator.assignment, depth, 1 << number)
         value = _value_where_missing(mutator, depth)
         if value is MISSING:
@@ -106,7 +106,7 @@ def _below(users: Sequence[tuple[int, Mutator]], depth: int) -> Below:
 
 
 def _node(mutator: Mutator, depth: int) -> Node:
-    """The node at a depth of a location that goes on there."""
+    """Returns the node at a depth of a location; raises Dependent beyond its end."""
     if depth >= len(mutator.location):
         raise Dependent
     return mutator.location[depth]

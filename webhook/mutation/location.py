@@ -73,7 +73,7 @@ Location = tuple[Node, ...]
 
 
 def canonical(location: Location) -> str:
-    """The location in Gatekeeper's own spelling, which its messages carry."""
+    """Returns the location in Gatekeeper's own spelling, which its messages carry."""
     text = ""
     for number, node in enumerate(location):
         text += "." if number and type(node) is Field else ""
@@ -82,7 +82,7 @@ def canonical(location: Location) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as Gatekeeper's messages quote it."""
+    """Returns a text as Gatekeeper's messages quote it."""
     return encode(text).decode()
 
 
@@ -163,7 +163,7 @@ class _Parser:
 
     def _scan(self) -> _Token:
         match = _TOKEN.match(self._text, self._position)
-        assert match is not None  # "wrong" takes what nothing else does.
+        assert match is not None  # The group "wrong" matches every other character.
         self._position = match.end()
         kind, text = match.lastgroup or "", match[match.lastgroup or 0]
         if kind in ("double", "single"):

@@ -101,7 +101,7 @@ class Binding(NamedTuple):
 
 
 class MutatingParty(Protocol):
-    """A party that changes objects, as annotations, records and metrics name it: a mutator or the like."""
+    """A mutator, or another party that changes objects, for annotations, records and metrics."""
 
     @property
     def id(self) -> MutatorId:
@@ -120,8 +120,8 @@ class MutatingParty(Protocol):
 class Mutator:
     """A mutator that was read.
 
-    ``bindings`` are what ``applyTo`` says, in one set of operations each; empty for
-    AssignMetadata, which is about every kind that ``selects`` and has no part in schemas.
+    ``bindings`` are those of ``applyTo``, for one set of operations each. They are empty for
+    AssignMetadata, which applies to every kind that ``selects`` and has no part in schemas.
     ``matches`` raises :class:`~webhook.constraint.errors.MatchError`.
     """
 
@@ -139,7 +139,7 @@ class Mutator:
     selects: Callable[[GroupKind], bool]
     matches: Callable[[View, MatchSubject], bool]
     match_key: str
-    """Equal for mutators that match alike; empty where everything of the kinds it is about does."""
+    """Equal for mutators with the same match; empty if every object of its kinds matches."""
     labels_read: frozenset[str]
     """The labels that selectors of its match ask for."""
     is_preview: bool

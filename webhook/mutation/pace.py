@@ -44,7 +44,7 @@ class Pace:
         self._began: float | None = None
         self._rested = 0.0
         self.iteration = 1
-        """The pass that goes on, which an error tells."""
+        """The current pass, for errors."""
 
     def begin(self) -> None:
         """Checks the time left; work before the first check is not counted.

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from webhook.mutation.setting import Context
 
 MutationOnError = Literal["skip", "reject"]
-"""The effect of a mutator's fault on a request: the object goes on without it, or is refused."""
+"""The effect of a mutator's fault on a request: the mutator is skipped, or the object is refused.
+"""
 
 
 class _Restart(Exception):
@@ -26,7 +27,7 @@ class _Restart(Exception):
 
 
 class Passes:
-    """The passes over one object, in which each matching mutator is applied by itself."""
+    """The passes over one object; each pass applies every matching mutator by itself."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Passes:
         self._outcomes: dict[MutatorId, bool] = {}
 
     def mutate(self, obj: dict[str, Any]) -> Mutated:
-        """Apply the mutators until a pass changes nothing.
+        """Applies the mutators until a pass changes nothing.
 
         Raises :class:`~webhook.mutation.errors.MutationError`.
         """
@@ -120,7 +121,7 @@ class Passes:
         return obj, tuple(applied)
 
     def _matches(self, mutator: Mutator, obj: dict[str, Any]) -> bool:
-        """Whether a mutator matches the object as it is now; asked anew if its metadata changed."""
+        """Whether a mutator matches the current object; cached until its metadata changes."""
         metadata = obj.get("metadata")
         if metadata is not self._metadata:
             self._metadata = metadata

@@ -100,7 +100,7 @@ def patch_between(old: Mapping[str, Any], new: Mapping[str, Any], pace: Pace = U
 def make_patch(
     old: Mapping[str, Any], new: Mapping[str, Any], pace: Pace = UNBOUNDED
 ) -> list[Operation]:
-    """The operations that make ``new`` of ``old``; none where they are the same JSON."""
+    """Returns the operations that make ``new`` of ``old``; none where they are the same JSON."""
     operations: list[Operation] = []
     compare("", old, new, operations, pace)
     return operations
@@ -192,5 +192,5 @@ def _compare_ends(
 
 
 def escaped(name: str) -> str:
-    """A field's name as a segment of a path."""
+    """Returns a field's name as a segment of a path."""
     return name.replace("~", "~0").replace("/", "~1")

@@ -77,7 +77,7 @@ def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_mutator(document: Mapping[str, Any]) -> Mutator:
-    """Read a mutator; raises :class:`~webhook.mutation.errors.InvalidMutator`."""
+    """Reads a mutator; raises :class:`~webhook.mutation.errors.InvalidMutator`."""
     gvk, name = gvk_of(document), name_of(document)
     if gvk.group != GROUP or gvk.kind not in VERSIONS:
         raise InvalidMutator(f"{gvk} is not a kind of mutators")
@@ -358,7 +358,7 @@ class _Reader:
 
 
 def _check_item(node: ListItem, value: Any) -> None:
-    """Refuse a value that is not the item which the location says."""
+    """Refuses a value that is not the item which the location says."""
     if node.value is None:
         raise InvalidMutator("can't append to a globbed list")
     if type(value) is not dict:

@@ -73,7 +73,7 @@ class Mutators:
         return () if known is None else known.warnings
 
     def add(self, document: Mapping[str, Any]) -> Mutator:
-        """Add or replace a mutator; raises :class:`~webhook.mutation.errors.InvalidMutator`.
+        """Adds or replaces a mutator; raises :class:`~webhook.mutation.errors.InvalidMutator`.
 
         If the new generation is refused, the previous generation stays.
         """
@@ -96,7 +96,7 @@ class Mutators:
         return mutator
 
     def remove(self, mutator: MutatorId) -> bool:
-        """Remove a mutator; False if it was not there."""
+        """Removes a mutator; False if it was not there."""
         old = self._mutators.pop(mutator, None)
         if old is None:
             return False

@@ -48,7 +48,7 @@ class _Node:
         return users
 
     def grandchildren(self) -> Iterator[_Node]:
-        """The nodes below, of every name and type."""
+        """Yields the nodes below, of every name and type."""
         for types in self.children.values():
             yield from types.values()
 
@@ -71,7 +71,7 @@ class MutationSchema:
                 node.enders.add(mutator.id)
 
     def conflicting(self) -> set[MutatorId]:
-        """Every mutator that contradicts another."""
+        """Returns every mutator that contradicts another."""
         users: set[MutatorId] = set()
         due = [self._root]
         while due:
@@ -84,7 +84,8 @@ class MutationSchema:
     def conflicts_of(self, mutator: Mutator) -> list[frozenset[MutatorId]]:
         """Returns the sets of mutators in conflict along a location, usually with itself.
 
-        Each place has one set, the same for all who meet there: of thousands none is copied.
+        Each place has one set that all its mutators share: none is copied for thousands of
+        mutators.
         """
         places: list[frozenset[MutatorId]] = []
         node = self._root

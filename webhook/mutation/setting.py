@@ -65,7 +65,7 @@ class FromMetadata:
     field: str
 
     def __call__(self, existing: Any, root: dict[str, Any], context: Context) -> Any:
-        """The name or namespace."""
+        """Returns the name or namespace."""
         value = context.namespace_name if self.field == "namespace" else name_of(root)
         return existing if existing == value else value
 
@@ -77,7 +77,7 @@ class Merge:
     values: Sequence[Any]
 
     def __call__(self, existing: Any, root: dict[str, Any], context: Context) -> Any:
-        """The list with all values."""
+        """Returns the list with all values."""
         if existing is MISSING:
             return list(self.values)
         present = {key for _, key in _keyed(existing, root, context)}
@@ -97,7 +97,7 @@ class Prune:
     values: Sequence[Any]
 
     def __call__(self, existing: Any, root: dict[str, Any], context: Context) -> Any:
-        """The list without the values."""
+        """Returns the list without the values."""
         if existing is MISSING:
             return MISSING
         unwanted = {key_of(value) for value in self.values}
@@ -144,7 +144,7 @@ class Image:
     parts: ImageParts
 
     def __call__(self, existing: Any, root: dict[str, Any], _context: Context) -> Any:
-        """The image with the parts that are assigned."""
+        """Returns the image with the parts that are assigned."""
         if existing is MISSING:
             return self.parts.assigned_to("")
         if type(existing) is not str:
@@ -166,7 +166,7 @@ class ExternalData:
     default: str
 
     def __call__(self, existing: Any, root: dict[str, Any], context: Context) -> Any:
-        """A placeholder, which the provider's answer replaces at the end."""
+        """Returns a placeholder, which the provider's answer replaces at the end."""
         if type(existing) is Placeholder:
             if existing.source == self:
                 return existing

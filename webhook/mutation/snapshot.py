@@ -54,7 +54,7 @@ class MutationSnapshot:
         return bool(self._mutators)
 
     def concerns(self, gvk: GroupVersionKind, operation: str) -> bool:
-        """Whether anybody is about a kind at an operation, or would be."""
+        """Whether a mutator, in force or in preview, applies to a kind at an operation."""
         if self.plan(gvk, operation) is not None:
             return True
         return self.preview is not None and self.preview.plan(gvk, operation) is not None
@@ -94,7 +94,7 @@ class MutationSnapshot:
         on_error: MutationOnError = "reject",
         gvk: GroupVersionKind | None = None,
     ) -> Mutated:
-        """Apply every mutator that matches, pass after pass, until a pass changes nothing.
+        """Applies every mutator that matches, pass after pass, until a pass changes nothing.
 
         Raises :class:`~webhook.mutation.errors.MutationError`; where faults are skipped, only if
         the mutators do not converge, or the context's pace ends them.

@@ -34,12 +34,12 @@ _GO_TYPES: Final = {
 
 
 def go_type(value: object) -> str:
-    """A value's type as Go prints it."""
+    """Returns a value's type as Go prints it."""
     return _GO_TYPES.get(type(value), "*unversioned.ExternalDataPlaceholder")
 
 
 def shown(value: object) -> str:
-    """A value in a message: as JSON, shortened."""
+    """Returns a value in a message: as JSON, shortened."""
     kind = type(value)
     text = encode(value).decode() if kind in (dict, list, bool, type(None)) else str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"

@@ -70,7 +70,7 @@ class Walk:
         self._room = PATCH_BYTES_MAX
 
     def put(self, piece: bytes) -> None:
-        """Add a piece to the patch (:func:`~webhook.mutation.patch.packed`)."""
+        """Adds a piece to the patch (:func:`~webhook.mutation.patch.packed`)."""
         self.pieces.append(piece)
         self._room -= len(piece) // 4 * 3
         if self._room < 0:
@@ -247,10 +247,9 @@ class Fields:
         leaves: Iterable[Leaf],
         below: Sequence[tuple[str, Below, bool]],
     ) -> None:
-        """``values`` are what ``together`` put where there is none of these fields.
+        """``values`` are the assignments of ``together`` if none of these fields exists.
 
-        ``below`` has a field's name, what is under it, and whether null there is as if it were
-        missing.
+        ``below`` has a field's name, its walk below, and whether null counts as missing there.
         """
         self._values = values
         self._together = tuple(together)
@@ -324,7 +323,7 @@ class Fields:
         return value, inner.assigned
 
     def _piece(self, place: str) -> bytes:
-        """The operations that add all values to an object that has none of them."""
+        """Returns the operations that add all values to an object without these fields."""
         added = (_added(f"{place}/{escaped(name)}", value) for name, value in self._values.items())
         return _kept(self._pieces, place, packed(b",".join(added)))
 

@@ -1,4 +1,4 @@
-"""A catalogue: a file that gives names to policies in registries, and says who has to have signed them.
+"""A catalogue: a file that names policies in registries, and the required signatures.
 
 ::
 

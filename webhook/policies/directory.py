@@ -90,11 +90,11 @@ class PolicyDirectory:
         self._given = tuple(given)
         self._files: dict[str, list[Manifest]] = {}
         self._skipped: tuple[str, ...] = ()
-        # The objects brought into the client, by identity.
+        # The objects added to the client, by identity.
         self._known: dict[tuple[str, ...], Manifest] = {}
 
     def load(self) -> PolicyReport:
-        """Read the files and bring the client in step with them."""
+        """Reads the files and updates the client to them."""
         faults: list[PolicyFault] = []
         self._read(faults)
         by_identity = self._distinct(faults)
@@ -236,7 +236,9 @@ class PolicyDirectory:
             faults.append(replace(_fault(manifest, str(error)), switched_off=True))
         except ConstraintFrameworkError as error:
             stays = known is not None and kind != "data"
-            if isinstance(error, MemberFault):  # what went with a member is not in force
+            if isinstance(
+                error, MemberFault
+            ):  # policies that depend on a broken member are not in force
                 view = self._client.fault_of(manifest.gvk.kind, manifest.identity[3])
                 stays = view is not None and view.answer == "lastGood"
             faults.append(replace(_fault(manifest, str(error)), stays=stays))

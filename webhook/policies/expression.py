@@ -58,7 +58,7 @@ def _for(seconds: float) -> Callable[[], None]:
 
 
 def _request(obj: Any, old: Any, namespace: Any) -> dict[str, Any]:
-    """The request of a review."""
+    """Returns the request of a review."""
     operation = "UPDATE" if obj and old else "DELETE" if old else "CREATE"
     about = obj or old or {}
     group, _, version = str(about.get("apiVersion", "")).rpartition("/")
@@ -74,7 +74,7 @@ def _request(obj: Any, old: Any, namespace: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of CEL's in JSON; what JSON lacks as CEL shows it."""
+    """Returns a value of CEL in JSON; types that JSON lacks become CEL's text."""
     if type(value) is Optional:
         return None if value.value is NOTHING else _plain(value.value)
     if type(value) is Lost:

@@ -73,7 +73,7 @@ class Extensions:
 
     @property
     def exceptions(self) -> tuple[PolicyException, ...]:
-        """Returns the usable exceptions as of the last load, whatever their period."""
+        """Returns the usable exceptions as of the last load, regardless of their period."""
         return () if self.excusing is None else self.excusing.exceptions
 
     def policy_set(self, snapshot: Snapshot, exclusions: Exclusions | None = None) -> PolicySet:
@@ -82,7 +82,7 @@ class Extensions:
         return policy_set(snapshot, exclusions or Exclusions(), values)
 
     def warnings_of(self, mutator: MutatorId) -> tuple[str, ...]:
-        """Return the probable mistakes of a mutator that can be applied."""
+        """Returns the probable mistakes of a mutator that can be applied."""
         return self._parts[MUTATIONS].standing(mutator, "").warnings
 
     def load(self, manifests: Iterable[Manifest]) -> list[PolicyFault]:

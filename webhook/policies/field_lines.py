@@ -132,7 +132,7 @@ def _step(node: yaml.Node, segment: _Segment) -> tuple[yaml.Node, int] | None:
 
 
 def _paths(message: str, details: Any) -> Iterator[Sequence[_Segment]]:
-    """Find the texts that look like paths, in the message and then in the details."""
+    """Finds the texts that look like paths, in the message and then in the details."""
     yield from _paths_in(message)
     pending = [details]
     while pending:

@@ -78,7 +78,7 @@ class _Pair:
 
 
 def request_of(document: Mapping[str, Any]) -> Json:
-    """The creation of an object, as a request."""
+    """Returns the creation of an object, as a request."""
     gvk = gvk_of(document)
     kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
     resource = {

@@ -41,8 +41,8 @@ SCORED: Final = "policies.kyverno.io/scored"
 class CaseVerdict(NamedTuple):
     """The verdict of a policy: ``pass``, ``fail``, ``warn``, ``error`` or ``skip``.
 
-    ``is_about`` is whether the policy matches the object, whatever its conditions. ``patched`` is
-    the object after a mutating policy, None for a validating one.
+    ``is_about`` is whether the policy matches the object, before its conditions. ``patched`` is the
+    object after a mutating policy, None for a validating one.
     """
 
     result: str

@@ -136,7 +136,7 @@ _ELSEWHERE: Final = {
     "httpPayloads": "requests of HTTP are for Kyverno's authorizer",
     "envoyPayloads": "requests of Envoy are for Kyverno's authorizer",
 }
-"""Inputs of a test that no policy here is about."""
+"""Inputs of a test that no supported policy reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def _where(file: Path, line: int, document: Json, field_path: str) -> str:
     """Returns the place of a field: file, line and path; for a pipe the line of the test."""
     text = file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else ""
     lines = FieldLines(text)
-    # What has one name is no path among words, but it is one among the parts of a path.
+    # A single name is no path among words, but it is one among the parts of a path.
     at = lines.line(line, document, field_path, [[field_path, 0]] if "." not in field_path else "")
     return f"{file}:{at}: {field_path}"
 
@@ -402,7 +402,7 @@ class _Run:
                 self._not_run[policy] = f"{gvk.kind} {name}: {error}"
 
     def _add_own(self, document: Json, parameters: Sequence[Json]) -> None:
-        """Take a policy of the API server's own, with the bindings that name it."""
+        """Takes a policy of the API server's own, with the bindings that name it."""
         gvk, name = gvk_of(document), name_of(document)
         if not is_admission_policy(gvk) or gvk.kind not in {POLICY, MUTATING_POLICY}:
             return
@@ -653,7 +653,7 @@ def _is_named(item: Json, kind: str, named: str) -> bool:
 
 
 def _payloads(suite: KyvernoSuite, kind: str) -> Iterator[tuple[str, Json]]:
-    """The documents of a test that are no objects, by the names of their files."""
+    """Yields the documents of a test that are no objects, by the names of their files."""
     named = suite.document.get(kind) or []
     for name in [named] if type(named) is str else named:
         for read in _documents_of(suite.path.parent / str(name), suite.where(kind)):
@@ -783,7 +783,7 @@ def namespace_of(item: Mapping[str, Any]) -> str:
 
 
 def placed(item: Json) -> Json:
-    """The object with the namespace that it would get."""
+    """Returns the object with the namespace that it would get."""
     namespace = namespace_of(item)
     if not namespace or stated_namespace(item):
         return item

@@ -97,7 +97,7 @@ class PolicyLoader:
         began = time.monotonic()
         try:
             policies, report = self._files.load()
-        except Exception as error:  # noqa: BLE001  # the reload's boundary: what is in force stays
+        except Exception as error:  # noqa: BLE001  # after a failed reload the policies in force stay
             self._registry.count(RELOADS, "policies", "error")
             self._registry.set(RELOAD_FAULT, 1, "policies")
             self._faults = (f"internal error: {type(error).__name__}",)

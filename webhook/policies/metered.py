@@ -49,7 +49,7 @@ class MeteredClient(Client):
         self._log = log
 
     def add_template(self, document: Mapping[str, Any]) -> bool:
-        """Add or replace a template, as :meth:`Client.add_template` does."""
+        """Adds or replaces a template, as :meth:`Client.add_template` does."""
         began = time.monotonic()
         try:
             changed = super().add_template(document)

@@ -59,7 +59,7 @@ def provider_calls(template: Template) -> ProviderCalls:
 
 
 def provider_names(template: Template) -> frozenset[str]:
-    """The providers that a template names."""
+    """Returns the providers that a template names."""
     return provider_calls(template).names
 
 
@@ -166,7 +166,7 @@ def _terms(node: Any) -> Iterator[Any]:
 
 
 def _operands(rule: ast.Rule) -> Iterator[ast.Object]:
-    """The objects, written out, that calls are given."""
+    """Yields the objects, written out, that calls are given."""
     assigned = {
         term.args[0].name: term.args[1]
         for term in _terms(rule)

@@ -35,7 +35,7 @@ class RecordedProvider:
     system_error: str = ""
 
     def answer(self, request: ProviderRequest) -> ProviderResponse:
-        """The answer to a request, in the order of its keys."""
+        """Returns the answer to a request, in the order of its keys."""
         return ProviderResponse(
             tuple((key, self.values[key]) for key in request.keys if key in self.values),
             tuple((key, self.errors[key]) for key in request.keys if key in self.errors),
@@ -67,7 +67,7 @@ class RecordedAnswers:
         return {request: self._answer(request) for request in requests}
 
     async def ask(self, requests: Sequence[ProviderRequest]) -> ProviderAnswers:
-        """Answer the requests, for a caller that awaits it."""
+        """Answers the requests, for a caller that awaits it."""
         return self(requests)
 
     def _answer(self, request: ProviderRequest) -> ProviderResponse:

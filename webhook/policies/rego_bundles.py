@@ -265,7 +265,7 @@ def _check_contents(roots: list[str], modules: list[Module], data: dict[str, Any
 
 
 def _outside(node: Any, path: str, roots: list[str]) -> Iterator[str]:
-    """The places of data that no root contains."""
+    """Yields the places of data that no root contains."""
     if any(_contains(root, path) for root in roots):
         return
     if not isinstance(node, dict) or not any(_contains(path, root) for root in roots):

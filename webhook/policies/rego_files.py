@@ -87,7 +87,7 @@ def load(
 
 
 def read_input(text: str) -> Any:
-    """Reads an input, JSON or YAML whatever its name; raises :class:`BuiltinError`."""
+    """Reads an input, JSON or YAML regardless of its name; raises :class:`BuiltinError`."""
     try:
         return go_json.decode(text)
     except BuiltinError:
@@ -100,7 +100,7 @@ def ignored(name: str, patterns: Sequence[str]) -> bool:
 
 
 def system_words(error: OSError) -> str:
-    """Return the system's words for the fault of a file, as OPA has them."""
+    """Returns the system's words for the fault of a file, as OPA has them."""
     return (error.strerror or "cannot be read").lower()
 
 
@@ -218,7 +218,7 @@ class _Loading:
 
 
 def _entries(folder: Path) -> Iterator[Path]:
-    """List a folder, in the order of names as bytes."""
+    """Lists a folder, in the order of names as bytes."""
     return iter(sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)))
 
 
@@ -251,7 +251,7 @@ def merge_into(a: dict[str, Any], b: dict[str, Any]) -> None:
 
 
 def _copied(value: Any) -> Any:
-    """A copy of the objects that a later file may add to."""
+    """Returns a copy of the objects that a later file may add to."""
     if isinstance(value, dict):
         return {name: _copied(inner) for name, inner in value.items()}
     return value

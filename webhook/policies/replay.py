@@ -88,7 +88,7 @@ class Replay:
             self.differences[key] = ReplayDifference(known.added + more, known.removed + less)
 
     def totals(self) -> list[str]:
-        """A line for each policy and each exception, over all that was replayed."""
+        """Returns a line for each policy and each exception, over all that was replayed."""
         lines = [
             f"{kind}/{name}: +{counts.added} -{counts.removed}"
             for (kind, name), counts in sorted(self.differences.items())
@@ -99,7 +99,7 @@ class Replay:
         ]
 
     def document(self) -> dict[str, Any]:
-        """Return the replay as JSON."""
+        """Returns the replay as JSON."""
         return {
             "constraints": [
                 {"kind": kind, "name": name, "added": counts.added, "removed": counts.removed}
@@ -151,7 +151,7 @@ def replay(
 
 
 def recorded_requests(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The requests of admissions that were recorded with their objects."""
+    """Returns the requests of admissions that were recorded with their objects."""
     return [
         _request(record)
         for record in records
@@ -326,7 +326,7 @@ def _recorded(result: Mapping[str, Any]) -> ReplayedViolation:
 
 
 def _actions(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the actions of a recorded violation."""
+    """Returns the actions of a recorded violation."""
     action = str(result.get("enforcementAction", ""))
     return tuple(result.get("enforcementActions") or ()) if action == "scoped" else (action,)
 

@@ -158,7 +158,7 @@ def _of_rego(code: Code) -> frozenset[str]:
 
 
 def _texts(code: Code) -> list[Any]:
-    """The template's own Rego, then its libraries', as they are written."""
+    """Returns the template's own Rego, then its libraries', as they are written."""
     return [code.source.get("rego"), *texts_of(code.source.get("libs"))]
 
 
@@ -351,7 +351,7 @@ _CEL_ALLOWS: Final = re.compile(
 
 
 def _of_cel(code: Code) -> frozenset[str]:
-    """Find the parts of a request that each validation reads, or a condition of all of them."""
+    """Finds the parts of a request that each validation reads, or a condition of all of them."""
     source = code.source
     conditions = [
         frozenset(_reads(expression)) for expression in _expressions(source, "matchCondition")

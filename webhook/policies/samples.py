@@ -53,7 +53,7 @@ _CLUSTER_SCOPED: Final = frozenset(
 
 
 def samples(match: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
-    """The sample objects for a constraint's ``spec.match``."""
+    """Yields the sample objects for a constraint's ``spec.match``."""
     listed = (match or {}).get("kinds")
     pairs = [
         (group, kind)
@@ -68,7 +68,7 @@ def samples(match: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
 
 
 def sample(group: str, kind: str) -> dict[str, Any]:
-    """An object of a kind."""
+    """Returns an object of a kind."""
     if kind in _WORKLOADS:
         group = group or ("batch" if kind == "Job" else "apps")
     version = _VERSIONS.get(group, "v1")

@@ -96,7 +96,7 @@ class Suite:
         return ""
 
     def join(self, name: str) -> Path:
-        """The file of a name in the suite."""
+        """Returns the file of a name in the suite."""
         return Path(os.path.normpath(self.folder / name.lstrip("/")))
 
     @property
@@ -161,7 +161,7 @@ def _read(file: Path, text: str) -> Suite | None:
 
 
 def _names(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
-    """Every text in a value, with its path."""
+    """Yields every text in a value, with its path."""
     if type(value) is str:
         yield path, value
     elif type(value) is dict or type(value) is list:

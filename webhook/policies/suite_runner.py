@@ -171,7 +171,7 @@ class SuiteRunner:
 
 
 def _placed(failure: _Failure, suite: Suite, test: int, case: int | None = None) -> str:
-    """A failure with the field of the suite that names the file which cannot be read."""
+    """Returns a failure with the field of the suite that names the file which cannot be read."""
     if failure.file is None or not (where := suite.naming(failure.file, test, case)):
         return str(failure)
     advice = "" if failure.file.exists() else "; correct the name, or add the file"
@@ -179,7 +179,7 @@ def _placed(failure: _Failure, suite: Suite, test: int, case: int | None = None)
 
 
 def _not_invalid(refusal: ConstraintFrameworkError | None) -> str:
-    """The error of a test for an invalid constraint, unless its schema did refuse it."""
+    """Returns the error of a test for an invalid constraint, unless its schema did refuse it."""
     if isinstance(refusal, SchemaViolation | InvalidAdmissionPolicy):
         return ""
     outcome = "no error" if refusal is None else f"error {refusal}"
@@ -287,7 +287,7 @@ def _add_constraint(
 
 
 def _first(folder: Path, name: str, noun: str) -> tuple[dict[str, Any], Path]:
-    """The first object of a file."""
+    """Returns the first object of a file."""
     path = _join(folder, name)
     documents = _read(path, noun)
     if not documents:
@@ -311,7 +311,7 @@ def _manifests(path: Path, noun: str) -> list[Manifest]:
 
 
 def _read_any(path: Path) -> list[Any]:
-    """The documents of a file, of any type."""
+    """Returns the documents of a file, of any type."""
     try:
         return [document.value for document in read_values(path)]
     except UnreadableFile as error:
@@ -334,7 +334,7 @@ def _expansion(folder: Path, name: str) -> Expansion:
 
 
 def _answers(folder: Path, files: Mapping[str, str]) -> Ask:
-    """Read the providers' answers from files."""
+    """Reads the providers' answers from files."""
     providers = {}
     for name, file in files.items():
         try:
@@ -375,7 +375,7 @@ def _exceptions(folder: Path, name: str) -> tuple[ResultStage, ...]:
 
 
 def _policies(client: Client, extensions: _Extensions) -> PolicySet:
-    """All that decides a case."""
+    """Returns all that decides a case."""
     return PolicySet(
         client.snapshot, extensions.mutations, extensions.expansion, stages=extensions.stages
     )
@@ -548,7 +548,7 @@ def _subject(
         excludes=False,
         mutates=mutates,
         expands=expands,
-        releases=False,  # as in gator: a suite tries what a policy says
+        releases=False,  # as in gator: policies review such updates, too
     )
 
 

@@ -67,7 +67,7 @@ def suite_inputs(documents: Iterable[tuple[str, Any]]) -> frozenset[str]:
 
 
 def _inputs_of_test(file: str, test: dict[str, Any]) -> Iterator[str]:
-    """The files that a test of Kyverno names, but for policies."""
+    """Yields the files that a test of Kyverno names, but for policies."""
     folder = os.path.dirname(file)  # noqa: PTH120  # a string is at hand
     results = _objects(test, "results")
     listed = [test.get(name) for name in _OF_TESTS]

@@ -136,7 +136,7 @@ class CodeCache:
 
 
 def to_bytes(generated: Generated) -> bytes:
-    """Write compiled code, to be loaded by this very Python."""
+    """Writes compiled code, to be loaded by this very Python."""
     return marshal.dumps(
         (
             generated.codes,
@@ -165,7 +165,7 @@ def from_bytes(body: bytes) -> Generated | None:
 
 
 def code_key(modules: Sequence[Module], path: str, options: Options) -> str:
-    """The digest of all that the code of a rule depends on."""
+    """Returns the digest of all that the code of a rule depends on."""
     digest = hashlib.sha256()
     parts = [engine_digest(), path, options.level, str(options.strict)]
     parts += ["disabled", *sorted(options.disabled_builtins)]
@@ -182,7 +182,7 @@ def code_key(modules: Sequence[Module], path: str, options: Options) -> str:
 
 @cache
 def engine_digest() -> str:
-    """A digest of this engine's source text and of the Python that runs it."""
+    """Returns a digest of this engine's source text and of the Python that runs it."""
     digest = hashlib.sha256(sys.version.encode())
     digest.update(sys.implementation.cache_tag.encode() if sys.implementation.cache_tag else b"")
     folder = Path(__file__).parent

@@ -90,7 +90,7 @@ class Entrypoint(Protocol):
     def __call__(
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext, /
     ) -> Value:
-        """Evaluate the rule."""
+        """Evaluates the rule."""
 
 
 def _entrypoint(loaded: Loaded, documents: tuple[Value, ...] | None = None) -> Entrypoint:
@@ -155,7 +155,7 @@ class Query:
     def __call__(
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext
     ) -> list[dict[str, Value]]:
-        """Every solution, each as variable name to value; wildcards left out."""
+        """Returns every solution, each as variable name to value; wildcards left out."""
         solutions: list[dict[str, Value]] = self._entry(input_value, data, context)
         return solutions
 
@@ -171,7 +171,7 @@ class Program:
         self._rules: dict[DocumentPath, CompiledRule] = {}
 
     def rule(self, path: str | DocumentPath) -> Entrypoint:
-        """The document at ``path``, a rule or a whole package.
+        """Returns the document at ``path``, a rule or a whole package.
 
         ``data.pkg.violation`` and ``data.pkg["a.b"].violation`` are paths, and so is a tuple of the
         names below ``data``. Raises ``KeyError`` if no rule or package has this path.
@@ -191,7 +191,7 @@ class Program:
         return [self._rules[path] for path in document_paths]
 
     def check_data(self, data: dict[str, Value]) -> None:
-        """Refuse rules that stand where the base documents have something.
+        """Refuses rules that stand where the base documents have something.
 
         Raises :class:`~webhook.rego.errors.RegoErrors`.
         """
@@ -217,7 +217,7 @@ class Program:
     def query(
         self, body: ast.Body, *, package: str = "", imports: Sequence[ast.Import] = ()
     ) -> Query:
-        """Compile a query over these modules; raises :class:`~webhook.rego.errors.RegoErrors`."""
+        """Compiles a query over these modules; raises :class:`~webhook.rego.errors.RegoErrors`."""
         from webhook.rego.program import compile_query  # noqa: PLC0415  # see compile_rule
 
         return Query(CompiledRule(compile_query(self._compiled, body, package, imports)))
@@ -245,7 +245,7 @@ def path_of(path: str | DocumentPath) -> DocumentPath:
 def compile_modules(
     modules: Sequence[ast.Module], *, options: CompileOptions = CompileOptions()
 ) -> Program:
-    """Compile modules that belong together; raises :class:`~webhook.rego.errors.RegoErrors`."""
+    """Compiles modules that belong together; raises :class:`~webhook.rego.errors.RegoErrors`."""
     from webhook.rego.program import compile_rules  # noqa: PLC0415  # see compile_rule
 
     return Program(compile_rules(modules, options))
@@ -257,7 +257,7 @@ def specialise_modules(
     *,
     options: CompileOptions = CompileOptions(),
 ) -> Program | None:
-    """The modules for inputs whose ``parameters`` are these, and no others.
+    """Returns the modules for inputs whose ``parameters`` are these, and no others.
 
     They answer as :func:`compile_modules`'s would, sooner; but complaints of built-ins are
     undefined also in a strict evaluation. None where the modules replace the input
@@ -276,7 +276,7 @@ def compile_rule(
     options: CompileOptions = CompileOptions(),
     cache: Codes | None = None,
 ) -> CompiledRule:
-    """The rule at ``path`` of these modules, loaded from the cache where it is there.
+    """Returns the rule at ``path`` of these modules, loaded from the cache where it is there.
 
     Raises :class:`~webhook.rego.errors.RegoErrors`; ``KeyError`` where there is no such rule.
     """
@@ -296,7 +296,7 @@ def compile_rule(
 def load_rule(
     body: bytes, key: str = "", *, options: CompileOptions, cache: Codes | None = None
 ) -> CompiledRule | None:
-    """A rule from what another process of ours compiled, with these options; None if unsound.
+    """Returns a rule from code that another process compiled, with these options; None if unsound.
 
     It is stored in the cache under ``key``, as if it had been compiled here.
     """

@@ -20,7 +20,7 @@ MAX_SIZE: Final = 1_000
 
 
 def documents_of(loaded: Loaded, parameters: Value) -> tuple[Value, ...] | None:
-    """Return the documents that the state of an evaluation begins with; None where none is known."""
+    """Returns the known documents at the beginning of an evaluation; None if none is known."""
     documents = [MISSING] * loaded.slots
     context = EvaluationContext(steps=BUDGET_STEPS, strict=True)
     is_known = False

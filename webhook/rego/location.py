@@ -16,7 +16,7 @@ class Location:
     text: str = ""
 
     def position(self) -> tuple[str, int, int]:
-        """The file, row and column."""
+        """Returns the file, row and column."""
         return self.file, self.row, self.col
 
     def __str__(self) -> str:

@@ -82,15 +82,15 @@ class Options(Protocol):
 
     @property
     def queries(self) -> Sequence[ast.Body]:
-        """Return the queries to the modules, which are checked with them."""
+        """Returns the queries to the modules, which are checked with them."""
 
     @property
     def schemas(self) -> Mapping[tuple[str, ...], Any] | None:
-        """Return the schemas of documents, by their paths."""
+        """Returns the schemas of documents, by their paths."""
 
     @property
     def compile_parts(self) -> Callable[[Sequence[str]], tuple[CodeType, ...]]:
-        """Return the function that compiles generated source."""
+        """Returns the function that compiles generated source."""
 
 
 class Compiled:
@@ -110,14 +110,14 @@ class Compiled:
         self.generated: Generated | None = None
         """The code that was generated last, to be stored."""
         self.for_constraint = False
-        """Whether parameters stand in the rules in place of ``input.parameters``."""
+        """Whether parameters were written into the rules in place of ``input.parameters``."""
         self.modifies = False
         """Whether a rule has a modifier: its documents may have other values for it."""
         self._sharing: Sharing | None = None
         self._documents: dict[DocumentPath, Loaded] = {}
 
     def arity(self, name: Function) -> int:
-        """How many operands a function takes; -1 if there is none of this name."""
+        """Returns how many operands a function takes; -1 if there is none of this name."""
         if isinstance(name, str):
             builtin = self.builtins.get(name)
             return -1 if builtin is None else len(builtin.operands)
@@ -134,11 +134,11 @@ class Compiled:
         return name[1:] in self.functions
 
     def node(self, path: DocumentPath) -> Node | None:
-        """The node at a path below ``data``."""
+        """Returns the node at a path below ``data``."""
         return self.tree.find(path)
 
     def unit(self) -> Unit:
-        """A unit to write functions into."""
+        """Returns a unit to write functions into."""
         unit = Unit(self.tree, self.builtins, self.mocked, self.replaced, self.options.level)
         unit.places = self.places
         unit.lenient = self.for_constraint
@@ -146,13 +146,13 @@ class Compiled:
 
     @property
     def sharing(self) -> Sharing:
-        """Return the finder of documents that other programs have, too."""
+        """Returns the finder of documents that other programs have, too."""
         if self._sharing is None:
             self._sharing = Sharing(self.unit())
         return self._sharing
 
     def documents(self) -> Documents:
-        """A writer of the functions of a new unit."""
+        """Returns a writer of the functions of a new unit."""
         documents = Documents(self.unit())
         if self.for_constraint:
             documents.unit.ahead = Ahead(documents.unit, self.unit)
@@ -160,7 +160,7 @@ class Compiled:
         return documents
 
     def document(self, path: DocumentPath) -> Loaded:
-        """The code that evaluates the document at a path; ``KeyError`` if there is none."""
+        """Returns the code that evaluates the document at a path; ``KeyError`` if there is none."""
         return self.documents_at([path])[0]
 
     def documents_at(self, paths: Sequence[DocumentPath]) -> list[Loaded]:
@@ -190,7 +190,7 @@ class Compiled:
         self._documents.update(zip(requested, loaded, strict=True))
 
     def _entry(self, documents: Documents, entry: str, node: Node) -> bool:
-        """Write the document's function itself, where it needs no guard."""
+        """Writes the document's function itself, where it needs no guard."""
         unit = documents.unit
         if node.dynamic or unit.replaceable(node.path) or node.rules[0].args is not None:
             return False
@@ -198,7 +198,7 @@ class Compiled:
         return True
 
     def _reader(self, unit: Unit, entry: str, node: Node) -> None:
-        """Write a function that reads the document as any rule would."""
+        """Writes a function that reads the document as any rule would."""
         writer = new_function(unit, Uses())
         var = ir.Ref(ir.Var("data"), [ir.Const(name) for name in node.path])
         writer.attempt(lambda: writer.result(writer.terms.operand(var)))
@@ -217,7 +217,7 @@ class Compiled:
 
 
 def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
-    """Check the modules together; raises :class:`RegoErrors`."""
+    """Checks the modules together; raises :class:`RegoErrors`."""
     _raise([fault for module in modules for fault in check_imports(module, options.level)])
     recoverable = [
         fault for module in modules for fault in check_strict(module, strict=options.strict)
@@ -274,7 +274,7 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
 
 
 def specialise(compiled: Compiled, parameters: Value) -> bool:
-    """Write these parameters into the rules; False where they may not stand for the input's."""
+    """Writes these parameters into the rules; False if they may not replace the input's."""
     compiled.sharing.bind(parameters)
     compiled.for_constraint = bind_parameters(compiled.rules, parameters)
     return compiled.for_constraint
@@ -359,10 +359,10 @@ def _check_modifiers(
 
 
 def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadError]:
-    """The faults of safety as OPA reports them.
+    """Returns the faults of safety as OPA reports them.
 
-    What is undeclared where it would be printed comes first and alone; rules that
-    share their line with others are named, since 1.22.
+    Undeclared variables in ``print`` come first, and then alone. Since 1.22 OPA names rules that
+    share their line with others.
     """
     undeclared = [fault for fault in faults if fault.code == "rego_compile_error"]
     if undeclared or compiled.options.level == GATEKEEPER:
@@ -382,7 +382,7 @@ def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadErr
 
 
 def _replacements(compiled: Compiled, literals: Iterable[ir.Lit]) -> None:
-    """Return the paths that modifiers of the program replace: these alone are looked up at run time."""
+    """Records the paths that modifiers replace: only these are looked up at run time."""
     mocked: set[Function] = set()
     replaced: set[tuple[str, ...]] = set()
     for lit in literals:
@@ -438,7 +438,7 @@ def compile_query(
 def checked_query(
     compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
 ) -> tuple[Compiled, ir.Body, dict[str, str]]:
-    """A query in a safe order, what it is compiled with, and the names that were written.
+    """Returns a query in a safe order, its compiled rules, and the names in its text.
 
     Raises :class:`RegoErrors`.
     """

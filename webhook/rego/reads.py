@@ -72,7 +72,10 @@ def read(
     path: Sequence[str],
     given: Mapping[ReadPath, Abstract] | None = None,
 ) -> Reading:
-    """Find what the document at a path below ``data`` reads; ``given`` has the known values of places."""
+    """Finds the reads of the document at a path below ``data``.
+
+    ``given`` has known values of places.
+    """
     node = tree.find(tuple(path))
     assert node is not None
     interpretation = _Interpretation(tree, builtins, given or {})
@@ -218,7 +221,7 @@ class _Interpretation:
     # --- bodies ------------------------------------------------------------------------------
 
     def _body(self, body: Body, env: dict[str, Abstract]) -> None:
-        """Follow a body; raises _Fails where it can have no solution."""
+        """Follows a body; raises _Fails where it can have no solution."""
         for lit in body:
             self.reader.pay()
             if lit.withs:
@@ -259,7 +262,7 @@ class _Interpretation:
                 self.reader.whole(self._term(arg, env))
 
     def _holds(self, value: Abstract) -> None:
-        """Look whether a value is there, and not false."""
+        """Looks whether a value is there, and not false."""
         self.reader.present(value)
         if value.only == _FALSE:
             raise _Fails
@@ -436,7 +439,7 @@ class _Interpretation:
     # --- terms -------------------------------------------------------------------------------
 
     def _term(self, term: Term, env: dict[str, Abstract]) -> Abstract:
-        """The value of a term; raises _Fails where it has none."""
+        """Returns the value of a term; raises _Fails for a term without a value."""
         self.reader.pay()
         if isinstance(term, ir.Const):
             return constant(term.value)
@@ -508,7 +511,7 @@ class _Interpretation:
         return self._steps(self._term(head, env), ref.path, env)
 
     def _below_data(self, path: Sequence[Term], env: dict[str, Abstract]) -> Abstract:
-        """Return the value at a path below data: of rules, or base documents."""
+        """Returns the value at a path below data: of rules, or base documents."""
         node: Node | None = self._tree.root
         names: list[str] = []
         for at, part in enumerate(path):
@@ -574,14 +577,14 @@ class _Interpretation:
         return value.members is not None and not is_other and not self._keeps_order
 
     def _matched(self, pattern: Term, value: Abstract, env: dict[str, Abstract]) -> Abstract:
-        """The members of a set that a pattern fits."""
+        """Returns the members of a set that a pattern fits."""
         members = self._existing_step(value.members)
         self.reader.shallow(members)
         self._match(pattern, members, env)
         return members
 
     def _bound_whole(self, pattern: Term, value: Abstract, env: dict[str, Abstract]) -> Abstract:
-        """A pattern for members of a set that has been read whole."""
+        """Returns a pattern for members of a set that has been read whole."""
         for name in _variables(pattern):
             if name not in env and name not in (INPUT, DATA):
                 env[name] = ANYTHING
@@ -629,7 +632,10 @@ def _binds(term: Term, env: Mapping[str, Abstract]) -> bool:
 
 
 def _written_path(key: Abstract) -> list[list[Any]] | None:
-    """The keys, each with what it may be, of an operand of object.get; None where they are unknown."""
+    """Returns the keys, with their possible values, of an operand of object.get.
+
+    None if unknown.
+    """
     known = key.known
     if known is not None:
         return [[name for _, name in known]]

@@ -75,7 +75,7 @@ class ResultQuery:
     def __call__(
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext
     ) -> Iterator[Solution]:
-        """Every solution; raises :class:`~webhook.rego.errors.EvaluationError`."""
+        """Yields every solution; raises :class:`~webhook.rego.errors.EvaluationError`."""
         for bindings in self._query(input_value, data, context):
             values = [
                 bindings.get(self._captured.get(i, ""), True) for i in range(len(self._expressions))
@@ -110,7 +110,7 @@ class ResultQuery:
 
 
 def _unnamed(error: RegoLoadError) -> RegoLoadError:
-    """The fault without the names that are ours."""
+    """Returns the fault without the names that are ours."""
     message = _CAPTURED_NAME.sub("_", error.message)
     return RegoLoadError(error.code, message, error.location, details=error.details)
 

@@ -39,7 +39,7 @@ class _Reach:
     """Versions and texts of the modules with the rules, by identity."""
 
     def add(self, other: _Reach) -> None:
-        """Add all that the other document depends on."""
+        """Adds all that the other document depends on."""
         self.parameters |= other.parameters
         self.modules |= other.modules
 
@@ -58,7 +58,7 @@ class Sharing(Purity):
         self._bound: Value = MISSING
 
     def bind(self, parameters: Value) -> None:
-        """Examine all documents now: their references to parameters are about to be replaced by values."""
+        """Examines all documents now, before values replace their references to parameters."""
         for node in self._program.tree.root.walk():
             if node.rules:
                 self.document(node)

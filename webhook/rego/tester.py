@@ -95,7 +95,7 @@ class UnitTest:
 
     @property
     def full_name(self) -> str:
-        """Return the name that a filter is matched against."""
+        """Returns the name that a filter is matched against."""
         return f"{self.package}.{self.name}"
 
 
@@ -231,7 +231,7 @@ def _run(
 
 
 def tests_of(module: Module) -> Iterator[UnitTest]:
-    """The tests of a module, in order."""
+    """Yields the tests of a module, in order."""
     package = tuple(part.value for part in module.package.path if isinstance(part, String))
     for rule in module.rules:
         steps = _test_steps(rule.head)
@@ -337,7 +337,7 @@ def _naming(rule: Rule) -> Rule:
 
 
 def _declared_by(body: Body, names: set[str]) -> int:
-    """How many literals of the body come before all of these names are declared."""
+    """Returns how many literals of the body come before all of these names are declared."""
     declaring = [i for i, literal in enumerate(body) if declared_in([literal]) & names]
     return max(declaring, default=-1) + 1
 
@@ -383,7 +383,7 @@ def _case(name: str, value: Any) -> RegoCaseResult:
 def _with_missing(
     cases: Mapping[str, RegoCaseResult], path: Sequence[str]
 ) -> dict[str, RegoCaseResult]:
-    """The cases with that of this path, failed where it is not there yet."""
+    """Returns the cases with that of this path, failed where it is not there yet."""
     name, *rest = path
     case = cases.get(name, RegoCaseResult(name, failed=True))
     if rest:

@@ -104,7 +104,7 @@ class FunctionType:
         return f"({self.args_text()}) => {type_text(self.result)}"
 
     def args_text(self) -> str:
-        """The parameters as OPA's messages show them, without parentheses."""
+        """Returns the parameters as OPA's messages show them, without parentheses."""
         shown = [type_text(arg) for arg in self.args]
         if self.variadic is not None:
             shown.append(f"{self.variadic}...")
@@ -121,12 +121,12 @@ ANY: Final = AnyOf()
 
 
 def array_of(item: Type) -> ArrayType:
-    """An array of any length."""
+    """Returns an array of any length."""
     return ArrayType((), item)
 
 
 def static_array(*items: Type) -> ArrayType:
-    """An array of exactly these items."""
+    """Returns an array of exactly these items."""
     return ArrayType(items)
 
 
@@ -136,7 +136,7 @@ def set_of(item: Type) -> SetType:
 
 
 def object_of(key: Type, value: Type, **static: Type) -> ObjectType:
-    """An object with some properties known by name, and others."""
+    """Returns an object with some properties known by name, and others."""
     return ObjectType(tuple(sorted(static.items())), (key, value))
 
 
@@ -153,7 +153,7 @@ SET: Final = set_of(ANY)
 
 
 def type_text(type_: Type | None) -> str:
-    """The type as OPA prints it; ``???`` for no type."""
+    """Returns the type as OPA prints it; ``???`` for no type."""
     return "???" if type_ is None else str(type_)
 
 
@@ -206,7 +206,7 @@ _NONE_ORDER: Final = (9,)
 
 
 def order_key(type_: Type | None) -> tuple[Any, ...]:
-    """Return the key by which OPA sorts types (``v1/types``, Compare); equal types have equal keys.
+    """Returns the key by which OPA sorts types (``v1/types``, Compare); equal types have equal keys.
 
     Nested tuples, made once for a type: CPython compares them far sooner than a walk could, and
     programs have unions of hundreds of objects.
@@ -403,7 +403,7 @@ _TYPE_OF: Final[dict[type, Type]] = {
 
 
 def type_of(value: Any) -> Type:
-    """The type of a value: arrays and objects item by item."""
+    """Returns the type of a value: arrays and objects item by item."""
     known = _TYPE_OF.get(type(value))
     if known is not None:
         return known
@@ -423,7 +423,7 @@ doubles them, so without a bound thirty short rules would never be checked to th
 
 
 def bounded(type_: Type | None) -> Type | None:
-    """The type, or any where it is made of too many."""
+    """Returns the type, or any where it is made of too many."""
     if type_ is ANY or type(type_) is Scalar:  # most are
         return type_
     waiting: list[Type | None] = [type_]

@@ -57,7 +57,7 @@ class Replicas:
 
 
 def replica(pod: Mapping[str, Any]) -> Replica:
-    """A Pod as a replica."""
+    """Returns a Pod as a replica."""
     metadata = pod["metadata"]
     return Replica(
         metadata["name"],
@@ -104,7 +104,7 @@ def working(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def ready(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The UIDs of the Pods that are ready, and neither ending nor finished."""
+    """Returns the UIDs of the Pods that are ready, and neither ending nor finished."""
     return frozenset(
         pod["metadata"]["uid"]
         for pod in pods

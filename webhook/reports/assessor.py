@@ -126,7 +126,7 @@ class SnapshotAssessor:
 
 
 def _others_about(scope: Scope, gvk: GroupVersionKind) -> dict[Policy, str]:
-    """Return which other policies may find something in objects of a kind; reports are not owned by them.
+    """Returns which other policies may find something in objects of a kind; reports are not owned by them.
 
     That is mutators that may change them, and policies of others.
     """

@@ -106,7 +106,7 @@ def _violations(
 def _excused(
     responses: Responses, snapshot: Snapshot, descriptions: Descriptions
 ) -> Iterator[Finding]:
-    """Yields the results excused by exceptions; they are reported whatever is ``stored``."""
+    """Yields the results excused by exceptions; they are reported regardless of ``stored``."""
     for result in responses.excused:
         constraint = result.constraint
         severity, category = descriptions.of(snapshot, constraint)

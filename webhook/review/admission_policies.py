@@ -181,7 +181,7 @@ class AdmissionPolicies:
                     if store is not None:
                         store.check(policy, bound)
                 except UnknownParameters:
-                    continue  # who read them says so
+                    continue  # the reader reports it
                 find = store.find if store else lambda gvk: list(known_of(inventory, gvk))
                 text = _fault_of_parameters(policy, bound, find, inventory)
             if text:
@@ -200,7 +200,7 @@ class AdmissionPolicies:
                 yield kind, name, text
 
     def listed(self) -> Iterator[ListedPolicy]:
-        """Each policy with the bindings that name it, by kind and name."""
+        """Yields each policy with the bindings that name it, by kind and name."""
         for (kind, name), policy in sorted(self._policies.items()):
             bound = tuple(
                 (binding.name, binding.actions)

@@ -86,7 +86,7 @@ def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None
             metadata = {**(obj.get("metadata") or {}), "namespace": UNNAMED}
             obj = {**obj, "metadata": metadata}
         operation = value.operation or "CREATE"
-        # What exists is played as written again, as it is.
+        # An existing object is reviewed as an update without changes.
         before = obj if operation == "UPDATE" else None
         request = played(obj, None, operation, before).request.document
         if value.resource:

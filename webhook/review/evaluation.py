@@ -1,8 +1,7 @@
-"""The last two stages.
+"""The last two stages: evaluates constraints, then runs the result stages.
 
-Evaluate constraints on an object and on what it implies, then the result stages.
-
-The rest of a walk is one value, so that another thread can continue it.
+Constraints are evaluated on an object and on its implied objects. The rest of a walk is one value,
+so that another thread can continue it.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Reviewing(Protocol):
         """Reviews a value; see :meth:`webhook.constraint.snapshot.Snapshot.review`."""
 
 
-# Made for each request: a named tuple, at half of what a frozen dataclass takes.
+# Made for each request: a named tuple takes half the time of a frozen dataclass.
 class Evaluation(NamedTuple):
     """Reviews a value and its implied objects by a snapshot, then applies the result stages.
 
@@ -71,7 +70,7 @@ class Evaluation(NamedTuple):
         """Reviews the value and its implied objects. The result is deferred if any review is.
 
         Raises :class:`~webhook.external_data.exchange.Unanswered` with the provider requests of all
-        reviews, so that they are sent together; and what a snapshot raises.
+        reviews, so that they are sent together; and the errors of a snapshot.
         """
         responses = self._found(value, self.implied, enforcement_point, limits)
         return self._staged(responses, value, enforcement_point, limits, len(self.stages))

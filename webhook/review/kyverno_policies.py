@@ -296,7 +296,7 @@ class _Case:
     ) -> None:
         """Adds the excused violation.
 
-        Kyverno does not evaluate an excepted policy, but reports list what was excused.
+        Kyverno does not evaluate an excepted policy, but reports list excused violations.
         """
         if verdict.result == "fail":
             excuse = Excuse(EXCEPTION, by.namespace, by.name, "skip", "", by.expires)

@@ -1,4 +1,4 @@
-"""The two loops around the walk: walk, fetch what it needs, walk again."""
+"""The two loops around the walk: walk, fetch the missing data, walk again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ async def review_async(
     namespace: Callable[[str], Awaitable[Mapping[str, Any] | None]],
     ask: AskAsync | None = None,
 ) -> Found:
-    """Reviews a subject on an asyncio event loop. Raises what ``namespace`` and ``ask`` raise, too."""
+    """Reviews a subject on an asyncio event loop.
+
+    Raises the errors of ``namespace`` and ``ask``, too.
+    """
     while True:
         outcome = walk(policies, subject)
         if isinstance(outcome, Found):
@@ -83,7 +86,8 @@ def answered(attempt: Callable[[AnswersSoFar], T], ask: Ask | None) -> T:
 
 def _namespace(needs: Needs) -> str:
     if needs.time:
-        # Only who can carry on elsewhere sets a budget that can be deferred, and walks itself.
+        # Only a caller that can continue on another thread sets a deferrable budget; it calls the
+        # walk itself.
         raise AssertionError("a review was deferred that nothing can continue")
     return needs.namespace
 

@@ -92,7 +92,7 @@ def _around(
     subject: Subject,
     others: Callable[[Subject], StoredSubject],
 ) -> StoredSubject:
-    """Applies a stage to a subject, then ``others``, then the stage again if it asks for that."""
+    """Applies a stage to a subject, then ``others``, then the stage again if it requires that."""
     obj = None if stage is None else _mutable(subject.value)
     if stage is None or obj is None:
         return others(subject)
@@ -128,7 +128,7 @@ def _mutable(value: AugmentedReview | AugmentedObject | Any) -> dict[str, Any] |
 
 
 def _with_object(value: AugmentedReview | AugmentedObject, obj: dict[str, Any]) -> Any:
-    """Return the subject with another object."""
+    """Returns the subject with another object."""
     if isinstance(value, AugmentedObject):
         return value._replace(object=obj)
     request: AdmissionRequest = value.request
@@ -139,7 +139,7 @@ def _with_object(value: AugmentedReview | AugmentedObject, obj: dict[str, Any]) 
 def _mutated(
     policies: PolicySet, subject: Subject
 ) -> tuple[AugmentedReview | AugmentedObject | Any, Mutated | None, str]:
-    """Returns the subject's new object, what mutators changed, and why they could not be applied."""
+    """Returns the subject's new object, the mutations, and why they could not be applied."""
     value = subject.value
     if type(value) is AugmentedReview:
         operation, username = value.request.operation, value.request.username
@@ -183,7 +183,7 @@ class Changes(NamedTuple):
 
 
 def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -> Changes | Needs:
-    """Returns the changes of mutators to a request's object, or what must be fetched first.
+    """Returns the changes of mutators to a request's object, or the data to fetch first.
 
     Pure, so that another thread can run it again with more time. Raises
     :class:`~webhook.mutation.errors.MutationError`.

@@ -1,4 +1,4 @@
-"""The two results of a walk: findings, or what must be fetched first."""
+"""The two results of a walk: findings, or the data to fetch first."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Found(NamedTuple):
     """The objects that ExpansionTemplates generated."""
     released: bool = False
     stored: StoredSubject | None = None
-    """The object after all mutation; None if mutation was not asked for."""
+    """The object after all mutation; None if mutation was not requested."""
 
     @property
     def mutators(self) -> str:

@@ -56,7 +56,7 @@ class Examination(Protocol):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of the review."""
+        """Returns the limits of the review."""
 
     @property
     def at(self) -> float:
@@ -307,7 +307,7 @@ def exclusions_of(documents: Iterable[Mapping[str, Any]]) -> Exclusions:
 
 
 def _excluded_namespaces(configs: Iterable[Mapping[str, Any]], process: str) -> tuple[str, ...]:
-    """The patterns of namespaces that Configs exclude from a process."""
+    """Returns the patterns of namespaces that Configs exclude from a process."""
     patterns: list[str] = []
     for document in configs:
         patterns += config.excluded_namespaces(document, process)

@@ -43,9 +43,9 @@ _BY_API_SERVER: Final = frozenset(
 
 
 def only_releases(request: AdmissionRequest) -> bool:
-    """Whether an update only removes finalizers, or does what the garbage collector does.
+    """Whether an update only removes finalizers, or is one of the garbage collector.
 
-    For an object that is being deleted also an update without any change.
+    For an object that is being deleted, also an update without any change.
     """
     if request.operation != "UPDATE" or request.sub_resource not in ("", "finalize"):
         return False

@@ -151,7 +151,7 @@ def played(
         del request["namespace"]
     if not request["name"]:
         del request["name"]
-    # An empty Namespace is one that nobody has named: a request tells it from none.
+    # An empty Namespace is unnamed; a review distinguishes it from no Namespace.
     known = None if namespace is None else dict(namespace) or {"metadata": {}}
     return AugmentedReview(request_to_review(read_request(request)), known)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
-    """Reviews a subject, or returns what must be fetched first.
+    """Reviews a subject, or returns the data to fetch first.
 
     Raises :class:`~webhook.constraint.errors.UnsupportedEnforcementPoint`.
     """

@@ -195,7 +195,7 @@ class Admission:
         return part
 
     def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
-        """Decides a request, or returns what must be fetched first, or why there is no decision."""
+        """Decides a request, or returns the pending requests, or the reason for no decision."""
         return carry_on(self._decision(request, query, received_at), request.api_version)
 
     def answer_unread(self, namespace: str, responsible: Responsible) -> UnreadAnswer:
@@ -291,7 +291,7 @@ class Admission:
         refusal = submission.check(request, checks, any_action=self._options.any_action)
         if compiled is not None and (refusal is None or refusal.lacks_template):
             if tried is None:
-                compiled.cancel()  # Else those who ask again stand behind what nobody waits for.
+                compiled.cancel()  # A retry would queue behind a trial whose result is unused.
                 return Unanswerable(504, "deadline", _NOT_TRIED)
             if tried.fault is not None and tried.fault.is_passing:
                 return Unanswerable(503, "environment", tried.fault.message)
@@ -428,7 +428,7 @@ class Admission:
                 walked = slow.future.result()
                 if isinstance(walked, Found) or not walked.time:
                     return walked
-        case.questions.rounds = ROUNDS_MAX  # Nobody is asked any more.
+        case.questions.rounds = ROUNDS_MAX  # No provider is asked any more.
         return walk(policies, self._subject(case, UNTIL_NOW))
 
     def _concluded(
@@ -504,7 +504,7 @@ class Admission:
             response = verdict.with_warning(response, unexpanded)
         if not response.allowed:
             self._telling.refused(response)
-            return response  # What else there might be cannot change it.
+            return response  # Further warnings cannot change a denial.
         if responses.deadline_exceeded:
             return Unanswerable(504, "deadline", _TOO_LATE)
         if responses.faults:

@@ -87,7 +87,7 @@ class AdmissionTelling:
         for result, times in gathered.counts:
             self._count(result, times)
         if gathered.events:
-            # What a policy says beside its message may be a large part of the object.
+            # The details of a violation may be a large part of the object.
             keeps = not any(event.get("details") for event in gathered.events)
             self._log.info_all(gathered.events, keeps=keeps)
 
@@ -124,7 +124,7 @@ class AdmissionTelling:
             elif item.cause == "overrun":
                 self._registry.count(OVERRUNS, kind)
             else:
-                continue  # told when it began; not for each request.
+                continue  # logged when the suspension begins, not for each request
             self._log.error(
                 "a constraint could not be decided",
                 hookType="validation",

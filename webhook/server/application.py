@@ -44,7 +44,7 @@ AsgiEndpoint: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
 """A plain ASGI application."""
 
 
-def make_application(  # noqa: PLR0913  # what it joins, each named
+def make_application(  # noqa: PLR0913  # each part that it joins is a parameter
     admit: Decide,
     exemptions: Exemptions,
     registry: Registry,
@@ -88,7 +88,7 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
     tell_unread = None if recorder is None else recorder.unread
     make: type[ReviewEndpoint] | partial[TracedEndpoint] = ReviewEndpoint
     if tracing is not None:
-        # Only where it is on: an import that nobody asked for would cost memory and start-up.
+        # Imported only if tracing is on: the import costs memory and start-up time.
         from webhook.server.traced import TracedEndpoint  # noqa: PLC0415
 
         make = partial(TracedEndpoint, tracing=tracing)

@@ -317,7 +317,7 @@ class _Lane:
             self._memory.note(job.footprint, job.holder)
             self._least = max(self._least, self._bytes[job.holder])
             self._bytes[job.holder] += len(job.body)
-            if not self._jobs:  # Nobody who comes now has anything ahead of others.
+            if not self._jobs:  # No queue is left to be fair in.
                 self._bytes.clear()
             elif len(self._bytes) > HOLDERS_MAX:
                 waiting = {other.holder for other in self._jobs}
@@ -430,7 +430,7 @@ class Decoding:
         return Decoded(None, NOTHING, NoRoom(responsible))
 
     def _give_back_room(self, decoding: Future[Decoded]) -> None:
-        """Returns the memory of a request that nobody waits for."""
+        """Returns the memory of a request whose caller no longer waits."""
         if not decoding.cancelled() and decoding.exception() is None:
             self.free(decoding.result().room)
 
@@ -464,10 +464,10 @@ class Decoding:
         except InvalidReview as error:
             error.__context__ = None  # Its traceback would keep the body, too.
             decoded = Decoded(None, NOTHING, error.with_traceback(None))
-            heap.free_in_slices(large)  # What there is of a document that ends wrongly.
+            heap.free_in_slices(large)  # the parsed part of an invalid document
             memory.give(room)
             job.future.set_result(decoded)
-        except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
+        except BaseException as error:  # noqa: BLE001  # reported to the waiting caller
             memory.give(room)
             job.future.set_exception(error)
         else:

@@ -89,7 +89,7 @@ class Decide(Protocol):
     """Decides a request."""
 
     def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
-        """Returns the decision, or what must be fetched first, or why there is none.
+        """Returns the decision, or the pending requests, or the reason for no decision.
 
         ``received_at`` is on the monotonic clock.
         """
@@ -166,7 +166,7 @@ class ReviewEndpoint:
     async def _begin(
         self, scope: dict[str, Any], body: bytes | bytearray
     ) -> tuple[HttpAnswer | Pending, Room]:
-        """Returns an answer or what it waits for, with the memory that the request takes."""
+        """Returns an answer or a pending decision, with the memory that the request takes."""
         if len(body) <= LARGE_BYTES:
             return self._answer(scope, body), NOTHING
         if (refusal := self._refusal(scope, body)) is not None:
@@ -199,7 +199,7 @@ class ReviewEndpoint:
         return decode_review(body, max_bytes=self._decoding.body_max)
 
     def _written(self, response: AdmissionResponse, api_version: str) -> bytes:
-        """The body of an answer."""
+        """Returns the body of an answer."""
         return encode_response(response, api_version)
 
     def _answer(
@@ -209,7 +209,7 @@ class ReviewEndpoint:
         request: AdmissionRequest | None = None,
         pending: Pending | None = None,
     ) -> HttpAnswer | Pending:
-        """Answers a request from its body, its decoded form, or what it waited for."""
+        """Answers a request from its body, its decoded form, or its pending decision."""
         try:
             if pending is not None:
                 outcome, api_version = pending.resume(), pending.api_version

@@ -57,7 +57,7 @@ def check_exception(
     if fault is not None:
         return Inadmissible(fault.code, _named(item, fault.message))
     if rights is None:
-        return None  # Policies come from files: what the cluster has of exceptions counts nowhere.
+        return None  # Policies come from files: exceptions in the cluster do not count.
     named = tuple(dict.fromkeys(item.constraints))
     seconds = min(RIGHTS_SECONDS, until - time.monotonic())
     user = object_of(request.document.get("userInfo"))

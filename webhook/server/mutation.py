@@ -1,7 +1,7 @@
-"""``/v1/mutate``: what the mutators make of an admission's object, in Gatekeeper's order of checks.
+"""``/v1/mutate``: applies the mutators to an object, with Gatekeeper's order of checks.
 
-Mutators work on the admission thread for as long as an evaluation may; what takes longer, or is
-large, is begun anew beside it, as a slow review is.
+Mutators work on the admission thread within the budget of an evaluation. Large objects, and those
+beyond the budget, are mutated on another thread, as slow reviews are.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ NOT_MUTATED: Final = "Resource was not mutated"
 
 
 class _Case:
-    """One request on its way to its answer, with what is known of it so far."""
+    """The state of one request until its answer."""
 
     __slots__ = ("began", "is_slow", "namespace", "questions", "request", "span")
 
@@ -81,7 +81,7 @@ class _Case:
         self.request = request
         self.span = span
         self.namespace: dict[str, Any] | None = None
-        """The one that it is in, where that was read for it."""
+        """The Namespace of the request, if it was read for it."""
         # Gatekeeper's mutation has no cache: a tag may be another image by now.
         self.questions = Questions(providers, requester(request), fresh=True)
         self.is_slow = False
@@ -102,7 +102,7 @@ class MutationOptions:
     own_users: frozenset[str] = frozenset()
     """Users that are this webhook itself."""
     blames: bool = True
-    """As :class:`~webhook.server.admission.AdmissionOptions` has it."""
+    """As in :class:`~webhook.server.admission.AdmissionOptions`."""
     budget: Budget | None = None
     """The bounds of all mutators of an object on this thread; only with a reviewer."""
 
@@ -121,9 +121,9 @@ class Mutation:
         *,
         times: ProcessorTime | None = None,
     ) -> None:
-        """``recorder`` takes what mutators did, would do and could not.
+        """``recorder`` takes applied, previewed and failed mutations.
 
-        ``times`` knows who had the processor lately.
+        ``times`` has the recent processor time of each user.
         """
         self._times = times or ProcessorTime()
         self._serving = serving
@@ -147,11 +147,11 @@ class Mutation:
         }
 
     def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
-        """Answer a request, or say what it needs first, or why there is no answer."""
+        """Answers a request, or returns the pending requests, or the reason for no answer."""
         return carry_on(self._decision(request, query, received_at), request.api_version)
 
     def answer_unread(self, namespace: str, responsible: Responsible) -> UnreadAnswer:
-        """Answer a request that is not read: refused where a mutator might concern it."""
+        """Answers a request that is not read: refused where a mutator might concern it."""
         revision = self._serving.revision
         if responsible == "others" or revision is None or not self._options.blames:
             return "fail"
@@ -162,7 +162,10 @@ class Mutation:
         return "refuse" if revision.policies.mutates else "warn"
 
     def _decision(self, request: AdmissionRequest, query: bytes, received_at: float) -> Decision:
-        """In this order: is there anything to decide, is anybody concerned, what do they change."""
+        """Decides in this order.
+
+        Skipped requests, requests that no mutator concerns, then mutation.
+        """
         options = self._options
         try:
             seconds = deadline.seconds_for(query, options.review_timeout_seconds)
@@ -185,7 +188,7 @@ class Mutation:
         if revision.is_excluded_from_mutation(name_of(obj) if is_namespace else request.namespace):
             message = "Namespace is set to be ignored by Gatekeeper config"
             return self._counted("skip", received_at, verdict.allowed(request.uid, message))
-        # What a mutator adds to an object that goes would be reviewed, and may not be changeable.
+        # The review would see a mutator's change to an object in deletion, which may be immutable.
         in_webhook = revision.policies.in_webhook
         concerned = revision.mutations.concerns(gvk_of(obj), request.operation) or (
             in_webhook is not None and bool(in_webhook.concerned(request))
@@ -279,7 +282,7 @@ class Mutation:
     def _concluded(
         self, case: _Case, revision: Revision, attempt: _Attempt
     ) -> AdmissionResponse | Unanswerable:
-        """The answer to what came of mutating, which is told."""
+        """Returns the answer to the result of a mutation, and records it."""
         request, span = case.request, case.span
         times = span.received_at, case.began
         reviewed = MutationReviewed(request, None, NO_PATCH, None, times)
@@ -302,10 +305,10 @@ class Mutation:
     def _unmutated(
         self, request: AdmissionRequest, revision: Revision, delay: Delay
     ) -> AdmissionResponse | Unanswerable:
-        """The answer where there was no time for the mutators.
+        """Returns the answer if the mutators had no time.
 
-        Nobody may keep mutators off an object by making it slow: what is its own doing is refused,
-        unless the operator has it let in.
+        A user must not avoid mutators by making an object slow: if the request itself is
+        responsible it is refused, unless the operator has it admitted.
         """
         self._iterations["false"].observe(1)
         responsible = responsible_for(delay) if self._options.blames else "others"
@@ -346,7 +349,7 @@ class Mutation:
         return response
 
     def _failed(self, request: AdmissionRequest, error: MutationError) -> AdmissionResponse:
-        """Refuse the request; or let it go as it came, where no single mutator can be left out."""
+        """Refuses the request; or let it go as it came, where no single mutator can be left out."""
         self._iterations["false"].observe(error.iterations)
         is_passed = self._options.on_error == "skip" and isinstance(error, NotConverging)
         answer: MutationOnError = "skip" if is_passed else "reject"
@@ -367,7 +370,7 @@ class Mutation:
 def _changes(
     policies: PolicySet, subject: Subject, *, annotates: bool
 ) -> Changes | Needs | MutationError:
-    """Return the changes of mutators, or the error without its traceback, which would keep the object."""
+    """Returns the changes of mutators, or the error, without a traceback that keeps the object."""
     try:
         return changes(policies, subject, annotates=annotates)
     except MutationError as error:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class MutationTelling:
-    """Tells of what mutators did. For one thread; never waits."""
+    """Logs and counts the actions of mutators. For one thread; never waits."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class MutationTelling:
     def answered(
         self, reviewed: MutationReviewed, response: AdmissionResponse
     ) -> AdmissionResponse:
-        """Tell of an answer, which gets the decision's id where decisions are recorded."""
+        """Logs and counts an answer; adds the decision's id if decisions are recorded."""
         mutated, preview = reviewed.mutated, reviewed.preview
         if mutated is not None:
             self._tell(reviewed, mutated)
@@ -63,7 +63,10 @@ class MutationTelling:
     def skipped(
         self, request: AdmissionRequest, mutator: str, fault: str, answer: MutationOnError
     ) -> None:
-        """A mutator could not be applied; ``answer`` is what became of the request by that."""
+        """Records a mutator that could not be applied.
+
+        ``answer`` is the consequence for the request.
+        """
         kind, _, rest = mutator.partition(".")
         self._registry.count(MUTATORS_SKIPPED, kind)
         if kind:
@@ -95,7 +98,7 @@ class MutationTelling:
             self.skipped(request, name, fault, "skip")
         if not reviewed.patch:
             return
-        # Who assigned what was there already changed nothing by that.
+        # Without a patch, the assigned values were there already.
         self._registry.mutators.count_all(self._parties(mutated.passes), "applied")
         if self._logs_mutations:
             self._log_passes(request, mutated)
@@ -103,7 +106,7 @@ class MutationTelling:
             self._note_fight(reviewed, mutated)
 
     def _parties(self, passes: AppliedPasses) -> ObjectGroup:
-        """Return the mutators that changed an object; the same group for passes that are one value."""
+        """Returns the mutators that changed an object; the same group for passes that are one value."""
         known = self._groups.get(id(passes))
         if known is None or known[0] is not passes:
             group = ObjectGroup({mutator.id for pass_ in passes for mutator in pass_})
@@ -145,7 +148,7 @@ class MutationTelling:
             )
 
     def _log_passes(self, request: AdmissionRequest, mutated: Mutated) -> None:
-        """Say who changed an object, with Gatekeeper's message and fields."""
+        """Logs which mutators changed an object, with Gatekeeper's message and fields."""
         obj = request.object or {}
         group, version, kind = gvk_of(obj)
         fields: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""``/v1/admitlabel``: who may exempt a Namespace from the webhook.
+"""``/v1/admitlabel``: restricts which Namespaces may be exempt from the webhook.
 
-The label ``admission.gatekeeper.sh/ignore`` takes a namespace out of the reach
-of policies, so only namespaces that the operator named may carry it.
+The label ``admission.gatekeeper.sh/ignore`` takes a namespace out of the reach of policies, so only
+namespaces that the operator named may carry it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Exemptions:
 
 
 def decide(request: AdmissionRequest, exemptions: Exemptions) -> AdmissionResponse:
-    """Answer a request, in Gatekeeper's words (pkg/webhook/namespacelabel.go)."""
+    """Answers a request, in Gatekeeper's words (pkg/webhook/namespacelabel.go)."""
     uid = request.uid
     if request.operation == "DELETE":
         return verdict.allowed(uid, "Delete is always allowed")
@@ -52,7 +52,7 @@ def decide(request: AdmissionRequest, exemptions: Exemptions) -> AdmissionRespon
 
 
 def _carries_label(namespace: dict[str, object]) -> bool:
-    """Whether the label is there at all, whatever its value and the other labels."""
+    """Whether the Namespace has the label, with any value."""
     metadata = namespace.get("metadata")
     labels = metadata.get("labels") if type(metadata) is dict else None
     return type(labels) is dict and IGNORE in labels

@@ -1,4 +1,4 @@
-"""The outcomes of deciding a request: an answer, or what is awaited, or why there is none."""
+"""The outcomes of a request: an answer, a pending decision, or a reason for no decision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A request that is not decided yet: what it waits for, and how it goes on then."""
+    """An undecided request: the future that it waits for, and the function that resumes it."""
 
     finished: asyncio.Future[None]
     resume: Callable[[], Outcome]
@@ -25,7 +25,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Unanswerable:
-    """A request that gets no decision: failurePolicy has it."""
+    """A request without a decision: failurePolicy applies."""
 
     code: int
     """Of HTTP."""
@@ -37,17 +37,17 @@ class Unanswerable:
 
 
 def not_ready(missing: str) -> Unanswerable:
-    """The refusal while ``missing`` is not there yet, with where to look."""
+    """Returns the refusal while ``missing`` is not there yet, with where to look."""
     message = f"not ready: {missing} are not loaded yet; the health port's /readyz?verbose says why"
     return Unanswerable(503, "not_ready", message, retry=True)
 
 
 NO_ROOM: Final = "overload"
-"""The reason of what finds no place, or no memory."""
+"""The reason of a refusal without a place or without memory."""
 
 
 def no_place() -> Unanswerable:
-    """The refusal of what finds no place behind others' slow reviews."""
+    """Returns the refusal of a request without a place, behind slow reviews of others."""
     message = "too many slow reviews wait: try again or try another replica"
     return Unanswerable(429, NO_ROOM, message, retry=True)
 

@@ -1,9 +1,8 @@
-"""Finds out elsewhere what a few admissions need before they can be decided.
+"""Fetches, on other threads, the data that some admissions need before a decision.
 
-Deciding keeps the admission thread busy to its end, so nothing that takes long
-may happen in it: a Namespace that is not known yet is read from the API server,
-a template's source is compiled, and a slow policy evaluated, by another thread.
-The other admissions go on.
+A decision occupies the admission thread to its end, so nothing slow may happen in it. Other threads
+read unknown Namespaces from the API server, compile templates and evaluate slow policies. Other
+admissions go on meanwhile.
 """
 
 from __future__ import annotations
@@ -47,21 +46,21 @@ seven users each user's first took 5 ms there, before its others stood behind it
 
 
 class NamespaceReader(Protocol):
-    """Reads Namespaces that the watch has not told of."""
+    """Reads Namespaces that the watch has not delivered."""
 
     def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
-        """The Namespace as it is now, asked for within the time given; called by any thread."""
+        """Returns the current Namespace, read within the given time; called by any thread."""
 
 
 class AccessAnswer(NamedTuple):
-    """The first of some rights that somebody has not, None for none; or why that is not known."""
+    """The index of the first missing right; None if none is missing. Or a fault of the check."""
 
     lacks: int | None = None
     fault: str = ""
 
 
 class AccessReader(Protocol):
-    """Asks the API server who may do what."""
+    """Checks users' rights with the API server's authorizer."""
 
     def lacking(
         self, user: Mapping[str, Any], rights: Sequence[Json], seconds: float
@@ -70,38 +69,38 @@ class AccessReader(Protocol):
 
 
 class AskedRound(Protocol):
-    """Requests to providers that are asked beside each other; called by any thread."""
+    """A round of parallel requests to providers; called by any thread."""
 
     @property
     def answers(self) -> ProviderAnswers:
         """By request, as far as they have come."""
 
     def begin(self, request: ProviderRequest) -> None:
-        """Have a request answered, once."""
+        """Has a request answered, once."""
 
     def end(self) -> Future[ProviderAnswers]:
-        """All answers, when they are there; nothing is begun after this."""
+        """Returns all answers, when they are there; nothing is begun after this."""
 
 
 class ProviderAsker(Protocol):
-    """Asks providers on behalf of reviews; called by any thread."""
+    """Sends requests to providers on behalf of reviews; called by any thread."""
 
     def known(self, request: ProviderRequest) -> ProviderResponse | None:
-        """The answer to a request, where it is kept."""
+        """Returns the answer to a request, where it is kept."""
 
     def round(self, *, fresh: bool = False, requester: str = "") -> AskedRound:
-        """Begin a round of requests; with ``fresh`` they are asked anew."""
+        """Begins a round of requests; with ``fresh`` cached responses are not used."""
 
 
 class TemplateCompiler(Protocol):
     """Compiles and tries templates and constraints that are being admitted."""
 
     def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
-        """Find the fault of a policy, if there is one; called by any thread."""
+        """Finds the fault of a policy, if there is one; called by any thread."""
 
 
 class SlowReview(Generic[T]):
-    """A review, or a mutation, that goes on beside the admission thread."""
+    """A review, or a mutation, on another thread than the admission thread."""
 
     __slots__ = ("answer_at", "before", "crowded_out", "future", "worked_seconds")
 
@@ -114,10 +113,10 @@ class SlowReview(Generic[T]):
         self.worked_seconds = 0.0
         """Processor time that it took so far."""
         self.crowded_out: Delay | None = None
-        """Where it gave its place to another: what its requester had of all."""
+        """If the review gave up its place: the places and processor time of its requester."""
 
     def delay(self, since: Delay) -> Delay:
-        """Why it has not ended, with what was done meanwhile: what never began waited in the line."""
+        """Returns the delay of the review, with its processor time if it began."""
         if self.worked_seconds:
             return since._replace(worked_seconds=since.worked_seconds + self.worked_seconds)
         if since.places_taken > self.before.places_taken:
@@ -134,15 +133,15 @@ class SlowReviewer(Protocol):
     def begin(
         self, work: Callable[[Budget], T], request: AdmissionRequest, span: RequestTime
     ) -> SlowReview[T] | Delay:
-        """Have work done for a request in its time; why there is no room.
+        """Runs work for a request within its time; returns a Delay if there is no room.
 
-        ``work`` is given what each evaluation of it may take, and rests as that says.
+        ``work`` gets the budget of its evaluations.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Preparations:
-    """The parts that find such things out; None leaves a thing as it is."""
+    """The services that fetch data for admissions; None disables a service."""
 
     namespaces: NamespaceReader | None = None
     templates: TemplateCompiler | None = None
@@ -162,11 +161,11 @@ class Awaiting(NamedTuple):
 
 
 Decision: TypeAlias = "Generator[Awaiting, None, AdmissionResponse | Unanswerable]"
-"""A decision that is made as far as is known, and goes on where it was when what it lacks is there."""
+"""A decision as a generator: it yields what it waits for, and resumes when that is there."""
 
 
 def carry_on(decision: Decision, api_version: str) -> Outcome:
-    """Decide as far as that needs nothing from elsewhere."""
+    """Decides as far as that needs nothing from elsewhere."""
     try:
         awaited = next(decision)
     except StopIteration as end:
@@ -181,10 +180,10 @@ def carry_on(decision: Decision, api_version: str) -> Outcome:
 def goes_beside(
     reviewer: SlowReviewer | None, request: AdmissionRequest, waited_seconds: float = 0.0
 ) -> bool:
-    """Whether work for a request that waited so long is not even begun on the admission thread.
+    """Whether work for a request starts on another thread, after this wait.
 
-    Of many policies each would take a part of its time here for a large object; and so would what
-    its user sends of the same size while the first is being carried on.
+    Large objects do: each of many policies would take time of the admission thread. Other large
+    objects of a user do as well while the first is still reviewed.
     """
     if reviewer is None:
         return False
@@ -195,9 +194,9 @@ def goes_beside(
 def read_namespace(
     preparations: Preparations, name: str, until: float
 ) -> Generator[Awaiting, None, dict[str, Any] | Unanswerable | None]:
-    """A Namespace that a decision needs; None where there is none of that name."""
+    """Yields a Namespace that a decision needs; None where there is none of that name."""
     reader = preparations.namespaces
-    assert reader is not None  # Else nobody needs one.
+    assert reader is not None  # The caller needs no Namespace without a reader.
     future = reader.read(name, until - time.monotonic())
     yield Awaiting([future], until)
     if not future.done():
@@ -226,7 +225,7 @@ def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]
             if threading.get_ident() == thread_id:
                 end()
                 return
-            # A loop that has ended has nobody waiting on it.
+            # If the loop has ended, nothing waits on it.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(end)
 

@@ -28,9 +28,9 @@ UNHEALTHY: Final = 503
 def report(
     title: str, checks: Checks, *, verbose: bool, notes: Sequence[str] = ()
 ) -> tuple[bool, str]:
-    """Whether every check passes, and the answer to show, in Kubernetes' form.
+    """Returns whether every check passes, and the answer in Kubernetes' form.
 
-    ``notes`` are shown to whoever asks for all, and fail nothing.
+    ``notes`` appear in verbose answers only, and fail nothing.
     """
     lines = []
     passed = True
@@ -63,7 +63,7 @@ def _checked(
     async def answer(request: Request) -> Response:
         verbose = "verbose" in request.query_params
         passed, text = report(title, checks, verbose=verbose, notes=notes())
-        # A fault quotes what users wrote: plain text, never sniffed for anything else.
+        # A fault quotes user input: plain text, and browsers must not sniff another type.
         headers = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
         return PlainTextResponse(text, 200 if passed else UNHEALTHY, headers)
 
@@ -71,7 +71,7 @@ def _checked(
 
 
 def make_metrics_application(exposition: Exposition) -> Starlette:
-    """The application of the metrics port."""
+    """Returns the application of the metrics port."""
 
     async def scrape(request: Request) -> Response:
         body, content_type = exposition.render(request.headers.get("accept", ""))

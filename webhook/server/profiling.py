@@ -1,7 +1,7 @@
-"""``/debug/pprof``: where the threads that evaluate spend their time, asked while they do.
+"""``/debug/pprof``: samples the stacks of the threads that evaluate.
 
-Python has no pprof format of its own; a profile is given as folded stacks, one
-line each with its count, which flame graph tools read.
+Python has no pprof format of its own. A profile consists of folded stacks, one line each with its
+count, which flame graph tools read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _INDEX: Final = """\
 
 
 def folded(frame: FrameType | None) -> str:
-    """A stack as one line, the outermost call first."""
+    """Returns a stack as one line, the outermost call first."""
     names: list[str] = []
     while frame is not None:
         code = frame.f_code
@@ -49,23 +49,23 @@ def folded(frame: FrameType | None) -> str:
 
 
 def stacks() -> str:
-    """The stack of every thread."""
+    """Returns the stack of every thread."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "\n".join(
         f"{names.get(number, number)}:\n{''.join(traceback.format_stack(frame))}"
-        for number, frame in sys._current_frames().items()  # noqa: SLF001  # the one way to see them
+        for number, frame in sys._current_frames().items()  # noqa: SLF001  # no public function lists them
     )
 
 
 async def profile(seconds: float) -> str:
-    """Folded stacks of the threads that evaluate policies, with how often each was seen.
+    """Returns folded stacks of the threads that evaluate policies, each with its count.
 
-    The main thread answers admissions; slow reviews have one beside it.
+    The main thread answers admissions; other threads run slow reviews.
     """
     main = threading.main_thread()
     seen: Counter[str] = Counter()
     for _ in range(max(1, int(seconds / SAMPLE_SECONDS))):
-        frames = sys._current_frames()  # noqa: SLF001  # the one way to see another thread
+        frames = sys._current_frames()  # noqa: SLF001  # no public function reads another thread's frame
         for thread in threading.enumerate():
             if thread is main or thread.name.startswith(SLOW_REVIEWS):
                 seen[folded(frames.get(thread.ident or 0))] += 1
@@ -74,7 +74,7 @@ async def profile(seconds: float) -> str:
 
 
 def make_profiling_application() -> Starlette:
-    """The application of the profiling port."""
+    """Returns the application of the profiling port."""
 
     async def index(_request: Request) -> Response:
         return PlainTextResponse(_INDEX)

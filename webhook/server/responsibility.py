@@ -1,8 +1,8 @@
 """Decides who is responsible for a request that was not decided in its time, or found no room.
 
-With ``failurePolicy: Ignore`` what is not decided is let in. So nobody may have it so for what is
-slow of their own: a large object, or many requests at a time. That is refused. Only who waited
-behind others, or for a fault of ours, is left to failurePolicy.
+With ``failurePolicy: Ignore`` undecided requests are admitted. A user must not obtain that by a
+large object, or by many requests at a time: such requests are refused. failurePolicy applies only
+if other users, or a fault of this webhook, caused the delay.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ Responsible: TypeAlias = Literal["object", "requester", "others"]
 too many. ``others``: neither."""
 
 ORDINARY_SECONDS: Final = 0.05
-"""Processor time that decides what is ordinary: Pods of 300 containers, ConfigMaps of a MiB and the
-largest CRDs take less than half of it with all policies of ``policies/``. A fair share of the slow
-lane, a third of a core, has that much in a second and a half for each of ten users."""
+"""The largest processor time of an ordinary object: Pods of 300 containers, ConfigMaps of a MiB and
+the largest CRDs take less than half of it with all policies of ``policies/``. A fair share of the
+slow lane, a third of a core, takes a second and a half for it with ten users."""
 
 SOME_SECONDS: Final = 0.01
-"""The time of a review on the admission thread, in seconds, before it goes on beside it. A
-requester that has had as much, and most of all work meanwhile, waited for nobody else, however
-little of the processor there was."""
+"""The time of a review on the admission thread, in seconds, before it continues on another. A
+requester with this much, and with most of all work meanwhile, did not wait for others, even if
+there was little processor time."""
 
 SHARES_MIN: Final = 2
-"""A user may have half the places that there are, and is not to be told of others where it has."""
+"""The fair share as a divisor: with half of the places, a user is responsible for its own delay."""
 
 NOTED_SECONDS: Final = 0.001
 """Work that is shorter is noted when that of its requester comes to as much: of hundreds of small
 requests at once the last waits for all others."""
 
 SMALL_MAX: Final = 1024
-"""Requesters whose work is not yet as much; of more it is forgotten, less than a second together."""
+"""Requesters whose work is shorter so far; beyond this many the sums, together below a second, are
+dropped."""
 
 NOTES_MAX: Final = 4096
 """Of a millisecond and more: the last four seconds of a core, at the least."""
@@ -55,7 +56,7 @@ class Delay(NamedTuple):
     requester_seconds: float = 0.0
     """Processor time for its requester since it arrived, its own review included."""
     all_seconds: float = 0.0
-    """Processor time for anybody since then."""
+    """Processor time of all requesters since then."""
     places_taken: int = 0
     """Places that its requester has, where there was none left for it."""
     places: int = 0
@@ -70,7 +71,7 @@ class Delay(NamedTuple):
         return self.places_taken < SHARES_MIN and self.requester_seconds < own_share
 
     def with_places(self, other: Delay) -> Delay:
-        """Return this work with the places of another delay."""
+        """Returns this work with the places of another delay."""
         return self._replace(
             places_taken=other.places_taken, places=other.places, requesters=other.requesters
         )
@@ -80,10 +81,11 @@ NOTHING_KNOWN: Final = Delay()
 
 
 def responsible_for(delay: Delay) -> Responsible:
-    """Return who is responsible for a delay.
+    """Returns who is responsible for a delay.
 
-    Whoever had enough of the processor for an ordinary object, or a fair share of the places, has
-    nobody else to blame. Who has sent nothing else is not told to send less.
+    There are three cases: the object, if it took the processor time of an ordinary object; others,
+    if the requester had less than its fair share of processor and places; else the requester, or
+    the object if the requester sent nothing else.
     """
     if delay.worked_seconds >= ORDINARY_SECONDS:
         return "object"
@@ -100,7 +102,9 @@ def _had_its_share(delay: Delay) -> bool:
     enough = min(ORDINARY_SECONDS, max(SOME_SECONDS, delay.all_seconds / SHARES_MIN))
     if delay.requester_seconds >= enough:
         return True
-    if not delay.places or delay.places_taken < SHARES_MIN:  # One alone crowds nobody out.
+    if (
+        not delay.places or delay.places_taken < SHARES_MIN
+    ):  # A single request crowds out no others.
         return False
     return (delay.places_taken + 1) * max(delay.requesters, SHARES_MIN) > delay.places
 
@@ -111,9 +115,9 @@ def telling(*delays: Delay) -> Delay:
 
 
 def requester_of(username: str) -> str:
-    """Return the requester of a user: all service accounts of a namespace are its owners'.
+    """Returns the requester of a user: service accounts of one namespace count as one.
 
-    Whoever may make one there may make a hundred.
+    An owner of the namespace could create a hundred of them.
     """
     if not username.startswith(_SERVICE_ACCOUNT):
         return username
@@ -122,16 +126,19 @@ def requester_of(username: str) -> str:
 
 
 def requester(request: AdmissionRequest) -> str:
-    """Return the requester of a request; each stranger is one of its own, whomever it names."""
+    """Returns the requester of a request; each stranger is one of its own, whomever it names."""
     return request.stranger or requester_of(request.username)
 
 
 class ProcessorTime:
-    """The processor time of each requester lately. Any thread may note; the admission thread asks."""
+    """The recent processor time of each requester.
+
+    Any thread writes; the admission thread reads.
+    """
 
     def __init__(self) -> None:
-        # Numbers in their places, not objects: those made while a large request is there are all
-        # over its memory, and would keep a MiB of it each from the system.
+        # Arrays of numbers instead of objects: objects made during a large request are spread over
+        # its memory, and each would keep a MiB of it allocated.
         self._moments = array("d", bytes(8 * NOTES_MAX))
         self._requesters = array("q", bytes(8 * NOTES_MAX))
         self._seconds = array("d", bytes(8 * NOTES_MAX))

@@ -1,9 +1,9 @@
-"""Gatekeeper's own resources as they are admitted: what could not work is refused at the door.
+"""Admission of Gatekeeper's own resources: refuses those that could not work.
 
-Codes are Gatekeeper's (pkg/webhook/policy.go, validateGatekeeperResources): 422
-for what the user got wrong, and 500 where it says so, odd as that is. Compiling a
-template takes long and is done elsewhere beforehand; what came of it is checked
-here. Gatekeeper does not compile: a fault appears in the template's status alone.
+Codes are Gatekeeper's (pkg/webhook/policy.go, validateGatekeeperResources): 422 for faults of the
+user, and 500 where Gatekeeper answers 500. Compiling a template takes long, so another thread
+compiles it beforehand; this module checks the result. Gatekeeper does not compile at admission: a
+fault appears in the template's status only.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ class TriedSubmission(NamedTuple):
 
     fault: SubmissionFault | None
     checks: SubmissionChecks | None = None
-    """By the template as the API server has it, which this replica has not got yet; None where the
-    one in force is that."""
+    """The checks by the API server's newer version of the template; None if this replica has it."""
 
 
 TOO_DEEP: Final = "it is nested too deeply for a policy"
@@ -71,17 +70,17 @@ NOTHING_SENT: Final = Inadmissible(
 def check(
     request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool = False
 ) -> Inadmissible | None:
-    """Why a resource of Gatekeeper's cannot work and is refused; None if it is not.
+    """Returns why a resource of Gatekeeper cannot work and is refused; None if it is not refused.
 
-    ``any_action`` leaves enforcement actions unchecked. Whatever there is can be deleted, broken
-    as it may be: Gatekeeper refuses that too where the schema or the template is wrong.
+    ``any_action`` leaves enforcement actions unchecked. Every resource can be deleted, even an
+    invalid one; Gatekeeper refuses the deletion if the schema or the template is wrong.
     """
     if request.kind.group not in GROUPS or request.operation == "DELETE":
         return None
     try:
         return _check(request, checks, any_action=any_action)
     except RecursionError:
-        # What nests so deep that it cannot be looked through.
+        # The document is nested too deeply for the checks.
         return Inadmissible(422, TOO_DEEP)
 
 
@@ -108,9 +107,9 @@ def _check(
 
 
 def _is_too_deep_already(request: AdmissionRequest) -> bool:
-    """Whether it is about what nests deeper than is taken here, and brings in nothing of it.
+    """Whether the object is nested too deeply but its spec is unchanged.
 
-    Gatekeeper takes it. Who has it from there can delete it, or take a finalizer from it.
+    Gatekeeper admits such objects. Users can thus still delete them, or remove their finalizers.
     """
     document, before = request.object, request.old_object
     if before is None or document is None or not is_deeper(before.get("spec")):
@@ -119,10 +118,9 @@ def _is_too_deep_already(request: AdmissionRequest) -> bool:
 
 
 def policy_to_try(request: AdmissionRequest) -> dict[str, Any] | None:
-    """The template or constraint that a request brings in; None where it brings none, or no new one.
+    """Returns the new template or constraint of a request; None if its spec is unchanged.
 
-    One that cannot work must remain deletable, and may lose a finalizer or gain a
-    label.
+    An invalid one must remain deletable, and may lose a finalizer or gain a label.
     """
     of_group = request.kind.group
     if of_group != constraint.GROUP and (
@@ -133,7 +131,7 @@ def policy_to_try(request: AdmissionRequest) -> dict[str, Any] | None:
 
 
 def _brought_in(request: AdmissionRequest) -> dict[str, Any] | None:
-    """The object of a request that makes it, or changes its spec."""
+    """Returns the object of a request that makes it, or changes its spec."""
     return request.object if brings_spec(request) else None
 
 
@@ -153,7 +151,7 @@ def _are_equal(a: Any, b: Any) -> bool:
 
 
 def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
-    """Return the warning for whoever applies a policy that is admitted; or empty."""
+    """Returns the warning for an admitted policy; may be empty."""
     row = kind_of(request.kind)
     if row is not None and row.role == "extension":
         return _notice_of_extension(request, row)
@@ -174,16 +172,16 @@ def _notice_of_extension(request: AdmissionRequest, row: PolicyKind) -> str:
     try:
         return "; ".join(row.warnings(document))
     except REFUSALS:
-        return ""  # one that stays as it was
+        return ""  # an unchanged policy
 
 
 def check_compiled(fault: SubmissionFault | None) -> Inadmissible | None:
-    """Refuse a policy that does not compile, or did not end."""
+    """Refuses a policy that does not compile, or did not end."""
     return None if fault is None else Inadmissible(422, fault.message)
 
 
 def submitted(request: AdmissionRequest) -> dict[str, Any] | None:
-    """The object that a request is about: on DELETE the old one."""
+    """Returns the object of a request: on DELETE the old one."""
     return request.old_object if request.operation == "DELETE" else request.object
 
 
@@ -205,7 +203,7 @@ def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> Inad
 def _check_extension(
     request: AdmissionRequest, read: Callable[[dict[str, Any]], Any]
 ) -> Inadmissible | None:
-    """Refuse a policy of another kind that cannot be used; it remains deletable."""
+    """Refuses a policy of another kind that cannot be used; it remains deletable."""
     document = _brought_in(request)
     if document is None:
         return None

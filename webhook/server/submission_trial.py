@@ -1,4 +1,4 @@
-"""A policy that is being admitted is tried before it is: what came of that."""
+"""Tries a policy before it is admitted, and returns the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tried_submission(
     trials: Trials,
     template_now: Callable[[str], Mapping[str, Any] | None],
 ) -> TriedSubmission:
-    """Try a template or constraint on what is in force, and return its fault.
+    """Tries a template or constraint together with the policies in force, and returns its fault.
 
     The arguments are :func:`~webhook.trials.validation.validate_submitted`'s.
     """
@@ -36,7 +36,7 @@ def tried_submission(
 
 
 def _fault(document: Mapping[str, Any], problems: Iterable[Problem]) -> SubmissionFault | None:
-    """The first error, which names whose it is where it is not the document's own."""
+    """Returns the first error, with the name of its policy if it is another than the document."""
     subject = (gvk_of(document).kind, name_of(document))
     for problem in problems:
         if problem.severity == "error":

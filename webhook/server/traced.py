@@ -1,6 +1,6 @@
-"""An AdmissionReview endpoint whose sampled requests leave a trace; the others pass by.
+"""An AdmissionReview endpoint with a trace for each sampled request.
 
-Made only where tracing is on, so that nobody else pays for it.
+The endpoint exists only if tracing is enabled, so other replicas do not pay for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TRACE: Final = "waddle.trace"
 """Where a request's scope has its trace."""
 
 _MAX: Final = 253
-"""Characters of a name in an attribute: what Kubernetes allows, whatever a client sends."""
+"""The longest name in an attribute, in characters: the limit of Kubernetes for names."""
 
 
 class TracedEndpoint(ReviewEndpoint):
@@ -60,7 +60,7 @@ class TracedEndpoint(ReviewEndpoint):
         )
         self._decide_untraced = decide
         self._tracing = tracing
-        # What is not sampled, nearly all, takes the way of a replica that does not trace.
+        # Requests that are not sampled, nearly all, take the path without tracing.
         self._untraced = ReviewEndpoint(
             decide,
             registry,
@@ -73,7 +73,7 @@ class TracedEndpoint(ReviewEndpoint):
         self._respond_untraced = self._untraced.respond
 
     def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> HttpAnswer | None:
-        """Answer a request at once; None where something must be waited for."""
+        """Answers a request at once; None where something must be waited for."""
         sampled = self._sample(scope["headers"])
         if sampled is None:
             return self._respond_untraced(scope, body)
@@ -88,11 +88,11 @@ class TracedEndpoint(ReviewEndpoint):
         return answer
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request, or what is left of it."""
+        """Answers a request, or continues one that :meth:`respond` could not finish."""
         if _TRACE not in scope:
             await self._untraced(scope, receive, send)
             return
-        code = 499  # as nginx has it: the client was gone before there was an answer
+        code = 499  # as nginx: the client closed the connection before the answer
 
         async def send_noting_code(message: dict[str, Any]) -> None:
             nonlocal code
@@ -159,7 +159,7 @@ class TracedEndpoint(ReviewEndpoint):
     def _written(self, response: AdmissionResponse, api_version: str) -> bytes:
         trace, began = self._trace, time.monotonic_ns()
         if trace.review_began_ns:
-            trace.review_ended_ns = began  # what was waited for is a part of it
+            trace.review_ended_ns = began  # includes the wait
         trace.attributes["waddle.allowed"] = response.allowed
         trace.attributes["waddle.code"] = response.code
         body = super()._written(response, api_version)
@@ -174,7 +174,7 @@ class TracedEndpoint(ReviewEndpoint):
         return trace
 
     def _finish(self, scope: dict[str, Any], code: int) -> None:
-        """Hand over the trace of a request that has been answered."""
+        """Hands over the trace of a request that has been answered."""
         trace: Trace = scope.pop(_TRACE)
         trace.ended_ns = time.monotonic_ns()
         trace.attributes["http.response.status_code"] = code
@@ -188,7 +188,7 @@ class TracedEndpoint(ReviewEndpoint):
 
 
 def _attributes(request: AdmissionRequest) -> dict[str, Attribute]:
-    """Return the attributes of a request; its user is not among them."""
+    """Returns the attributes of a request; its user is not among them."""
     document = request.object if request.object is not None else request.old_object
     name = request.name or (name_of(document) if document else "")
     attributes: dict[str, Attribute] = {

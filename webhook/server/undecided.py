@@ -27,9 +27,10 @@ _REASONS: Final = {
 
 
 def attributed(responses: Responses, responsible: Responsible) -> Responses:
-    """Return the responses with constraints that the time was too short for attributed to who took it.
+    """Returns the responses with the cause of each missed deadline: the object or the requester.
 
-    What is nobody's own doing is left to failurePolicy: then it is ``deadline_exceeded``.
+    If others are responsible, undecided constraints that would reject are removed; failurePolicy
+    then applies, because ``deadline_exceeded`` stays set.
     """
     if responsible == "others":
         return responses._replace(undecided=tuple(filter(_is_answered, responses.undecided)))
@@ -50,14 +51,14 @@ def answer_unread(
     namespace: str,  # noqa: ARG001  # all are the same where there are no policies to ask
     responsible: Responsible,
 ) -> UnreadAnswer:
-    """Refuse what is its own user's doing."""
+    """Refuses a request whose own object or user is responsible for the delay."""
     return "fail" if responsible == "others" else "refuse"
 
 
 def answer_unread_by(
     revision: Revision | None, namespace: str, responsible: Responsible
 ) -> UnreadAnswer:
-    """Refuse by the policies in force: only where one of them might deny."""
+    """Refuses by the policies in force: only where one of them might deny."""
     if responsible == "others" or revision is None:
         return "fail"
     snapshot = revision.snapshot

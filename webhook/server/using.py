@@ -1,9 +1,9 @@
-"""Checks the right to use a Provider of whoever brings in a policy that asks it.
+"""Checks the right to use the Providers that a submitted policy calls.
 
-A Provider may hold what its operators tell nobody else, and its answers cost. With the annotation
-``waddle.dev/use: required`` who brings in a template or a mutator that asks it needs the verb
-``use`` on it, which the API server is asked. A template whose text does not say which providers it
-asks needs it for each of them.
+A Provider may hold confidential data, and its answers cost. With the annotation ``waddle.dev/use:
+required`` on a Provider, the author of a template or mutator that calls it needs the verb ``use``
+on it. The API server's authorizer is asked. If a template's text does not say which providers it
+calls, its author needs the verb for each of them.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ def check_use(
     rights: AccessReader | None,
     until: float,
 ) -> Generator[Awaiting, None, Inadmissible | None]:
-    """Why a policy may not be brought in by this user; None where it may.
+    """Returns why this user may not submit a policy; None if the user may.
 
-    Whoever cannot be asked about is refused: what decides here is no policy that may be passed over.
+    If the authorizer cannot be asked the policy is refused, because failing open would skip the
+    check.
     """
     guarded = frozenset(name for name, provider in providers.items() if provider.is_guarded)
     if not guarded or rights is None or not brings_spec(request):
@@ -71,7 +72,7 @@ def check_use(
 
 
 def _called_providers(request: AdmissionRequest, guarded: frozenset[str]) -> frozenset[str]:
-    """The providers that what is brought in asks."""
+    """Returns the providers that a submitted template or mutator calls."""
     document: dict[str, Any] = request.object or {}
     if request.kind.group == MUTATIONS:
         return frozenset({provider_of_mutator(document)})
@@ -80,5 +81,5 @@ def _called_providers(request: AdmissionRequest, guarded: frozenset[str]) -> fro
     try:
         reach = providers_within_reach(template.read_template(document))
     except ConstraintFrameworkError:
-        return frozenset()  # It is refused for what it is.
+        return frozenset()  # The checks of submissions refuse it.
     return guarded if reach is None else reach

@@ -1,10 +1,10 @@
-"""``POST /v1/validate-policy``: what admission would say of policies, and what they would change.
+"""``POST /v1/validate-policy``: the result of admission for policies, and their effect.
 
-For pipelines that can reach a replica, where it is enabled. Nothing is kept. The body
-is a template, a constraint, a list of them, or YAML documents. Who calls is asked
-first. What policies would change is told, in counts, only to who may read all that
-policies can: a template can be written to count what it likes, one letter of a secret
-after the other. ``waddle check --cluster`` shows more, with the caller's own rights.
+For pipelines that can reach a replica, where it is enabled. Nothing is stored. The body is a
+template, a constraint, a list of them, or YAML documents. The caller is authenticated first. The
+effect, in counts, is shown only to callers who may read every object that policies can: a template
+can be written to count arbitrary data, such as a secret letter by letter. ``waddle check
+--cluster`` shows more, with the caller's own rights.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ if TYPE_CHECKING:
 PATH: Final = "/v1/validate-policy"
 
 ANSWER_SECONDS: Final = 20.0
-"""For one call, and then what it began ends. A library of 34 templates takes a second or two."""
+"""The time limit of one call; its work ends then. A library of 34 templates takes a second or two.
+"""
 
 POLICIES_MAX: Final = 200
 BODY_BYTES_MAX: Final = 2 * 1024 * 1024
-"""A policy is no larger than what etcd holds, 1.5 MiB."""
+"""The size limit of a body. A policy is no larger than etcd's limit of 1.5 MiB."""
 
 WAITING_MAX: Final = 2
-"""Calls at a time, of those who are known and of those who are asked about, each."""
+"""The limit of concurrent calls: of authenticated callers, and of those being authenticated, each.
+"""
 
 TOKEN_BYTES_MAX: Final = 8 * 1024
 
@@ -57,20 +59,20 @@ class Access:
 
 
 class Callers(Protocol):
-    """Knows who may have policies validated."""
+    """Checks which callers may validate policies."""
 
     def ask(self, token: str) -> Future[Access]:
-        """Return the access of a caller with this bearer token; empty for none. Called by any thread."""
+        """Returns the access of a caller with this bearer token, or empty; called by any thread."""
 
 
 class PolicyValidator(Protocol):
     """Validates policies on top of those in force."""
 
     def validate(self, body: bytes, *, with_effect: bool) -> Future[dict[str, Any]]:
-        """The answer as JSON to what :func:`read_policies` reads; called by any thread.
+        """Returns the answer as JSON for a body for :func:`read_policies`; called by any thread.
 
-        It and the future raise :class:`PoliciesRefused`. Nothing is read by who calls: two MiB of YAML
-        take seconds.
+        This method and the future raise :class:`PoliciesRefused`. The body is not parsed on the
+        caller's thread: two MiB of YAML take seconds.
         """
 
 
@@ -86,7 +88,7 @@ class PoliciesRefused(Exception):
 
 
 class ValidationEndpoint:
-    """Takes policies and answers what is wrong with them, as plain ASGI."""
+    """Validates policies and answers their problems, as plain ASGI."""
 
     def __init__(
         self, validator: PolicyValidator, callers: Callers, registry: Registry, log: Logger
@@ -99,7 +101,7 @@ class ValidationEndpoint:
         self._waiting = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one call."""
+        """Answers one call."""
         headers: tuple[HttpHeader, ...] = JSON_ALONE
         try:
             access = await self._access(scope)
@@ -117,7 +119,7 @@ class ValidationEndpoint:
         await send({"type": "http.response.body", "body": content})
 
     async def _access(self, scope: dict[str, Any]) -> Access:
-        """Return the access of the caller; raises :class:`PoliciesRefused`."""
+        """Returns the access of the caller; raises :class:`PoliciesRefused`."""
         if scope["method"] != "POST":
             raise PoliciesRefused(405, f"method {scope['method']} is not allowed: POST policies")
         given = [value for name, value in scope["headers"] if name == b"authorization"]
@@ -169,7 +171,7 @@ class ValidationEndpoint:
 
 
 def read_policies(body: bytes) -> list[dict[str, Any]]:
-    """The templates and constraints of a body; raises :class:`PoliciesRefused`."""
+    """Returns the templates and constraints of a body; raises :class:`PoliciesRefused`."""
     try:
         values: list[Any] = [orjson.loads(body)]
     except orjson.JSONDecodeError:

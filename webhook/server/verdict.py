@@ -1,4 +1,4 @@
-"""From what a review found to what the API server is told, in Gatekeeper's words and codes."""
+"""Translates the findings of a review to an answer, in Gatekeeper's words and codes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TOTAL_BYTES_MAX: Final = 4096
 
 _ROOM_FOR_REST: Final = len("4294967296 more warnings")
 
-# Go's unicode.IsControl (category Cc), line and paragraph separators, what turns the direction of
-# writing in a terminal, and lone surrogates.
+# Go's unicode.IsControl (category Cc), line and paragraph separators, characters that change the
+# direction of writing in a terminal, and lone surrogates.
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]+")
 
 
 def one_line(text: str) -> str:
-    """A text as one line of valid Unicode, cut to what the API server shows."""
+    """Returns a text as one line of valid Unicode, cut to the length that the API server shows."""
     if len(text) <= CHARACTERS_MAX and text.isprintable() and text == text.strip():
         return text  # As most are; of one object there may be thousands.
     text = _UNSAFE.sub(" ", text)
@@ -35,12 +35,12 @@ def one_line(text: str) -> str:
 
 
 def safe_warnings(texts: Iterable[str], missing_already: int = 0) -> tuple[str, ...]:
-    """The warnings to send: safe, without repetitions, within the budget, in order given.
+    """Returns the warnings to send: safe, without repetitions, within the budget.
 
-    The API server drops a warning with any control character or invalid UTF-8 without a word. When
-    all together exceed 4,096 bytes it cuts each to 256 and then leaves out what is too much
-    (k8s.io/apiserver endpoints/filters/warning.go). So the last one says how many had no room;
-    ``missing_already`` others had certainly none.
+    They keep their order. The API server silently drops a warning with any control character or
+    invalid UTF-8. If all together exceed 4,096 bytes it cuts each to 256 and then drops the excess
+    (k8s.io/apiserver endpoints/filters/warning.go). So the last warning counts those without room;
+    it includes the ``missing_already``.
     """
     warnings: list[str] = []
     bytes_left = TOTAL_BYTES_MAX
@@ -67,7 +67,7 @@ MESSAGE_CHARACTERS_MAX: Final = 32 * 1024
 have some 300 characters each."""
 
 LINE_CHARACTERS_MAX: Final = 4096
-"""Of what one constraint says in it."""
+"""The part of one constraint in that line, in characters."""
 
 
 FAULT_CODE: Final = 500
@@ -91,12 +91,12 @@ def errored(uid: str, code: int, message: str) -> AdmissionResponse:
 
 
 def with_notice(response: AdmissionResponse, notice: str) -> AdmissionResponse:
-    """The answer with one more warning; of one that allows."""
+    """Returns an allowing answer with one more warning."""
     return response._replace(code=WARNED, warnings=safe_warnings([notice, *response.warnings]))
 
 
 def with_warning(response: AdmissionResponse, warning: str) -> AdmissionResponse:
-    """The answer with one more warning, whatever it says."""
+    """Returns the answer, allowing or not, with one more warning."""
     if response.allowed:
         return with_notice(response, warning)
     return response._replace(warnings=safe_warnings([warning, *response.warnings]))
@@ -104,11 +104,11 @@ def with_warning(response: AdmissionResponse, warning: str) -> AdmissionResponse
 
 UNDECIDABLE_REASON: Final = "Undecidable"
 UNDECIDABLE_CODE: Final = 422
-"""Code and reason of a refusal of what is too deep, too large or too odd to be reviewed."""
+"""Code and reason of the refusal of an object that is too deep, too large or too slow to review."""
 
 CROWDED_REASON: Final = "TooManyRequests"
 CROWDED_CODE: Final = 429
-"""Of a refusal of what found no time behind the same user's other requests."""
+"""Code and reason of the refusal of a request that had no time because of its user's others."""
 
 _UNDECIDABLE_ADVICE: Final = (
     "make the object smaller (fewer containers, entries or levels), or split it; an operator may "
@@ -118,7 +118,7 @@ _CROWDED_ADVICE: Final = "send fewer requests at a time, or smaller objects, and
 
 
 def undecidable(uid: str, message: str) -> AdmissionResponse:
-    """Refuse what no policy can be asked about, for what it is itself."""
+    """Refuses an object that cannot be reviewed because of its own size, depth or content."""
     return AdmissionResponse(
         uid,
         allowed=False,
@@ -129,14 +129,14 @@ def undecidable(uid: str, message: str) -> AdmissionResponse:
 
 
 def unmutated(uid: str, cause: UndecidedCause, why: str) -> AdmissionResponse:
-    """Refuse what its mutators could not be applied to in time because of itself or its user."""
+    """Refuses an object whose mutation did not end in time because of itself or its user."""
     code, reason, advice = _refused_for({cause})
     message = f"the object cannot be mutated: {why}\n{advice}"
     return AdmissionResponse(uid, allowed=False, code=code, reason=reason, message=message)
 
 
 def crowded(uid: str, message: str) -> AdmissionResponse:
-    """Refuse what found no room or time behind the same user's other requests."""
+    """Refuses a request that had no room or time because of the same user's other requests."""
     return AdmissionResponse(
         uid,
         allowed=False,
@@ -147,11 +147,10 @@ def crowded(uid: str, message: str) -> AdmissionResponse:
 
 
 def judge(uid: str, responses: Responses, decision_id: str = "") -> AdmissionResponse:
-    """The answer to a review: any ``deny`` denies, ``warn`` adds a warning.
+    """Returns the answer to a review: any ``deny`` denies, ``warn`` adds a warning.
 
-    Without a denial, what could not be decided refuses where it is to. The order
-    of messages is that of the results. ``dryrun`` and actions that nobody knows
-    tell the user nothing.
+    Without a denial, an undecided constraint refuses if it fails closed. Messages are in the order
+    of the results. ``dryrun`` and unknown actions produce no message.
     """
     if not responses.results and not responses.undecided:
         # As AdmissionResponse would, at a third of its cost.
@@ -196,7 +195,7 @@ def judge(uid: str, responses: Responses, decision_id: str = "") -> AdmissionRes
 
 
 def _refused_for(causes: set[UndecidedCause]) -> tuple[int, str, str]:
-    """Code, reason and advice of a refusal for what could not be decided."""
+    """Returns code, reason and advice of a refusal for undecided constraints."""
     if "object" in causes:
         return UNDECIDABLE_CODE, UNDECIDABLE_REASON, _UNDECIDABLE_ADVICE
     if "requester" in causes:
@@ -219,7 +218,7 @@ class _Message:
         self._missing = 0
 
     def add(self, result: Result) -> None:
-        """Add a constraint's result."""
+        """Adds a constraint's result."""
         if self._missing:
             self._missing += 1
         else:
@@ -234,7 +233,7 @@ class _Message:
             self.shown.append(line)
 
     def text(self) -> str:
-        """All of it."""
+        """Returns all of it."""
         more = [f"… and {self._missing} more"] if self._missing else []
         return "\n".join([*self.shown, *more])
 
@@ -253,13 +252,13 @@ class _ViolationWarnings:
         self._last = ("", "")
 
     def add(self, result: Result) -> None:
-        """Add a constraint's result."""
+        """Adds a constraint's result."""
         key = result.constraint.name, result.msg
         if key in self._known:
             return
         if self._bytes_left <= 0:
-            # Only those that are alike one after the other are counted once. To keep a hundred
-            # thousand held the interpreter for 20 ms.
+            # Only consecutive duplicates are counted once. Remembering a hundred thousand held the
+            # interpreter for 20 ms.
             if key != self._last:
                 self.missing += 1
                 self._last = key

@@ -52,8 +52,8 @@ def gauge(registry: Registry, snapshot: Snapshot) -> None:
 def settle() -> None:
     """Excludes the objects of start-up from garbage collection, before the first request.
 
-    Only once: what later loads replace must remain collectable, and a second scan of all data would
-    delay admissions.
+    Only once: objects that later loads replace must remain collectable, and a second scan of all
+    data would delay admissions.
     """
     gc.collect()
     gc.freeze()

@@ -69,7 +69,7 @@ class SubmissionChecks(Protocol):
     """Checks templates and constraints that are being admitted (the framework's client)."""
 
     def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Make a template's CRD; raises ConstraintFrameworkError."""
+        """Makes a template's CRD; raises ConstraintFrameworkError."""
 
     def missing_engine(self, document: Mapping[str, Any]) -> str:
         """Returns why a valid template is not enforced, because its engine is turned off.
@@ -78,7 +78,7 @@ class SubmissionChecks(Protocol):
         """
 
     def validate_constraint(self, document: Mapping[str, Any]) -> None:
-        """Check a constraint; raises ConstraintFrameworkError."""
+        """Checks a constraint; raises ConstraintFrameworkError."""
 
 
 @dataclass(frozen=True, slots=True)

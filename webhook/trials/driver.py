@@ -42,7 +42,7 @@ class TriedRegoDriver:
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:
-        """Load or compile; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
+        """Loads or compile; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
         compiled = self._trials.source(code)
         if compiled is None:
             return self._driver.compile(template, code)

@@ -29,7 +29,7 @@ class Buffered:
 
 
 def send(to: socket.socket, body: bytes) -> None:
-    """Send it whole; raises OSError."""
+    """Sends it whole; raises OSError."""
     to.sendall(LENGTH.pack(len(body)))
     to.sendall(body)
 

@@ -206,7 +206,7 @@ class Branch:
 def _conversation(
     connection: socket.socket, jobs: Sequence[Job], stop: Callable[[], None]
 ) -> Iterator[JobAnswer]:
-    """Send jobs and take their answers; ``stop`` is called unless all were taken."""
+    """Sends jobs and takes their answers; ``stop`` is called unless all were taken."""
     is_whole = False
     try:
         connection.settimeout(jobs[0]["patienceSeconds"] + MARGIN_SECONDS)

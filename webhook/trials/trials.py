@@ -209,7 +209,7 @@ class Trials:
         self._ahead.announce(texts)
 
     def _sources(self, read: Template) -> Iterator[str]:
-        """Yield the small sources in Rego that a client compiles of a template."""
+        """Yields the small sources in Rego that a client compiles of a template."""
         for part in (read, *read.others):
             engines = {code.engine: code for code in part.code}
             if REGO in engines and not (self._tries_cel and CEL in engines):
@@ -372,7 +372,7 @@ class Trials:
         return compiled_
 
     def warm(self) -> None:
-        """Begin the process, so that the first trial need not wait for it."""
+        """Begins the process, so that the first trial need not wait for it."""
         with self._small.lock:
             self._started(self._small, [])
 
@@ -410,7 +410,7 @@ class Trials:
         return worker
 
     def _ask(self, job: Job, lane: Lane) -> JobOutcome | None:
-        """Returns the outcome; None if no process could be started, whatever the policy."""
+        """Returns the outcome; None if no process could be started, independent of the policy."""
         return next(iter(list(self._ask_all([job], lane))))
 
     def _ask_all(self, jobs: Sequence[Job], lane: Lane) -> Iterator[JobOutcome | None]:
@@ -543,7 +543,7 @@ def _refuse(outcome: JobOutcome) -> None:
 
 
 def _name_of(outcome: JobOutcome) -> str:
-    """An outcome as a metric counts it."""
+    """Returns an outcome as a metric counts it."""
     if "error" not in outcome:
         return "passed"
     if outcome.get("stage") == "environment":

@@ -93,7 +93,7 @@ def _are_errors(problems: Iterable[Problem]) -> bool:
 
 
 def _entry(snapshot: Snapshot, template_name: str) -> Entry | None:
-    """A template in force, with its constraints."""
+    """Returns a template in force, with its constraints."""
     entries = (*snapshot.entries, *snapshot.spare)
     return next((entry for entry in entries if entry.template.name == template_name), None)
 
@@ -106,7 +106,7 @@ def _by_template(documents: Iterable[PolicyDocument]) -> dict[str, list[PolicyDo
 
 
 def _template_of(document: PolicyDocument) -> str:
-    """The name of the template that a document is, or belongs to."""
+    """Returns the name of the template that a document is, or belongs to."""
     gvk = gvk_of(document)
     return gvk.kind.lower() if gvk.group == constraint.GROUP else name_of(document)
 

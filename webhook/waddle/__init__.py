@@ -1,4 +1,4 @@
-"""Waddle in a program of one's own: ``import waddle``, as the wheel has it (``docs/library.md``).
+"""Waddle as a library: ``import waddle``, the name in the wheel (``docs/library.md``).
 
 The wheel maps this package to ``waddle``; the code is that of ``webhook``.
 """

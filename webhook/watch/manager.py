@@ -52,7 +52,7 @@ class _Watch:
         """Whether the API server has said that it does not serve the kind."""
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Hand the reflector's changes to each registrar's queue."""
+        """Hands the reflector's changes to each registrar's queue."""
         for change in changes:
             for registrar in self.registrars:
                 if change.kind == "set":
@@ -135,7 +135,7 @@ class Manager:
         self._registrars: dict[str, Registrar] = {}
 
     def registrar(self, name: str) -> Registrar:
-        """A new registrar; names are unique, for the metrics."""
+        """Returns a new registrar; names are unique, for the metrics."""
         assert name not in self._registrars, f"a registrar named {name} exists"
         registrar = self._registrars[name] = Registrar(name, self)
         return registrar

@@ -110,7 +110,7 @@ class EventQueue:
         }
 
     async def get(self) -> Event:
-        """The next event, which is taken out."""
+        """Returns the next event, which is taken out."""
         await self.wait()
         return self._pop()
 

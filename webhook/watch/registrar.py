@@ -51,7 +51,7 @@ class Registrar:
         return frozenset(self._requested)
 
     async def next(self) -> Event:
-        """The next event."""
+        """Returns the next event."""
         return await self.queue.get()
 
     def add_watch(self, gvk: GroupVersionKind) -> None:

@@ -1,7 +1,7 @@
 """Estimates the highest cost of a call without its operands, and the size of its result.
 
 k8s.io/apiserver, pkg/cel/library/cost.go (EstimateCallCost); cel-go, ext/lists.go, ext/sets.go and
-checker/cost.go (functionCost). One of several forms of a function is asked at a time.
+checker/cost.go (functionCost). Each estimate is for one form of a function.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _sets(factor: int) -> Callable[[CallToCost], CallCost]:
 
 
 def _selector(call: CallToCost) -> CallCost:
-    """A selector's text: the shortest requirement has two characters."""
+    """Returns a selector's text: the shortest requirement has two characters."""
     most = call.args[0].size[1]
     requirements = by_factor(by_factor(most, 0.5), LIST + MESSAGE)
     return plus(plus(LIST, by_factor(most, CHARACTER)), requirements), None

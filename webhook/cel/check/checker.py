@@ -76,13 +76,13 @@ class Checked:
         return self.types[self.parsed.root]
 
     def only_overload(self, call: Call) -> Overload | None:
-        """The form that a call runs; None where it may run several."""
+        """Returns the form that a call runs; None where it may run several."""
         fitting = self.overloads.get(call, ())
         return fitting[0] if len(fitting) == 1 else None
 
 
 def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Problem]]:
-    """The types of an expression, and its errors."""
+    """Returns the types of an expression, and its errors."""
     checker = _Checker(parsed.source, environment)
     checker.check(parsed.root)
     checked_type = {
@@ -96,7 +96,7 @@ def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Probl
 def planned(checked: Checked) -> Checked:
     """Reads each variable that holds a type, and has a type's name, as that type.
 
-    So cel-go's planner reads whatever has a type for its value, by nothing but its name.
+    cel-go's planner does the same: it looks at the name only.
     """
     types_of = checked.types
     names = {
@@ -362,7 +362,10 @@ class _Checker:
         return self.mapping.resolved(begin)
 
     def accumulator(self, node: Fold) -> Type:
-        """Return the type of a macro's first accumulator; its steps decide what an empty one holds."""
+        """Returns the type of a macro's first accumulator.
+
+        The steps decide the type of an empty one.
+        """
         match node.kind:
             case "all" | "exists":
                 return BOOL
@@ -453,7 +456,7 @@ _BY_NAME: Final[dict[str, Operand]] = {
 
 
 def narrowed_name(name: str, node: Call, checked: Checked) -> str:
-    """Return the library's name of the form that a call runs, or of the function where it may run several."""
+    """Returns the library's name of a call's form, or of its function if several forms may run."""
     only = checked.only_overload(node)
     return name if only is None else narrowed(name, tuple(map(_operand, only.args)))
 

@@ -30,7 +30,7 @@ _ROW: Final = re.compile(r"(\S+) (\.?)\((.*)\) (\S.*)")
 
 
 def _split(text: str) -> list[str]:
-    """Operands between commas that stand in no parentheses."""
+    """Returns the operands between commas outside of parentheses."""
     parts, depth, begin = [], 0, 0
     for at, mark in enumerate(text):
         depth += (mark == "(") - (mark == ")")
@@ -61,13 +61,13 @@ def read_overloads(table: str) -> dict[str, tuple[Overload, ...]]:
 
 @lru_cache(maxsize=1)
 def functions() -> dict[str, tuple[Overload, ...]]:
-    """Every function with its overloads, in the environment's order."""
+    """Returns every function with its overloads, in the environment's order."""
     return accepted_functions() | read_overloads(NEWEST)
 
 
 @lru_cache(maxsize=1)
 def accepted_functions() -> dict[str, tuple[Overload, ...]]:
-    """The functions that an API server accepts in new expressions, CRDs among them."""
+    """Returns the functions that an API server accepts in new expressions, CRDs among them."""
     return read_overloads(OVERLOADS)
 
 
@@ -114,10 +114,10 @@ def is_object(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The declarations that an expression is checked with.
+    """The declarations of a check.
 
     ``messages`` are the fields of declared types, by the type's name. ``container`` is the
-    namespace that names are looked up in; Kubernetes has none.
+    namespace for look-ups of names; Kubernetes has none.
     """
 
     variables: Mapping[str, Type]
@@ -141,13 +141,13 @@ class Environment:
         yield name
 
     def type_named(self, name: str) -> Type | None:
-        """The type that is a value of this name."""
+        """Returns the type that is a value of this name."""
         if self.patches and (name == JSON_PATCH or is_object(name)):
             return Type(name, message=True)
         return _TYPE_NAMES.get(name)
 
     def field_type(self, message: str, name: str) -> Type | None:
-        """The type of a field of a message; None where it has none."""
+        """Returns the type of a field of a message; None for an unknown field."""
         if self.patches and is_object(message):
             return types.DYN  # of no schema: whether the field is there is found when it is applied
         return self.messages.get(message, {}).get(name)

@@ -37,27 +37,27 @@ _SCALARS: Final = frozenset(
 
 
 def plus(x: int, y: int) -> int:
-    """A sum that does not grow beyond MOST."""
+    """Returns a sum that does not grow beyond MOST."""
     return min(x + y, MOST)
 
 
 def times(x: int, y: int) -> int:
-    """A product, likewise."""
+    """Returns a product, or the maximum of cel-go."""
     return min(x * y, MOST)
 
 
 def by_factor(x: int, factor: float) -> int:
-    """A product with a fraction, rounded up."""
+    """Returns a product with a fraction, rounded up."""
     return min(math.ceil(float(x) * factor), MOST)
 
 
 def sum_of(one: Size, other: Size) -> Size:
-    """The size of both together."""
+    """Returns the size of both together."""
     return plus(one[0], other[0]), plus(one[1], other[1])
 
 
 def product_of(one: Size, other: Size) -> Size:
-    """The size of each of one as large as the other."""
+    """Returns the size of each of one as large as the other."""
     return times(one[0], other[0]), times(one[1], other[1])
 
 
@@ -75,10 +75,10 @@ def size_of_type(of: Type) -> Size | None:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Where a value stands in what is declared: a name, then fields, ``@items``, ``@keys``, ``@values``.
+    """A path in a declaration: a name, then fields, ``@items``, ``@keys``, ``@values``.
 
-    Go keeps it in memory with room for more. Two paths that go on from one write into the same
-    room, so that the earlier then ends as the later does: estimates depend on it.
+    In Go, the slice of a path has spare capacity. Two paths that continue the same path write into
+    the same memory, so that the earlier path then has the later one's end: estimates depend on it.
     """
 
     cells: list[str]
@@ -86,7 +86,7 @@ class Path:
 
     @classmethod
     def of(cls, name: str) -> Path:
-        """The path to a variable."""
+        """Returns the path to a variable."""
         return cls([name], 1)
 
     @property
@@ -96,7 +96,7 @@ class Path:
 
 
 def onward(path: Path | None, name: str) -> Path:
-    """The path that goes on by a step: in the room behind it, or in twice as much elsewhere."""
+    """Returns the path continued by a step: in its spare memory, or in twice as much elsewhere."""
     if path is None:
         return Path.of(name)
     cells = path.cells

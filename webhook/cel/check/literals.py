@@ -123,7 +123,10 @@ def problems_of_literals(checked: Checked) -> list[Problem]:
 
 
 def _walk(root: Expr) -> Iterator[tuple[Expr, bool, int]]:
-    """Each node, whether its items may differ, and how often cel-go has it: optMap copies targets."""
+    """Yields each node, whether its items may differ, and how often it occurs in cel-go's tree.
+
+    optMap copies its target.
+    """
     waiting: list[tuple[Expr, bool, int]] = [(root, False, 1)]
     while waiting:
         node, exempt, times = waiting.pop()
@@ -198,10 +201,10 @@ def _fault_of_index(node: Expr, checked: Checked) -> str | None:
 
 
 def _constant(node: Expr, checked: Checked) -> Value:
-    """Return the constant that cel-go folds an expression to before evaluation; NOTHING where it does not.
+    """Returns the constant that cel-go folds an expression to before evaluation, or NOTHING.
 
-    Of lists and maps no more than that they are: no conversion reads what they hold. Raises
-    EvaluationError where a conversion fails.
+    A list or map becomes a placeholder: conversions do not read items. Raises EvaluationError if a
+    conversion fails.
     """
     match node:
         case Constant():
@@ -265,7 +268,7 @@ def _is_message(meaning: str) -> bool:
 
 def fault_of_constants(checked: Checked) -> str | None:
     """Returns why a conversion of a constant, a constant pattern, or a map of constants fails."""
-    # As cel-go plans it: operands before what they are operands of, from left to right.
+    # In the order of cel-go's planner: operands before their operators, from left to right.
     for node, _, _ in reversed(list(_walk(checked.parsed.root))):
         if isinstance(node, Name) and _is_lost(node, checked):
             return f"reference to undefined type: {node.name.removeprefix('.')}"

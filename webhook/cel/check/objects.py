@@ -1,7 +1,7 @@
 """Declares objects by a schema: types and sizes (k8s.io/apiserver, pkg/cel/common/schemas.go).
 
-The declarations are for checks only: an evaluation uses decoded JSON values, whatever the schema
-is.
+The declarations are for checks only: an evaluation uses decoded JSON values, regardless of the
+schema.
 """
 
 from __future__ import annotations
@@ -140,7 +140,10 @@ class _Reader:
     def declared(
         self, given: Schema, name: str, within: tuple[str, ...], *, is_root: bool = False
     ) -> Declared | None:
-        """Declare a schema, below the references that led to it; None for one of no type."""
+        """Declares a schema, below the references that led to it.
+
+        None for a schema without a type.
+        """
         schema, within = self.resolved(given, within)
         # Documents of built-in types say so by a format, which means nothing in a CRD.
         is_text_or_number = self.definitions and schema.get("format") == "int-or-string"
@@ -192,7 +195,7 @@ class _Reader:
         return self.definitions[reference], (*within, reference)
 
     def with_metadata(self, schema: Schema, within: tuple[str, ...]) -> Schema:
-        """Add the fields that every object has, declared or not."""
+        """Adds the fields that every object has, declared or not."""
         fields = schema.get("properties") or {}
         metadata, _ = self.resolved(fields.get("metadata") or {}, within)
         metadata_properties = metadata.get("properties") or {}
@@ -219,7 +222,7 @@ def _reference(schema: Schema) -> str | None:
 
 
 def _text(schema: Schema) -> Declared:
-    """Declare a text; those of some formats are no texts in an expression."""
+    """Declares a text; those of some formats are no texts in an expression."""
     form = schema.get("format", "")
     of = _STRINGS.get(form, STRING)
     if form in _MOMENT_BYTES:
@@ -243,7 +246,7 @@ def _longest_text(schema: Schema) -> int:
 
 
 def _list_of(schema: Schema, item: Declared) -> Declared:
-    """A list, of which at most as many items as fit into a request, with a comma each."""
+    """Returns a list, of which at most as many items as fit into a request, with a comma each."""
     limit = schema.get("maxItems")
     most = (REQUEST_BYTES - 2) // (item.json_bytes + 1) if limit is None else max(0, limit)
     return Declared(list_of(item.type), most, 2, item=item)

@@ -124,7 +124,7 @@ def _read(parts: list[str]) -> tuple[Type, list[str]]:
 
 
 class Mapping:
-    """The types that type parameters stand for, as found so far."""
+    """The types of the type parameters that are known so far."""
 
     __slots__ = ("_before", "_found", "_made")
 

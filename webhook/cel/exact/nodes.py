@@ -80,7 +80,7 @@ def variable(name: str) -> Run:
 
 
 def unary(operator: Callable[[Value], Value], operand: Run) -> Run:
-    """Apply an operator to one operand."""
+    """Applies an operator to one operand."""
 
     def unary(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
@@ -95,7 +95,7 @@ def _size_cost(value: Value) -> int:
 
 
 def binary(operator: Callable[[Value, Value], Value], left: Run, right: Run) -> Run:
-    """Apply an operator to two operands."""
+    """Applies an operator to two operands."""
     operands = costed.both(left, right)
 
     def binary(env: dict[Any, Value], meter: Meter) -> Value:
@@ -107,7 +107,7 @@ def binary(operator: Callable[[Value, Value], Value], left: Run, right: Run) -> 
 
 
 def member(item: Run, of: Run) -> Run:
-    """Evaluate ``item in of``, for a list or map."""
+    """Evaluates ``item in of``, for a list or map."""
     operands = costed.both(item, of)
 
     def member(env: dict[Any, Value], meter: Meter) -> Value:
@@ -119,7 +119,7 @@ def member(item: Run, of: Run) -> Run:
 
 
 def among(item: Run, keys: frozenset[Value]) -> Run:
-    """Evaluate ``item in`` a list of constants, which is a set here."""
+    """Evaluates ``item in`` a list of constants, which is a set here."""
 
     def among(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
@@ -129,7 +129,7 @@ def among(item: Run, keys: frozenset[Value]) -> Run:
 
 
 def invocation(name: str, args: list[Run], *, at_once: bool) -> Run:
-    """Call a function of the library; with ``at_once`` both operands are evaluated even if one fails."""
+    """Calls a function of the library; ``at_once`` evaluates both operands even if one fails."""
     if len(args) == 2 and at_once:
         operands = costed.both(*args)
         return lambda env, meter: invoke(meter, name, *operands(env, meter))
@@ -142,12 +142,12 @@ def invocation(name: str, args: list[Run], *, at_once: bool) -> Run:
 
 
 def total(form: str, operand: Run, zero: Value) -> Run:
-    """Call ``sum`` of a list; an empty one gives the zero of its items' type."""
+    """Calls ``sum`` of a list; an empty one gives the zero of its items' type."""
     return lambda env, meter: invoke(meter, form, operand(env, meter)) or zero
 
 
 def conditional(test: Run, then: Run, other: Run) -> Run:
-    """Evaluate ``test ? then : other``."""
+    """Evaluates ``test ? then : other``."""
 
     def conditional(env: dict[Any, Value], meter: Meter) -> Value:
         chosen = then if access.condition(test(env, meter)) else other

@@ -25,7 +25,7 @@ class Lines:
         self.constants: dict[str, Any] = {}
 
     def line(self, text: str) -> None:
-        """Add a line at the present depth."""
+        """Adds a line at the present depth."""
         if self.indent > MAX_INDENT:
             raise Unwritten
         self.lines.append("    " * self.indent + text)
@@ -36,7 +36,7 @@ class Lines:
         return source.name(f"v{self.names}", kind)
 
     def assign(self, local: Expression, value: Expression) -> None:
-        """Give a local its value."""
+        """Gives a local its value."""
         self.line(f"{local.source} = {value.within(Binds.CONDITIONAL)}")
 
     def constant_named(self, value: Any) -> Expression:

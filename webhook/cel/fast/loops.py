@@ -41,7 +41,7 @@ class LoopLines(Lines):
 
     @abstractmethod
     def value(self, node: Expr) -> Expression:
-        """Write the expression that computes a node, behind the lines that it needs."""
+        """Writes the expression that computes a node, behind the lines that it needs."""
 
     @abstractmethod
     def held(self, node: Expr) -> Expression:
@@ -101,7 +101,7 @@ class LoopLines(Lines):
         return source.conditional(range_, is_short, paid)
 
     def _turn(self, node: Fold, result: Expression) -> None:
-        """Write the body of a loop."""
+        """Writes the body of a loop."""
         local = result.source
         if node.test is not None:
             self.line(f"if {self.condition(node.test).source}:")

@@ -57,7 +57,7 @@ _KNOWN: Final = dict(zip(KNOWN, (_ANY_OBJECT, _PARAMS), strict=True))
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An expression of a policy; ``tells`` as :class:`~webhook.cel.engine.Expression` has it."""
+    """An expression of a policy; ``tells`` as in :class:`~webhook.cel.engine.Expression`."""
 
     checked: Checked
     tells: bool
@@ -197,9 +197,9 @@ class _PolicyWriter(Writer):
         self.line(source.method(source.name("R"), "append", failure).source)
 
     def is_telling(self, part: Part) -> bool:
-        """Whether an error within is one to the exact form, too, and all that it reads likewise.
+        """Whether errors of the part, and of all variables that it reads, are errors of the exact form.
 
-        Whether a variable of parameters has a value is known.
+        It is known whether a variable of parameters has a value.
         """
         within = self.read_by([part]) - {*self.prepared}
         return part.tells and all(self.parts[name].tells for name in within if name in self.parts)
@@ -214,7 +214,7 @@ class _PolicyWriter(Writer):
             waiting += [self.parts[name] for name in more if name in self.parts]
         return names
 
-    # --- what is written in another way ---------------------------------------------------------
+    # --- methods that a policy overrides ---------------------------------------------------------
 
     def line(self, text: str) -> None:
         super().line(text)
@@ -245,13 +245,13 @@ class _PolicyWriter(Writer):
         if name in self.computed:
             return self.locals[name]
         if name not in self.parts:
-            raise Unwritten  # referential data: it is not among what the function is given
+            raise Unwritten  # referential data, which is no argument of the function
         if name in self.prepared:
             self.line(f"if {self.locals[name].source} is NOTHING:")
             self.line("    failed()")
             self.computed |= {name}
             return self.locals[name]
-        # In a loop, or where another branch has it written, it may have been computed before.
+        # In a loop, or if another branch computes it, it may have been computed before.
         is_guarded = self.loops > 0 or name in self.written
         self.written.add(name)
         computed = self.computed

@@ -1,8 +1,8 @@
-"""How the fast form of an expression is written: each form of CEL as Python's own.
+"""Writes the fast form of an expression: each form of CEL as Python's own.
 
-What it writes absorbs no errors; see :mod:`webhook.cel.fast.expression`. Sources are put together by
-:mod:`webhook.rego.write.expression` alone; names in them are made here, and no text of a policy
-becomes one.
+The fast form absorbs no errors; see :mod:`webhook.cel.fast.expression`.
+:mod:`webhook.rego.write.expression` alone joins sources; names in them are made here, and no text
+of a policy becomes a name.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Writer(LoopLines):
     # --- nodes --------------------------------------------------------------------------------
 
     def value(self, node: Expr) -> Expression:
-        """Write the expression that computes a node, behind the lines that it needs."""
+        """Writes the expression that computes a node, behind the lines that it needs."""
         match node:
             case Constant():
                 return self.constant(node.value)
@@ -174,7 +174,7 @@ class Writer(LoopLines):
             before = len(self.lines)
             value = self.value(node)
             if len(self.lines) > before:
-                # What was found before is computed before these lines.
+                # The values before this one must be computed before these lines.
                 late = self.lines[before:]
                 del self.lines[before:]
                 values = [self.kept(operand) for operand in values]
@@ -193,7 +193,7 @@ class Writer(LoopLines):
         return source.call("settled", value)
 
     def way(self, node: Expr) -> Expression:
-        """Write the beginning of a path as it is."""
+        """Writes the beginning of a path as it is."""
         self.ways.add(node)
         return self.value(node)
 
@@ -231,7 +231,7 @@ class Writer(LoopLines):
                 within_path("optional_item", node.operand, self.checked), operand, field
             )
         if operand.kind not in {Kind.ANY, Kind.DICT}:
-            raise Unwritten  # what has no fields; of a literal Python would warn
+            raise Unwritten  # a value without fields; Python would warn about a literal
         return source.item(operand, field.source)
 
     def is_composed(self, node: Select) -> bool:
@@ -305,7 +305,9 @@ class Writer(LoopLines):
             test = self.condition(arg)
             self.indent -= 1
             if number == 0:
-                computed = self.computed  # what others compute may not be computed
+                computed = (
+                    self.computed
+                )  # later operands may not be evaluated, and so their locals not set
             if len(self.lines) > before:
                 late = self.lines[before:]
                 del self.lines[before:]
@@ -394,7 +396,7 @@ class Writer(LoopLines):
         return self.library(node, named or function, args, nodes)
 
     def special(self, node: Call) -> Expression | None:
-        """Write a node that treats its operands in its own way; None for others."""
+        """Writes a node that treats its operands in its own way; None for others."""
         match node.function:
             case "_==_" | "_!=_":
                 return self.equality(node, negated=node.function == "_!=_")
@@ -452,9 +454,10 @@ class Writer(LoopLines):
         return source.call("is_at_path", self.value(path[0]), keys, kind=Kind.BOOL)
 
     def path(self, of: Expr | None) -> tuple[Expr, list[Expression]] | None:
-        """The operand of a path's first question mark, and the keys from there; None without one.
+        """Returns the operand of a path's first question mark, and the keys from there; or None.
 
-        Behind the first question mark what is missing is no error, with another or without.
+        Behind the first question mark a missing item is no error, with or without further question
+        marks.
         """
         keys: list[Expression] = []
         beginning: tuple[Expr, list[Expression]] | None = None

@@ -199,7 +199,7 @@ _PRECISION: Final = "could not parse formatting clause: error while parsing prec
 def clauses_of(
     template: str, argument_count: int, *, early: bool = False
 ) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Yield the letter of each clause, with its begin, its end and its precision; ``%%`` is left out.
+    """Yields the letter of each clause, with its begin, its end and its precision; ``%%`` is left out.
 
     Raises :class:`~webhook.cel.errors.EvaluationError` for a malformed clause, and for more clauses
     than the ``argument_count`` arguments. The latter comes first, but for a ``%`` at the end of a constant

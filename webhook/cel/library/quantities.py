@@ -228,7 +228,7 @@ def _sum(one: Amount, other: Opaque | int, sign: int) -> Opaque:
         sign = 1  # as in Go: the least integer of 64 bits is its own negative
     total = one.value + sign * added.value
     unit = Fraction(10) ** scale
-    # Beyond 64 bits Go goes on with a decimal; the least of them has no negative there.
+    # Beyond 64 bits Go continues with a decimal; the least integer has no negative in 64 bits.
     is_beyond = not INT_MIN <= total / unit <= INT_MAX
     is_beyond |= sign < 0 and one.value < 0 and added.value / unit == INT_MIN
     return _detached(Amount(total, form_, scale, is_large or is_beyond))

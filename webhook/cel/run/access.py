@@ -119,7 +119,7 @@ def computed_key(key: Value) -> Value:
 
 
 def go_value(value: Value) -> Value:
-    """Return what Go's value of this one is: of a type its name, of an optional its inner value."""
+    """Returns the Go value of this value: of a type its name, of an optional its inner value."""
     while type(value) is Optional:
         value = value.value
     return value.name if type(value) is TypeValue else value
@@ -160,7 +160,7 @@ def found_item(of: Value, key: Value) -> Value:
 
 
 def found_on_the_way(of: Value, key: Value) -> Value:
-    """Return ``of[key]``, or NOTHING, within a path: an optional has no items, a lost value raises."""
+    """Returns ``of[key]``, or NOTHING, within a path; an optional has no items, a lost value raises."""
     if type(of) is Optional or type(of) is Lost:
         checked_key(key)
         there(of)
@@ -177,10 +177,15 @@ def item_on_the_way(of: Value, key: Value) -> Value:
 
 
 def further_item(of: Value, key: Value) -> Value:
-    """Returns ``of[key]`` behind a question mark; ``of`` is what the path has found so far.
+    """Returns ``of[key]`` behind a question mark; ``of`` is the value of the path so far.
 
-    There are three cases: ``of`` is no optional, and the item is selected as ever; it is an empty
-    optional, or one of an optional, and the result is empty; else the item of its value is optional.
+    There are three cases:
+
+    1. ``of`` is no optional: the item is selected as usual.
+
+    2. ``of`` is an empty optional, or an optional of an optional: the result is empty.
+
+    3. Otherwise the item of its value is optional.
     """
     if type(of) is not Optional:
         return item(of, key)
@@ -208,7 +213,7 @@ def _lost(native: str, shown: str) -> Lost:
 
 
 def unnested(value: Value) -> Value:
-    """Return an optional as a conditional gives it: cel-go takes Go's value out, and converts it back.
+    """Returns an optional as a conditional gives it: cel-go takes Go's value out, and converts it back.
 
     So an optional within an optional is opened, a type becomes its name, and most values of libraries
     are lost. The result is another optional: a map that has the first as a key does not find it.
@@ -259,7 +264,7 @@ def condition(value: Value) -> bool:
 
 
 def optional_part(value: Value, key: Value = NOTHING) -> Value:
-    """Return the value in ``[?item]`` or ``{?key: value}``, even a lost one; NOTHING for an empty optional."""
+    """Returns the value in ``[?item]`` or ``{?key: value}``, even a lost one, or NOTHING."""
     if type(value) is Optional:
         return value.value
     of = "list element" if key is NOTHING else f"entry '{go_shown(key)}'"

@@ -1,6 +1,6 @@
-"""Lists and maps that an evaluation is given: decoded JSON, of which cel-go makes values as it reads.
+"""Lists and maps of an evaluation's input: decoded JSON; cel-go makes values when it reads.
 
-So one that is read twice is two values, which no map has as one key (common/types/provider.go).
+So an item that is read twice is two values, which no map has as one key (common/types/provider.go).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Given:
 
 
 def given_of(variables: dict[Any, Value], meter: Meter) -> Given:
-    """Look up the input of an evaluation once: it is kept among its variables."""
+    """Looks up the input of an evaluation once: it is kept among its variables."""
     given = variables.get(_AT)
     if given is None:
         given = variables[_AT] = Given(variables, meter)

@@ -1,4 +1,4 @@
-"""``in``: what lists and maps have, as cel-go looks for it (common/types/map.go, decorators.go)."""
+"""``in``: the membership test of lists and maps in cel-go (common/types/map.go, decorators.go)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_in(item: Value, of: Value) -> bool:
 
 
 def is_member(item: Value, of: Value, variables: dict[Any, Value], meter: Meter) -> bool:
-    """Evaluate ``item in of``; raises Go's panic for a map that is not decoded JSON of a variable.
+    """Evaluates ``item in of``; raises Go's panic for a map that is not decoded JSON of a variable.
 
     Such maps have texts as keys and accept no other keys.
     """

@@ -63,7 +63,7 @@ def message(name: str, fields: Mapping[str, Value]) -> Duration | Timestamp | Op
     seconds, nanos = numbers.get("seconds", 0), numbers.get("nanos", 0)
     if name == "google.protobuf.Timestamp":
         return Timestamp(seconds * SECOND + nanos)
-    # A span that 64 bits cannot hold becomes the longest one that they can.
+    # A duration beyond 64 bits becomes the longest possible one.
     whole = seconds * SECOND
     return Duration(_within(whole + nanos) if whole == _within(whole) else _within(whole))
 

@@ -58,7 +58,7 @@ class Meter:
         self.next_look = left - CHECK_EVERY
 
     def check(self) -> None:
-        """Check the limit, and the deadline."""
+        """Checks the limit, and the deadline."""
         if self.left < 0:
             raise LimitExceeded(_EXCEEDED)
         self.next_look = self.left - CHECK_EVERY

@@ -28,7 +28,7 @@ _SIZED: Final = frozenset({str, bytes, list, dict})
 
 
 def settled(value: Value) -> Value:
-    """A value that is no optional."""
+    """Returns a value that is no optional."""
     if type(value) is Optional:
         raise Unsure
     return value

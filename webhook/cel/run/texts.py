@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def double_text(value: float) -> str:
-    """A double as Go's ``%g`` writes it."""
+    """Returns a double as Go's ``%g`` writes it."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -68,7 +68,7 @@ def _zone(offset: int) -> str:
 
 
 def shown(value: Value) -> str:
-    """A value as a message of cel-go shows it."""
+    """Returns a value as a message of cel-go shows it."""
     if value is None:
         return "null"
     match value:
@@ -100,7 +100,7 @@ def shown(value: Value) -> str:
 
 
 def go_shown(value: Value, given: Container[int] = frozenset()) -> str:
-    """A value as messages show it that speak of one (Go's ``%v``).
+    """Returns a value as messages show it that speak of one (Go's ``%v``).
 
     Lists of ``given`` identities are those of an object's own JSON, of which Go shows its own values.
     """
@@ -147,7 +147,7 @@ def _go_native(value: Value) -> str:
 
 
 def showing(before: str, value: Value, after: str = "") -> EvaluationError:
-    """An error that shows a value between words."""
+    """Returns an error that shows a value between words."""
     text = f"{before}{go_shown(value)}{after}"
     if type(value) in {list, dict, Optional}:
         return ShownError(text, before, value, after)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def read_timestamp(text: str) -> tuple[int, int] | None:
-    """Nanoseconds since 1970 and the offset in seconds; None for what is no RFC 3339."""
+    """Returns nanoseconds since 1970 and the offset in seconds; None if the text is no RFC 3339."""
     try:
         moment = parse_time(RFC3339, text)
     except ValueError:
@@ -47,7 +47,7 @@ _LAST: Final = 253402300800 - 7 * 86400
 
 
 def _seconds_within(seconds: int) -> int:
-    """Return a time within Python's years at which every zone has the same offset as at this one."""
+    """Returns a time within Python's years at which every zone has the same offset as at this one."""
     if seconds >= _LAST:
         return _LAST - _ERA + (seconds - _LAST) % _ERA
     return max(seconds, _FIRST)
@@ -94,9 +94,9 @@ _NAME_BYTES_MAX: Final = 255
 
 
 def _file_of(zone: str) -> str:
-    """Return the zone whose file this path opens, as Go asks the system for it (time.LoadLocation).
+    """Returns the zone whose file this path opens, in Go's time.LoadLocation.
 
-    Raises :class:`EvaluationError` with the system's words for what can be no file.
+    Raises :class:`EvaluationError` with the system's message if the path cannot be a file.
     """
     if "\0" in zone:
         raise EvaluationError("invalid argument")
@@ -136,7 +136,10 @@ def _numeric_offset(zone: str) -> int:
 
 
 def _read_int(text: str) -> int:
-    """Read the hours or minutes of a numeric zone; raises with Go's words for what is no integer."""
+    """Reads the hours or minutes of a numeric zone.
+
+    Raises with Go's message if it is no integer.
+    """
     if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
         raise EvaluationError(f"strconv.Atoi: parsing {quote(text)}: invalid syntax")
     sign, digits = text[:1], text.lstrip("+-").lstrip("0")

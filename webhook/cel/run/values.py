@@ -136,7 +136,10 @@ class Opaque:
     detached: bool = False
 
     def __eq__(self, other: object) -> bool:
-        """Raises where CEL has no equality: who asks in Python's way asks again in CEL's."""
+        """Raises if CEL has no equality for the values.
+
+        The exact form then compares by CEL's rules.
+        """
         if not isinstance(other, Opaque) or self.type_name != other.type_name or other.detached:
             raise Unsure
         return bool(self.value == other.value)

@@ -52,7 +52,7 @@ def bytes_of(text: str) -> bytes:
 
 
 def _body(text: str) -> tuple[str, bool]:
-    """Returns what is between the quotes, and whether the literal is raw."""
+    """Returns the text between the quotes, and whether the literal is raw."""
     raw = text[0] in "rR"
     if raw:
         text = text[1:]

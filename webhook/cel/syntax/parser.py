@@ -394,7 +394,7 @@ class _Parser:
             fault = self.no_alternative(dot)
             if name.text != "in":
                 self.fail(fault)
-            self.report(name.at, f"Syntax error: {fault}")  # what follows is read as usual
+            self.report(name.at, f"Syntax error: {fault}")  # parsing continues as usual
             return operand
         if self.is_next("(") and not optional:
             opening = self.take()

@@ -61,7 +61,7 @@ class Progress:
             self._draw()
 
     async def gone(self, identity: Identity) -> None:
-        """Do nothing: only a continuous audit calls it."""
+        """Does nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
         """All of them."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def missing(outcome: AuditOutcome) -> list[str]:
-    """Return the parts that could not be audited, a line for each."""
+    """Returns the parts that could not be audited, a line for each."""
     lines = [f"policy not used: {fault}" for fault in outcome.faults]
     end = outcome.ended
     if end is None:
@@ -118,7 +118,7 @@ def document_of(outcome: AuditOutcome) -> dict[str, Any]:
 
 
 def report(outcome: AuditOutcome) -> Report:
-    """Return the results for SARIF, JUnit and annotations."""
+    """Returns the results for SARIF, JUnit and annotations."""
     assert outcome.ended is not None
     rules = {constraint.key for constraint in outcome.ended.snapshot.constraints}
     return Report(
@@ -181,7 +181,7 @@ def _document(finding: AuditedViolation) -> dict[str, Any]:
 
 
 def _exception(result: Result) -> dict[str, Any]:
-    """The exception that excuses a violation, or weakened its action."""
+    """Returns the exception that excuses a violation, or weakened its action."""
     excuse = result.excuse
     if excuse is None:
         return {}

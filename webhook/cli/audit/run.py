@@ -105,7 +105,7 @@ class AuditOutcome:
 
     @property
     def whole(self) -> bool:
-        """Whether every policy was audited by, on every object that it is about."""
+        """Whether every policy was audited on every object that it matches."""
         end = self.ended
         return end is not None and not (
             self.faults or end.failed or end.unreadable or end.undecided or end.left_out
@@ -121,16 +121,16 @@ class AuditOutcome:
         self.excused += [AuditedViolation(identity, result) for result in responses.excused]
 
     async def gone(self, identity: Identity) -> None:
-        """Do nothing: only a continuous audit calls it."""
+        """Does nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Keep how it ended, with the findings in the order of constraints and objects."""
+        """Keeps the end, with the findings in the order of constraints and objects."""
         self.ended = end
         for each in (self.findings, self.excused):
             each.sort(key=lambda item: (item.result.constraint.key, item.identity[:3]))
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
-        """Keep the totals."""
+        """Keeps the totals."""
         del end
         self.totals = totals
 
@@ -161,7 +161,7 @@ async def audit(
         outcome.faults += admission_policies.texts
         policies = replace(policies, stages=(*policies.stages, admission_policies.policies))
     snapshot = policies.snapshot
-    # A refusal on a laptop is about rights, not about a starting cluster.
+    # An installed audit may wait for rights while the cluster starts; a command does not.
     source = ListSource(client, request.page_objects, forbidden_seconds=0)
     scope = Scope(policies)
     sinks: list[AuditSink] = [outcome, Totals(0, [outcome])]
@@ -236,7 +236,7 @@ async def _read_data(
     configuration: Iterable[Mapping[str, Any]],
     outcome: AuditOutcome,
 ) -> None:
-    """Read the objects of the cluster that policies may read."""
+    """Reads the objects of the cluster that policies may read."""
     kinds: frozenset[GroupVersionKind] = frozenset().union(
         *(config.synced_kinds(document) for document in configuration)
     )

@@ -31,7 +31,7 @@ that were saved, by gator as well, can be compared with.
 
 
 def _nanoseconds(_context: click.Context, parameter: click.Parameter, value: str) -> int:
-    """A duration as Go writes it."""
+    """Returns a duration as Go writes it."""
     from webhook.duration import duration_seconds  # noqa: PLC0415  # --help needs none of it
 
     seconds = duration_seconds(value)

@@ -153,7 +153,7 @@ class _Setup:
         return len(chosen), skipped
 
     def data(self, manifests: Sequence[Manifest], objects: Sequence[Manifest]) -> PolicySet:
-        """Return the policy set, with the objects as the cluster's data."""
+        """Returns the policy set, with the objects as the cluster's data."""
         self._timed("dataLoading", lambda: self._add(objects, self._client.add_data))
         extensions = Extensions()
         faults = extensions.load(item for item in manifests if is_beside_policies(item.gvk))

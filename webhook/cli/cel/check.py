@@ -22,7 +22,7 @@ whatever is named with --variable may be read.
 
 
 def run(expressions: tuple[str, ...], *, names: tuple[str, ...]) -> int:
-    """Compile and report."""
+    """Compiles and reports."""
     # The engine takes long to import; help and usage errors do not need it.
     from webhook.cel.check.types import DYN  # noqa: PLC0415
     from webhook.cel.engine import compile_expression  # noqa: PLC0415

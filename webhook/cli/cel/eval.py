@@ -94,7 +94,7 @@ def _read(path: Path | None) -> Any:
         raise click.ClickException(f"{path}: line {documents[1].line}: give one document alone")
     if documents:
         return documents[0].value
-    return {} if "{" in text else None  # of what is empty, none is a document
+    return {} if "{" in text else None  # an empty text has no document
 
 
 @click.command(name="eval", help=_HELP + exit_codes.paragraph("cel eval"))

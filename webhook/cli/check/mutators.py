@@ -173,7 +173,7 @@ def _mutator_warnings(
 
 
 def _effects_of_policies(items: Iterable[Manifest]) -> dict[MutatorId, MutatorEffect]:
-    """An empty effect for each mutating policy of the API server's own, or of Kyverno's."""
+    """Returns an empty effect for each mutating policy of the API server's own, or of Kyverno's."""
     return {
         mutator.MutatorId(item.gvk.kind, title_of(item.document)): MutatorEffect()
         for item in items

@@ -153,7 +153,7 @@ def placed(checked: PolicyCheck, problem: Problem) -> str:
 
 
 def _changes(checked: MutationChecked) -> list[str]:
-    """Return the changes of mutators to the manifests."""
+    """Returns the changes of mutators to the manifests."""
     lines = [
         f"of the manifests {quantity(len(checked.changes), 'object is', 'objects are')} changed:"
     ]
@@ -164,7 +164,7 @@ def _changes(checked: MutationChecked) -> list[str]:
 
 
 def _drift(checked: MutationChecked) -> list[str]:
-    """Return the changes of mutators to the objects of the cluster."""
+    """Returns the changes of mutators to the objects of the cluster."""
     lines = ["Objects of the cluster that would be changed when they are written:"]
     for key, effect in checked.cluster.items():
         lines.append(f"  {printable_name(f'{key.kind}/{key.name}')}: {effect.objects}")

@@ -1,7 +1,7 @@
 """Runs ``waddle check``: validates policies, and finds their effect on objects and decisions.
 
 :func:`prepare` validates the policies and returns the policies in force before and after them. The
-``effect_on_`` functions review the same objects by both, and compare what they find. All of them
+``effect_on_`` functions review the same objects by both, and compare the violations. All of them
 write into one :class:`PolicyCheck`, which :mod:`webhook.cli.check.report` prints.
 """
 
@@ -77,7 +77,7 @@ class PolicyCheck:
     """Documents that are no Kubernetes objects, and so were not reviewed."""
     mutation: MutationChecked = field(default_factory=MutationChecked)
     after: Client | None = None
-    """The policies in force together with those to check."""
+    """The policies in force together with the checked ones."""
     reads: dict[str, PolicyReads] | None = None
     """The reads of each policy, by kind and name."""
     generated: Agreement | None = None
@@ -99,7 +99,7 @@ class PolicyCheck:
 
 @dataclass(frozen=True, slots=True)
 class BeforeAndAfter:
-    """The policies in force, before and after those to check."""
+    """The policies in force, before and after the checked ones."""
 
     before: Client
     after: Client
@@ -114,7 +114,7 @@ class BeforeAndAfter:
         return self.mutation.in_force.policy_set(self.before.snapshot)
 
     def set_after(self) -> PolicySet:
-        """Returns all policies in force together with those to check."""
+        """Returns all policies in force together with the checked ones."""
         return self.mutation.extensions.policy_set(self.after.snapshot, self.exclusions)
 
 
@@ -386,8 +386,8 @@ def compare_generated(
     mode: str,
     checked: PolicyCheck,
 ) -> None:
-    """Compare the webhook with generated policies on samples, the manifests and recorded requests."""
-    from webhook.generation.plan import Options  # noqa: PLC0415  # CEL is brought by who asks for it
+    """Compares the webhook with generated policies on samples, the manifests and recorded requests."""
+    from webhook.generation.plan import Options  # noqa: PLC0415  # imports CEL, so only on demand
     from webhook.policies.generated import agreement  # noqa: PLC0415  # likewise
 
     requests = [
@@ -433,7 +433,7 @@ class _Comparison:
         self._checked = checked
 
     async def start(self, start: SweepStart) -> None:
-        """Do nothing."""
+        """Does nothing."""
 
     async def audited(self, audited: Audited) -> None:
         """Compares the results of both sets of policies for an object."""
@@ -451,7 +451,7 @@ class _Comparison:
                 effect.take(shown, drift)
 
     async def gone(self, identity: Identity) -> None:
-        """Do nothing: only a continuous audit calls it."""
+        """Does nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Records the gaps of the sweep."""

@@ -34,7 +34,7 @@ class _ConftestCommands(Subcommands):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command and its arguments."""
+        """Returns the command and its arguments."""
         if args and args[0] in _LEFT_OUT:
             ctx.fail(f"conftest {args[0]} is not supported: {_LEFT_OUT[args[0]]}.")
         return super().resolve_command(ctx, args)

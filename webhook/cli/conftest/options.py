@@ -28,7 +28,7 @@ class Flags(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Make the context, with the defaults of the environment and the file."""
+        """Makes the context, with the defaults of the environment and the file."""
         file = _config_file(args) or (parent.params.get("config_file") or "" if parent else "")
         try:
             configured = settings.settings(file)
@@ -59,7 +59,7 @@ class ConftestExit(click.ClickException):
 
 
 def is_coloured(*, no_color: bool) -> bool:
-    """Return whether results are coloured: as conftest's are, without a flag or variable against it."""
+    """Returns whether results are coloured: unless the flag or NO_COLOR forbids it."""
     return not (no_color or os.environ.get("NO_COLOR"))
 
 

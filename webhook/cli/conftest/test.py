@@ -106,7 +106,7 @@ def _run(paths: list[str], options: dict[str, Any]) -> int:
 
 
 def tell(results: list[Any], word: str, shown: Any, *, trace: bool) -> None:
-    """Write results to standard output, and their traces before to standard error."""
+    """Writes results to standard output, and their traces before to standard error."""
     from webhook.conftest import output  # noqa: PLC0415  # as above
     from webhook.conftest.output.stdout import traced  # noqa: PLC0415  # as above
 
@@ -119,7 +119,7 @@ def tell(results: list[Any], word: str, shown: Any, *, trace: bool) -> None:
 
 
 def printed(text: str) -> str:
-    """The text with lone surrogates as U+FFFD: no encoding takes them."""
+    """Returns the text with lone surrogates as U+FFFD: no encoding takes them."""
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
 
 
@@ -143,7 +143,7 @@ def _test_run(paths: list[str], options: dict[str, Any]) -> TestRun:
 
 
 def policy_options(options: dict[str, Any]) -> Any:
-    """How policies are to be loaded."""
+    """Returns how policies are to be loaded."""
     from webhook.cli.rego.context import runtime  # noqa: PLC0415  # as above
     from webhook.conftest.policies import ConftestPolicyError, PolicyOptions  # noqa: PLC0415  # as above
 

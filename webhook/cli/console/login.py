@@ -36,7 +36,7 @@ def login_of(  # noqa: PLR0913  # one for each flag
     cookie_key_file: Path | None,
     session_minutes: int,
 ) -> Login | None:
-    """Return the sign-in options; None without a provider. Raises :class:`InvalidLogin`."""
+    """Returns the sign-in options; None without a provider. Raises :class:`InvalidLogin`."""
     given = {
         "--oidc-client-id": oidc_client_id,
         "--oidc-redirect-url": oidc_redirect_url,
@@ -52,7 +52,7 @@ def login_of(  # noqa: PLR0913  # one for each flag
             " files have none"
         )
     try:
-        # Only for who signs in: they bring cryptography, authlib and aiohttp.
+        # Only for a console with sign-in: they import cryptography, authlib and aiohttp.
         from webhook.console.login import Login  # noqa: PLC0415
         from webhook.console.provider import ProviderOptions, is_safe_address  # noqa: PLC0415
         from webhook.console.sealing import InvalidKey, Sealer, read_key  # noqa: PLC0415

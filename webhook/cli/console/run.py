@@ -58,7 +58,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     **sign_in: Any,
 ) -> int:
     """Serves until a signal; returns the exit code."""
-    import fcntl  # noqa: F401, PLC0415  # Windows has none, nor signals as it takes them
+    import fcntl  # noqa: F401, PLC0415  # Windows lacks it, and its signals differ
 
     over_cluster = kubernetes or kubeconfig is not None or bool(contexts)
     inputs = policies, contexts, decisions

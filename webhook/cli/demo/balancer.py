@@ -68,7 +68,7 @@ class Balancer:
 
 
 async def is_ready(port: int) -> bool:
-    """Return what ``/readyz`` answers a kubelet."""
+    """Returns whether ``/readyz`` answers 200."""
     try:
         async with asyncio.timeout(_PROBE_SECONDS_MAX):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

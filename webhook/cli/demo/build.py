@@ -113,7 +113,7 @@ async def _go() -> str:
 
 
 async def _run(command: tuple[str, ...], folder: Path, seconds: float) -> str:
-    """Run a command, and return its output; it ends with its waiter. Raises :class:`NoControlPlane`."""
+    """Runs a command that ends with its waiter; returns its output. Raises NoControlPlane."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,

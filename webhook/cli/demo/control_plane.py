@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 START_SECONDS_MAX: Final = 150
-"""The start gives up by itself after 120 seconds."""
+"""The longest wait for the start, which ends itself after 120 seconds."""
 
 
 class ControlPlane:

@@ -35,7 +35,7 @@ _CONDITIONS: Final = {
     "exclude-namespaces": (
         f"!has(request.namespace) || !(request.namespace in ['{NAMESPACE}', 'kube-system'])"
     ),
-    # What replicas write themselves: they are the same user here as whoever uses kubectl.
+    # Objects that replicas write: in a demo, replicas and the user of kubectl are the same user.
     "exclude-own": (
         "!(request.resource.group in ['policy.waddle.dev', 'status.gatekeeper.sh',"
         " 'wgpolicyk8s.io', 'openreports.io', 'apiextensions.k8s.io'])"
@@ -193,7 +193,7 @@ class Installation:
             await self._client.apply(resource, document)
 
     async def _when(self, status: int, resource: Resource, body: Object, namespace: str) -> Object:
-        """Create it, again while it is refused so."""
+        """Creates an object; retries while the answer has this status."""
         async with asyncio.timeout(SERVED_SECONDS_MAX):
             while True:
                 try:
@@ -218,7 +218,7 @@ def _is_shared(crd: Object) -> bool:
 
 
 def deployment(name: str, *, owner: str = "", privileged: bool = False) -> Object:
-    """A Deployment of no Pods."""
+    """Returns a Deployment of no Pods."""
     container: dict[str, Any] = {"name": "app", "image": "registry.example/app:1"}
     if privileged:
         container["securityContext"] = {"privileged": True}
@@ -234,7 +234,7 @@ def deployment(name: str, *, owner: str = "", privileged: bool = False) -> Objec
 
 
 def config_map(name: str, namespace: str) -> Object:
-    """An object that the demonstration's traffic creates."""
+    """Returns an object that the demonstration's traffic creates."""
     return {**_named("v1", "ConfigMap", name, namespace), "data": {"from": "waddle demo"}}
 
 

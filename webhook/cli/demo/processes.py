@@ -124,7 +124,7 @@ class Child:
         if not self._ports.done():
             output = last.decode(errors="replace").strip()
             self._ports.set_exception(NotStarted(f"{self.name} did not start: {output}"))
-            self._ports.exception()  # nobody need ask
+            self._ports.exception()  # no warning if the result is unused
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes:

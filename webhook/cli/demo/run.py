@@ -44,7 +44,8 @@ QUIET_SECONDS: Final = 5.0
 """Seconds of traffic with good policies only, before bad ones are tried."""
 
 OURS, THEIRS = "ours", "theirs"
-"""The owner of the demo's cluster: one of ours is ended, one of theirs is left as it was."""
+"""The owner of the demo's cluster: the demo ends its own cluster, and leaves the user's as it was.
+"""
 
 _PREFIX, _SOCKET = "waddle-demo-", "decisions.sock"
 
@@ -152,9 +153,9 @@ class _Demonstration:
     async def _start(
         self, tasks: asyncio.TaskGroup, installation: Installation, kubeconfig: Path
     ) -> list[Mapping[str, int]]:
-        """Starts replicas, one that audits, and the decision log.
+        """Starts replicas, an audit, and the decision log.
 
-        Returns the ports of the former.
+        Returns the replicas' ports.
         """
         folder = self._folder
         (folder / "sidecar.json").write_text(json.dumps(self._sidecar()), encoding="utf-8")
@@ -279,7 +280,7 @@ async def _tell_end(child: Child, effect: str) -> None:
 
 
 async def _misbehave(installation: Installation) -> None:
-    """Applies two bad policies: one that is refused, one that cannot be."""
+    """Applies two bad policies: one is refused, the other cannot be refused."""
     try:
         await installation.apply_policies("typo")
     except ApiError as error:

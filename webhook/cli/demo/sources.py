@@ -15,20 +15,20 @@ _HERE: Final = Path(__file__).parent
 
 
 def folder(name: str) -> Path:
-    """A folder of the repository by its path in it."""
+    """Returns a folder of the repository by its path in it."""
     shipped = _HERE / "data" / name
     return shipped if shipped.is_dir() else _HERE.parents[2] / name
 
 
 def crds(folders: Sequence[str] = CRDS) -> list[dict[str, Any]]:
-    """The CRDs of policies, statuses and reports."""
+    """Returns the CRDs of policies, statuses and reports."""
     files = [file for name in folders for file in sorted(folder(name).glob("*.yaml"))]
     documents = [document for file in files for document in _read(file)]
     return [crd for crd in documents if crd["kind"] == "CustomResourceDefinition"]
 
 
 def policies(name: str) -> list[dict[str, Any]]:
-    """The templates and constraints of a file beside this module."""
+    """Returns the templates and constraints of a file beside this module."""
     return list(_read(_HERE / f"{name}.yaml"))
 
 

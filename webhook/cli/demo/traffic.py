@@ -62,7 +62,7 @@ class Traffic:
             await asyncio.sleep(PAUSE_SECONDS)
 
     def tally(self) -> str:
-        """Count the answers to the requests so far."""
+        """Counts the answers to the requests so far."""
         counts = self.counts
         line = (
             f"{quantity(counts.total(), 'request')}: {counts['allowed']} allowed, {counts['denied']} denied,"
@@ -71,7 +71,10 @@ class Traffic:
         return line + (f", {counts['lost']} lost" if counts["lost"] else "")
 
     async def _ask(self, number: int) -> None:
-        """Sends one of five requests in turn; the bad policy matches the fifth, once it exists."""
+        """Sends one of five requests in turn.
+
+        The bad policy matches the fifth, once the policy exists.
+        """
         resource, namespace = DEPLOYMENTS, SHOP
         document = deployment(f"web-{number}", owner="shop-team")
         match number % 5:

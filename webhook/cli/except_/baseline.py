@@ -65,7 +65,7 @@ class _Violations:
     listed: list[tuple[StandingViolation, _Controller | None]] = field(default_factory=list)
 
     async def start(self, start: SweepStart) -> None:
-        """Do nothing: there are no results yet."""
+        """Does nothing: there are no results yet."""
 
     async def audited(self, audited: Audited) -> None:
         """Keeps the violations in the baseline's part; each constraint once for an object."""
@@ -86,7 +86,7 @@ class _Violations:
             self.listed.append((violation, _controller_of(audited.object)))
 
     async def gone(self, identity: Identity) -> None:
-        """Do nothing: only a continuous audit calls it."""
+        """Does nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Does nothing: the outcome has the end."""
@@ -185,7 +185,7 @@ class _Known(NamedTuple):
 
 
 def _controller_of(document: Mapping[str, Any]) -> _Controller | None:
-    """Return the controller that an object's owner references name."""
+    """Returns the controller that an object's owner references name."""
     for owner in objects_of((document.get("metadata") or {}).get("ownerReferences")):
         if owner.get("controller") is True:
             group, version = split_group_version(owner.get("apiVersion"))

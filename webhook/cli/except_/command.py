@@ -124,7 +124,7 @@ def command(  # noqa: PLR0913  # each is an option
     filenames: tuple[Path, ...],
 ) -> int:
     """Read what was found, and write exceptions for it."""
-    # Here and not above: reports and records bring what no other help needs.
+    # Imported here: reports and records import modules that no other help text needs.
     from webhook.cli.except_ import run  # noqa: PLC0415
     from webhook.exceptions.writing import ExceptionTerms  # noqa: PLC0415
 

@@ -67,7 +67,7 @@ def end(duration: str, expires: str) -> str:
 def write_exceptions(
     source: str, terms: ExceptionTerms, denied: Denied, only: frozenset[str]
 ) -> int:
-    """Write exceptions for the violations of a source; return the exit code."""
+    """Writes exceptions for the violations of a source; returns the exit code."""
     try:
         denials = list(violations(_text(source), denied))
     except OSError as error:
@@ -97,7 +97,7 @@ def _text(source: str) -> str:
 
 
 def violations(text: str, denied: Denied) -> Iterator[KnownViolation]:
-    """Return the violations in a text; raises ``ValueError`` where it has no known form."""
+    """Returns the violations in a text; raises ``ValueError`` where it has no known form."""
     documents = _documents(text)
     if documents is None:
         yield from _of_denial(text, denied)
@@ -110,7 +110,7 @@ def violations(text: str, denied: Denied) -> Iterator[KnownViolation]:
 
 
 def _documents(text: str) -> list[dict[str, Any]] | None:
-    """The reports or records of a text, out of lists; None where it is something else."""
+    """Returns the reports or records of a text, out of lists; None where it is something else."""
     try:
         read = [item.value for item in read_documents(text)]
     except InvalidDocument:
@@ -184,7 +184,7 @@ def _of_denial(text: str, denied: Denied) -> Iterator[KnownViolation]:
 
 
 def _kinds(filenames: Iterable[Path]) -> dict[str, str]:
-    """The kinds of constraints in files, by name."""
+    """Returns the kinds of constraints in files, by name."""
     return {
         name_of(item.document): item.gvk.kind
         for filename in filenames

@@ -103,7 +103,7 @@ def _exported(sources: Sources, guarded: Guarded) -> StaticExport:
 
 
 def _scope(documents: Iterable[Mapping[str, Any]], guarded: Guarded) -> PolicyScope:
-    """Return the scope of policies: the rules of the webhook configuration among the files, if there is one."""
+    """Returns the scope of policies: by a webhook configuration in the files, or the default."""
     excluded: list[str] = []
     configuration = None
     for document in documents:

@@ -123,7 +123,7 @@ class MutatedObject(NamedTuple):
 
     @property
     def warnings(self) -> list[str]:
-        """Return warnings of fields for which no provider gave a value."""
+        """Returns warnings of fields for which no provider gave a value."""
         texts = [*map(str, self.unresolved), *self.ignored]
         return [f"WARNING - {named(self.before)}: {text}" for text in texts]
 
@@ -156,7 +156,7 @@ class Extending:
         return MutatedObject(before, after, stored.names, unanswered, stored.ignored)
 
     def implied(self, document: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the mutated objects that a manifest's object implies; raises :class:`CannotTest`."""
+        """Returns the mutated objects that a manifest's object implies; raises :class:`CannotTest`."""
         stored, _ = self._mutated(document)
         value = stored.value
         if stored.fault:

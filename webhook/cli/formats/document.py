@@ -29,7 +29,7 @@ def as_json(document: Any) -> str:
 
 
 def as_yaml(document: Any) -> str:
-    """Return the value as YAML; one nested too deeply for the writer as JSON, which is YAML, too."""
+    """Returns the value as YAML; if nested too deeply for the writer, as JSON."""
     import yaml  # noqa: PLC0415  # 40 ms, for this alone
 
     try:

@@ -20,11 +20,11 @@ _LEVELS: Final[dict[str, Level]] = {"deny": "error", "warn": "warning"}
 
 @dataclass(frozen=True, slots=True)
 class ShownFinding:
-    """A violation, or a case of a suite that failed.
+    """A violation, or a failed case of a suite.
 
-    ``rule`` is what was violated (``K8sRequiredLabels/owner``), ``label`` the action
-    (``deny``) or ``FAIL``, ``subject`` what violates (``v1/Pod shop/web``). ``file`` is
-    empty for an object of a cluster, whose ``place`` then says where it is.
+    ``rule`` is the violated constraint (``K8sRequiredLabels/owner``), ``label`` the action
+    (``deny``) or ``FAIL``, ``subject`` the violating object (``v1/Pod shop/web``). ``file`` is
+    empty for an object of a cluster; ``place`` then names its place.
     """
 
     rule: str

@@ -67,7 +67,7 @@ def _failure(suite: ET.Element, item: ShownFinding) -> None:
 
 
 def written(root: ET.Element) -> str:
-    """The document as text."""
+    """Returns the document as text."""
     ET.indent(root)
     return printable_xml(ET.tostring(root, encoding="unicode", xml_declaration=True))
 

@@ -101,7 +101,7 @@ def outputs_option(*words: str) -> Callable[[Callable[..., Any]], Callable[..., 
 def output_option(
     *words: str, also: str = ""
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option ``-o`` with these words, the first of which is the default.
+    """Returns the option ``-o`` with these words, the first of which is the default.
 
     ``also`` is another name of it.
     """

@@ -29,9 +29,9 @@ class ImagePlace:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[ImageRegistry]:
-        """Open the registry client until it is no longer needed; raises RegistryError."""
+        """Opens the registry client until it is no longer needed; raises RegistryError."""
         if self.layout is not None:
-            from webhook.images.layout import ImageLayout  # noqa: PLC0415  # only for who has one
+            from webhook.images.layout import ImageLayout  # noqa: PLC0415  # only for a layout
 
             yield ImageLayout(self.layout)
             return

@@ -105,7 +105,7 @@ async def _ask(
 
 
 def _lines(answer: ImageAnswer) -> list[str]:
-    """Return the lines about one image, for people."""
+    """Returns the lines about one image, for people."""
     verified = answer.is_verified
     verdict = styled("verified", fg="green") if verified else styled("not verified", fg="red")
     lines = [f"{printable(str(answer.reference))}: {verdict}", f"  digest  {answer.digest}"]

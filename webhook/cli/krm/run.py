@@ -45,7 +45,7 @@ _RESULTS: Final = re.compile(r"^results:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class KrmOutcome:
-    """The output, the messages beside it, and the exit code."""
+    """The output, the messages, and the exit code."""
 
     text: str
     messages: Sequence[str]
@@ -166,7 +166,7 @@ def _result(item: CheckedViolation) -> dict[str, Any]:
 
 
 def _excused(item: CheckedViolation) -> dict[str, Any]:
-    """Return an excused violation as an information."""
+    """Returns an excused violation as an information."""
     result = _result(item)
     return {**result, "severity": "info", "tags": {**result["tags"], "action": "excused"}}
 

@@ -120,7 +120,7 @@ def _kinds(rule: Mapping[str, Any], notes: list[str]) -> Iterator[Json]:
 
 
 def _kind(plural: str, groups: list[str]) -> str:
-    """The kind that a resource is of."""
+    """Returns the kind that a resource is of."""
     for group, kind in sorted(BUILTIN_KINDS):
         lower = kind.lower()
         spelt = (f"{lower}s", f"{lower}es", f"{lower.removesuffix('y')}ies", lower)
@@ -161,7 +161,7 @@ def policy_of(module: str) -> str:
 
 
 def _without_settings(kind: str, ignored: tuple[str, ...] = ()) -> Callable[[Json], Json]:
-    """A policy whose settings allow nothing; ``ignored`` may be false."""
+    """Returns a policy whose settings allow nothing; ``ignored`` may be false."""
 
     def member(settings: Json) -> Json:
         _only(settings, ignored)

@@ -66,7 +66,7 @@ _NOT_VIEWABLE: Final = frozenset({"Secret", "Role", "RoleBinding"})
 _CLUSTER_KINDS: Final = frozenset(
     {"IngressClass", "RuntimeClass", "PriorityClass", "StorageClass", "Ingress", "NetworkPolicy"}
 )
-"""Beside the groups above what the ClusterRoles of synced data have (manifests/base/rbac.yaml)."""
+"""Further kinds that the ClusterRoles for synced data contain (manifests/base/rbac.yaml)."""
 
 _DEPLOYMENT: Final = "Deployment"
 _WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -197,7 +197,7 @@ def _on_provider(document: Mapping[str, Any]) -> Iterator[Note]:
 
 
 def _sources(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The code of a template: in Rego by itself, or of one of its engines."""
+    """Yields the code of a template: of its target, or of one of its engines."""
     for target in objects_of((document.get("spec") or {}).get("targets")):
         yield target
         for code in objects_of(target.get("code")):

@@ -55,7 +55,7 @@ def _class(module: str, of: Any) -> Iterator[str]:
         if key.startswith("_") or key in fields:
             continue
         if inspect.isabstract(of) and key not in of.__abstractmethods__:
-            continue  # who writes a class of one's own need not know it
+            continue  # not part of the interface for subclasses
         if isinstance(value, property):
             returned = inspect.signature(value.fget).return_annotation  # type: ignore[arg-type]
             yield from ("", f"### `{name}.{key}: {returned}`", "", *_text(value))
@@ -74,7 +74,7 @@ class _Written(str):
 
 
 def _signature(function: Any) -> str:
-    """The signature without ``self``."""
+    """Returns the signature without ``self``."""
     signature = inspect.signature(function)
     given = [
         parameter.replace(annotation=_Written(parameter.annotation))
@@ -86,6 +86,6 @@ def _signature(function: Any) -> str:
 
 
 def _text(documented: Any) -> list[str]:
-    """A docstring, its references by their last name."""
+    """Returns a docstring, its references by their last name."""
     text = inspect.getdoc(documented) or ""
     return _ROLE.sub(lambda match: f"`{match[1].rpartition('.')[2]}`", text).splitlines()

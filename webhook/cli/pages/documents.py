@@ -187,7 +187,7 @@ PAGES: Final = {
 
 
 def main() -> None:
-    """Write the pages into ``docs``."""
+    """Writes the pages into ``docs``."""
     folder = Path(__file__).parents[3] / "docs"
     folder.mkdir(exist_ok=True)
     for name, page in PAGES.items():

@@ -28,7 +28,7 @@ They have the text of --help.
 )
 def command(words: tuple[str, ...], directory: Path | None) -> int:
     """Print or write."""
-    # Here and not above: it imports what it shows.
+    # Imported here: it imports all commands.
     from webhook.cli.pages.man_page import UnknownCommand, all_pages, page_of  # noqa: PLC0415
 
     root = click.get_current_context().find_root()

@@ -20,7 +20,7 @@ class UnknownCommand(Exception):
 
 
 def all_pages(root: click.Context) -> Iterator[tuple[str, str]]:
-    """The name and page of the program and of each command below it."""
+    """Yields the name and page of the program and of each command below it."""
     yield "waddle", page_of(root, ())
     yield from _below(root, ())
 
@@ -68,7 +68,7 @@ def _page(context: click.Context, name: str) -> str:
 
 
 def _summary(command: click.Command) -> str:
-    """The first sentence of its help."""
+    """Returns the first sentence of its help."""
     return command.get_short_help_str(limit=200).rstrip(".")
 
 

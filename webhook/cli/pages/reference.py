@@ -20,13 +20,13 @@ _DEEPEST: Final = 12
 
 
 def command_line_page(made_by: str) -> str:
-    """The help of every command."""
+    """Returns the help of every command."""
     lines = ["# Command line", "", made_by, ""]
     lines.append(
         "What `--help` says of each; `waddle man` prints the same as manual pages. What commands exit"
         " with stands in [commands](commands.md), flags of `waddle serve` in [flags](flags.md)."
     )
-    # With its settings: click keeps the option of help as the first context asks for it.
+    # With its settings: click caches the help option of the first context.
     root = click.Context(waddle, info_name="waddle", **waddle.context_settings)
     for words, context in _commands(root, "waddle"):
         if isinstance(context.command, ServeCommand):
@@ -48,7 +48,7 @@ def _commands(context: click.Context, words: str) -> Iterator[tuple[str, click.C
 
 
 def resources_page(made_by: str) -> str:
-    """Every field of every CRD's newest version."""
+    """Returns every field of every CRD's newest version."""
     lines = ["# Custom resources", "", made_by, ""]
     lines.append(
         "The CRDs of `manifests/crds`, each in the version that is stored. Constraints have CRDs of"

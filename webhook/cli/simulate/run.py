@@ -1,4 +1,4 @@
-"""Simulates N replicas without a leader: availability, and how soon a change is in force on all.
+"""Simulates N replicas without a leader: availability, and the time until all enforce a change.
 
 Each replica follows the API server by itself, so nothing but chance ties one to
 another. If a replica is unavailable with probability P, then all N are with P^N.

@@ -69,7 +69,7 @@ class Figures:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Figures:
-        """The figures as ``make bench-curves`` writes them."""
+        """Returns the figures as ``make bench-curves`` writes them."""
         return cls(
             cpu_ms=tuple((at, value) for at, value in document["cpu_ms"]),
             memory_mib=tuple((at, value) for at, value in document["memory_mib"]),
@@ -79,7 +79,7 @@ class Figures:
         )
 
     def request_cpu_ms(self, constraints: int, speed: float = 1.0) -> float:
-        """The processor's time for a request."""
+        """Returns the processor's time for a request."""
         return interpolated(self.cpu_ms, constraints) / speed
 
     def latency_ms(self, cpu_ms: float, utilisation: float) -> float:

@@ -19,11 +19,11 @@ _BINDINGS = (BINDING, MUTATING_BINDING)
 
 
 class AdmissionPolicyStanding(NamedTuple):
-    """A policy, or a binding without one: whether anything is decided by it, and what is odd about it.
+    """A policy, or a binding without one: whether it decides requests, and its mistakes.
 
     ``state`` is Bound, NotBound, Unusable, or NotFound for a policy that only bindings name.
-    ``bindings`` are names with their actions. ``cost`` is the part, of 1, of the API server's limit
-    that its expressions are estimated to use up; ``costliest`` is the field that uses most.
+    ``bindings`` are names with their actions. ``cost`` is the estimated part, of 1, of the API
+    server's limit that its expressions use; ``costliest`` is the field that uses most.
     """
 
     kind: str
@@ -108,7 +108,7 @@ class _Served:
         self._known: dict[tuple[str, str], frozenset[str]] = {}
 
     async def missing(self, document: Mapping[str, Any]) -> Any:
-        """A text for each rule of a policy that names something that is not served."""
+        """Returns a text for each rule of a policy that names something that is not served."""
         matched = object_of(object_of(document.get("spec")).get("matchConstraints"))
         for number, rule in enumerate(objects_of(matched.get("resourceRules"))):
             served: set[str] = set()

@@ -172,9 +172,10 @@ def _defaulted(result: Result) -> dict[str, Any]:
 
 
 def _metadata(result: Result) -> dict[str, Any]:
-    """Details as gator has them: CEL has none, nor has a constraint that could not be matched.
+    """Returns details as in gator.
 
-    Rego always has, and so has an evaluation of it that failed.
+    CEL has none, nor has a constraint that could not be matched. Rego always has details, even
+    after a failed evaluation.
     """
     if result.autoreject or (result.details is None and not result.error):
         return {}

@@ -176,7 +176,7 @@ def review_objects(
     objects = [item for item in sources.manifests if not is_answer(item.document)]
     for manifest in watched(objects, "objects"):
         reviewing.judge(manifest)
-    # Policies are objects, too, for policies about policies; nobody else means to review them.
+    # Policies are objects, too, but only policies about policies review them.
     findings = reviewing.findings
     violating = {id(item.manifest.document) for item in findings}
     reviewed = sum(
@@ -377,7 +377,7 @@ def _kind(obj: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _subject(obj: dict[str, Any]) -> str:
-    """The object as gator shows it: ``<apiVersion>/<Kind> [ns/]name``."""
+    """Returns the object as gator shows it: ``<apiVersion>/<Kind> [ns/]name``."""
     namespace = namespace_of(obj)
     name = f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
     return f"{text(obj, 'apiVersion')}/{text(obj, 'kind')} {name}"

@@ -27,11 +27,11 @@ class CelDriver:
         return NAME
 
     def compile(self, template: Template, code: Code) -> CelEvaluator:
-        """Compile a template's expressions, each with the variables before it.
+        """Compiles a template's expressions, each with the variables before it.
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
-        # Here and not above: who has no template in CEL shall not pay for the engine.
+        # Imported here: without a template in CEL the engine would cost memory.
         from webhook.constraint.drivers.cel_evaluation import CelEvaluator  # noqa: PLC0415
 
         del template

@@ -164,13 +164,13 @@ class CelEvaluator:
         self,
         limits: Limits,
         inventory: Mapping[str, Any],
-        shared: dict[str, Any] | None = None,  # noqa: ARG002  # the seam has it
+        shared: dict[str, Any] | None = None,  # noqa: ARG002  # a parameter of the protocol
     ) -> _Shared:
         """Returns the shared variables of a review; each is computed when it is first read."""
         return _Shared(limits, inventory)
 
     def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
-        """Return the violations of one constraint, in the order of the template's validations."""
+        """Returns the violations of one constraint, in the order of the template's validations."""
         look = _Clock(state.limits).look
         try:
             violations = None
@@ -200,7 +200,7 @@ class CelEvaluator:
         state: _Shared,
         look: Callable[[], None],
     ) -> list[DriverViolation] | None:
-        """Evaluate all validations by one generated function; None where only the exact form can decide."""
+        """Evaluates all validations by one generated function; None if only the exact form can decide."""
         prepared: tuple[Any, ...] | None = ()
         if whole.prepared:
             prepared = self._prepared_for(whole, given, look)
@@ -221,7 +221,7 @@ class CelEvaluator:
             failed = whole.run(of, parameters, operation, env, meter, prepared)
         except TimeUp:
             raise
-        except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
+        except Exception:  # noqa: BLE001  # the single expressions then report the proper error
             return None
         return [
             DriverViolation(message_of(self._validations[number], message), None)
@@ -253,7 +253,7 @@ class CelEvaluator:
         prepared = None if lacks else tuple(values)
         if len(self._prepared) >= PREPARED_MAX:
             self._prepared.clear()
-        # With what it was given, which so keeps its identity.
+        # The entry holds ``given``, so that no other object gets its id.
         self._prepared[id(given)] = (given, prepared)
         return prepared
 
@@ -325,7 +325,7 @@ class _Shared:
         self._variables: dict[str, Any] | None = None
 
     def variables(self, review: dict[str, Any]) -> dict[str, Any]:
-        """Return the variables of the review."""
+        """Returns the variables of the review."""
         global _last  # noqa: PLW0603  # one reference, swapped whole
         if self._variables is None:
             seen, variables = _last

@@ -43,9 +43,12 @@ def conditions_hold(
 ) -> bool:
     """Whether all match conditions hold.
 
-    There are three cases: 1. one is false: False, whatever the others are. 2. all are true: True.
-    3. otherwise their errors are raised together, as an
-    :class:`~webhook.cel.errors.EvaluationError`.
+    There are three cases:
+
+    - One is false: False, regardless of the others.
+    - All are true: True.
+    - Otherwise their errors are raised together, as an
+      :class:`~webhook.cel.errors.EvaluationError`.
     """
     faults: dict[str, None] = {}  # a set in order: Go's aggregates have each text once
     unanswered: NobodyAnswers | None = None
@@ -88,7 +91,7 @@ def violations(
     fails: bool,
     cost: int = EXPRESSION_COST,
 ) -> list[str]:
-    """Return the messages of validations that are false; with ``fails`` also those of errors.
+    """Returns the messages of validations that are false; with ``fails`` also those of errors.
 
     ``fails`` is whether the policy's failurePolicy is Fail. ``cost`` bounds all validations together.
     """
@@ -103,7 +106,7 @@ def failed_validations(
     *,
     cost: int,
 ) -> list[Failed]:
-    """Return the validations that are false or in error; ``cost`` bounds all of them together."""
+    """Returns the validations that are false or in error; ``cost`` bounds all of them together."""
     failed = []
     purse = Purse(cost, look)
     for validation in validations:
@@ -122,7 +125,7 @@ def failed_validations(
 
 
 def failure_text(expression: Expression, env: Mapping[str, Any], error: EvaluationError) -> str:
-    """Return an error in the API server's words, without the values of a Secret."""
+    """Returns an error in the API server's words, without the values of a Secret."""
     request = object_of(env.get("request"))
     about = {"kind": request.get("kind"), "object": env.get("object")}
     text = without_secrets(error.text, about | {"oldObject": env.get("oldObject")})
@@ -198,7 +201,10 @@ class Composed(dict[str, Any]):
         params: Any,
         known: dict[str, Any] | None = None,
     ) -> None:
-        """``params`` is what variables read as ``params``; ``known`` are variables with their values."""
+        """``params`` is the value of ``params`` in variables.
+
+        ``known`` has variables with values.
+        """
         super().__init__(known or {})
         # Only variables read the parameters' resource by this name.
         self.env = {**given, "variables": self, "params": params}

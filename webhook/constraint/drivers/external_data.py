@@ -81,8 +81,8 @@ class Asking:
     def end(self) -> None:
         """Ends one evaluation: its findings are valid unless a response was missing.
 
-        Raises :class:`~webhook.external_data.exchange.Unanswered`, and PolicyError if there is
-        nobody to ask.
+        Raises :class:`~webhook.external_data.exchange.Unanswered`, and PolicyError if there is no
+        client for providers.
         """
         if self._missing:
             missing, self._missing = self._missing, {}

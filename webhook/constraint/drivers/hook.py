@@ -42,7 +42,7 @@ _ADVICE: Final[dict[RegoVersion, str]] = {
 
 @cache
 def hook() -> ast.Body:
-    """The hook's body, a query about ``data.template.violation``."""
+    """Returns the hook's body, a query about ``data.template.violation``."""
     text = "\n".join(_ROWS.get(row, "") for row in range(1, max(_ROWS) + 1))
     return parse_module(text, _FILE, "v0").rules[0].body
 

@@ -1,4 +1,4 @@
-"""Finds what a template, and each of its constraints, reads."""
+"""Finds the reads of a template, and of each of its constraints."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _INVENTORY: Final = re.compile(r"inventory|\\[uUxX0-3]")
 def dependencies_of_evaluator(
     evaluator: Evaluator, template: Template, parameters: Any
 ) -> PolicyReads | None:
-    """Returns what an evaluator's evaluations depend on; a template may have code for two engines."""
-    # Here and not above: who has no template in CEL shall not pay for it.
+    """Returns the dependencies of an evaluator; its template may have code for two engines."""
+    # Imported here: without a template in CEL the engine would cost memory.
     from webhook.constraint.drivers.cel_evaluation import CelEvaluator  # noqa: PLC0415
 
     engine = REGO if isinstance(evaluator, RegoEvaluator) else CEL
@@ -43,7 +43,7 @@ def dependencies_of_evaluator(
 
 
 def dependencies_of(template: Template, parameters: Any = None) -> PolicyReads | None:
-    """Returns what a template's evaluations depend on, with these parameters if some are given.
+    """Returns the dependencies of a template's evaluations, with these parameters if given.
 
     None if its engine is unknown or its code cannot be used.
     """
@@ -69,7 +69,7 @@ def inventory_reads(template: Template) -> ReadSet | None:
     """
     try:
         return _inventory_reads(template)
-    except Exception:  # noqa: BLE001  # whoever needs to know takes it to read everything
+    except Exception:  # noqa: BLE001  # callers then assume that it reads everything
         return None
 
 
@@ -89,7 +89,7 @@ def _inventory_reads(template: Template) -> ReadSet | None:
 
 
 def _of_rego(code: Code, parameters: Any) -> PolicyReads:
-    # Here and not above: the compiler is not needed to serve what is compiled already.
+    # Imported here: a process that only serves compiled templates does not need the compiler.
     from webhook.rego.program import specialise  # noqa: PLC0415
     from webhook.rego.reads import read  # noqa: PLC0415
 

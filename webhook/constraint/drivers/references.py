@@ -24,7 +24,7 @@ RULE: Final = "violation"
 
 
 def library_file(index: int) -> str:
-    """The file name of a library, which its errors carry."""
+    """Returns the file name of a library, which its errors carry."""
     return f'libs["lib_{index}"]'
 
 

@@ -47,7 +47,7 @@ finds it changed renews the budget.
 
 NEEDS_A_DOOR: Final = frozenset({"http.send"})
 """Built-ins that a process without the matching service refuses at compile time. Otherwise such a
-template would compile, find nothing and deny nobody.
+template would compile and never find a violation.
 """
 
 VIOLATION: Final = f"data.{references.ENTRY}.{references.RULE}"
@@ -73,7 +73,7 @@ class RegoDriver:
         specialiser: Specialiser | None = None,
         services: Mapping[str, Any] | None = None,
     ) -> None:
-        """Without arguments it compiles and evaluates what Gatekeeper does.
+        """Without arguments it compiles and evaluates as Gatekeeper.
 
         ``cache`` stores compiled code for the next start; ``compile_parts`` compiles generated
         source; ``specialiser`` writes specialised code for constraints. ``services`` give access to
@@ -100,8 +100,8 @@ class RegoDriver:
         """Returns the compile options; other analyses of templates must use the same."""
         return self._options
 
-    def compile(self, template: Template, code: Code) -> RegoEvaluator:  # noqa: ARG002  # the seam has it
-        """Compile a template's Rego.
+    def compile(self, template: Template, code: Code) -> RegoEvaluator:  # noqa: ARG002  # a parameter of the protocol
+        """Compiles a template's Rego.
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
@@ -244,12 +244,13 @@ class RegoEvaluator:
         try:
             result = rule({"review": review, "parameters": parameters}, data, context)
             return () if result is UNDEFINED else _violations(result, context)
-        # Short, and told elsewhere: where there is no memory at all, CPython 3.11 never gets out of a
-        # function whose handlers lie beyond its 256th instruction (it makes a number of the place).
+        # Short, with the texts in another function: without any memory left, CPython 3.11 never
+        # leaves a function whose handlers lie beyond its 256th instruction (it makes a number of
+        # the place).
         except (EvaluationError, RecursionError) as error:
             raise _failure(error) from None
         except MemoryError as error:
-            raise error.with_traceback(None) from None  # what the evaluation had made is free again
+            raise error.with_traceback(None) from None  # frees the values of the evaluation
 
 
 class AskingEvaluator(RegoEvaluator):
@@ -339,7 +340,7 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
 
 def _without_details(messages: Collection[str]) -> list[DriverViolation]:
     """Returns distinct messages in order."""
-    new = tuple.__new__  # there may be thousands: at half of what calling the class takes
+    new = tuple.__new__  # may run thousands of times: takes half the time of calling the class
     return [
         new(DriverViolation, (msg if msg.isascii() else to_json(msg), {}))
         for msg in sorted_in_slices(messages)

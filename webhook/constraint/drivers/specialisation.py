@@ -52,7 +52,7 @@ class Bound:
 
     parameters: Any = field(repr=False)
     general: Entrypoint = field(repr=False)
-    """The template's general code, with what is known about these parameters."""
+    """The template's general code, with the known values of these parameters."""
     rule: Entrypoint = field(repr=False)
     due: int
     """The number of evaluations at which it asks for specialised code."""

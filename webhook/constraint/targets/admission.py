@@ -32,7 +32,7 @@ class AdmissionTarget:
         return NAME
 
     def match_schema(self) -> dict[str, Any]:
-        """The schema of ``spec.match``."""
+        """Returns the schema of ``spec.match``."""
         return MATCH_SCHEMA
 
     def spec_schema(self) -> Mapping[str, Any]:
@@ -44,7 +44,7 @@ class AdmissionTarget:
         validate_selectors(constraint)
 
     def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
-        """Compile ``spec.match``."""
+        """Compiles ``spec.match``."""
         return compile_match(match)
 
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
@@ -62,7 +62,7 @@ class AdmissionTarget:
             operation: str | None = request.operation
             size, gvk = request.size, None
         elif type(value) is AugmentedObject or (type(value) is Document and value.target == NAME):
-            if type(value) is Document:  # What another target found to be an object.
+            if type(value) is Document:  # another target recognised it as a Kubernetes object
                 value = AugmentedObject(value.value)
             gvk = gvk_of(value.object)
             document = _request_of(value, gvk)

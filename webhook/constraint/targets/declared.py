@@ -1,4 +1,4 @@
-"""Targets that a file declares: how a document is split, and what ``spec.match`` may say.
+"""Targets declared by a file: how a document is split, and the fields of ``spec.match``.
 
 No Python is needed for a format of one's own::
 
@@ -97,7 +97,7 @@ class DeclaredTarget(DocumentTarget):
         self._fields = tuple(fields)
 
     def match_schema(self) -> dict[str, Any]:
-        """The schema of ``spec.match``."""
+        """Returns the schema of ``spec.match``."""
         properties: dict[str, Any] = {}
         for field in self._fields:
             properties[field.name] = (
@@ -126,7 +126,7 @@ class DeclaredTarget(DocumentTarget):
         return lambda document: all(test(document) for test in tests)
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
-        """Return the documents of a file, as ``spec.reviews`` splits it."""
+        """Returns the documents of a file, as ``spec.reviews`` splits it."""
         values = list(_at(value, self._reviews))
         if not values and type(value) not in (dict, list):
             raise ReviewError(

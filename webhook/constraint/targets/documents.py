@@ -27,7 +27,7 @@ class DocumentTarget(ABC):
 
     @abstractmethod
     def match_schema(self) -> dict[str, Any]:
-        """The OpenAPI schema of ``spec.match``."""
+        """Returns the OpenAPI schema of ``spec.match``."""
 
     @abstractmethod
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
@@ -44,7 +44,7 @@ class DocumentTarget(ABC):
         """
 
     def spec_schema(self) -> Mapping[str, Any]:
-        """Return the schema of the descriptions in config-validator's constraints."""
+        """Returns the schema of the descriptions in config-validator's constraints."""
         return _SPEC
 
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ class DocumentTarget(ABC):
         self.matcher(match if isinstance(match, dict) else {})
 
     def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
-        """Compile ``spec.match``."""
+        """Compiles ``spec.match``."""
         matches = self.matcher(match)
 
         def full(review: Review) -> bool:

@@ -59,7 +59,7 @@ class GcpTarget(DocumentTarget):
     name = NAME
 
     def match_schema(self) -> dict[str, Any]:
-        """The schema of ``spec.match``."""
+        """Returns the schema of ``spec.match``."""
         names = ("target", "exclude", "ancestries", "excludedAncestries")
         return {"type": "object", "properties": dict.fromkeys(names, LIST_SCHEMA)}
 

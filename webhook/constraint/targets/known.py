@@ -38,11 +38,11 @@ class JsonTarget(DocumentTarget):
     name = NAME
 
     def match_schema(self) -> dict[str, Any]:
-        """The schema of ``spec.match``."""
+        """Returns the schema of ``spec.match``."""
         return _SCHEMA
 
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
-        """Return a test of the document's name."""
+        """Returns a test of the document's name."""
         names = match.get("names") or ()
         test = wildcard.any_of(names) if names else None
         return lambda document: test is None or test(document.name)

@@ -23,7 +23,7 @@ def _wildcards(description: str) -> dict[str, Any]:
 
 
 def selector_schema(description: str) -> dict[str, Any]:
-    """The schema of a label selector."""
+    """Returns the schema of a label selector."""
     requirement = {
         "type": "object",
         "required": ["key", "operator"],

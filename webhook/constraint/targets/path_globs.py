@@ -15,7 +15,7 @@ LIST_SCHEMA = {"type": "array", "items": {"type": "string"}}
 
 
 def patterns(match: Mapping[str, Any], name: str) -> list[str] | None:
-    """Return the globs of a field of ``spec.match``; None where it is absent.
+    """Returns the globs of a field of ``spec.match``; None where it is absent.
 
     Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
     """

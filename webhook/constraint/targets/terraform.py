@@ -26,12 +26,12 @@ _FIELDS: Final = (("name", str), ("address", str), ("change", dict), ("type", st
 
 
 class TerraformTarget(DocumentTarget):
-    """Reviews what ``terraform show -json PLAN`` prints."""
+    """Reviews the output of ``terraform show -json PLAN``."""
 
     name = NAME
 
     def match_schema(self) -> dict[str, Any]:
-        """The schema of ``spec.match``."""
+        """Returns the schema of ``spec.match``."""
         return {
             "type": "object",
             "properties": {"addresses": LIST_SCHEMA, "excludedAddresses": LIST_SCHEMA},

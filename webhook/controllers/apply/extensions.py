@@ -88,7 +88,7 @@ class ExtensionController:
         self._last: dict[str, Any] = {}
         """The last value of each part, by its name, that all its objects together gave."""
 
-    # --- what the cluster holds ----------------------------------------------------------------
+    # --- objects of the cluster ----------------------------------------------------------------
 
     def take(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
         """Takes the current version of an object; None if it was deleted."""
@@ -110,7 +110,7 @@ class ExtensionController:
             self._count_taken(kind, state, time.perf_counter() - began)
 
     def _count_taken(self, kind: str, state: ExtensionState, seconds: float) -> None:
-        """Count a version of an object that was taken in: not each time that its status is written."""
+        """Counts a new version of an object; a write of its status does not count."""
         part, registry = extension_named(kind).part, self._registry
         if registry is None:
             return
@@ -124,7 +124,7 @@ class ExtensionController:
     def take_fault(
         self, kind: str, name: str, document: Mapping[str, Any], error: Exception
     ) -> None:
-        """Reports an unforeseen error of an object in its status; what was in force stays in force."""
+        """Reports an unforeseen error of an object in its status; the version in force stays."""
         known = self._states.get((kind, name))
         is_same = known is not None and known.uid == uid_of(document)
         state = replace(known, document=document) if known and is_same else ExtensionState(document)
@@ -188,7 +188,10 @@ class ExtensionController:
                 self._changed.add((kind, name))
 
     def take_good(self) -> dict[tuple[str, str], InForce | None]:
-        """Returns what came into force since the last call, by object; None if it was withdrawn."""
+        """Returns the objects that came into force since the last call.
+
+        None for a withdrawn one.
+        """
         return self._published.take_news()
 
     def take_fights(self, fights: Mapping[MutatorId, Fight]) -> None:
@@ -205,10 +208,10 @@ class ExtensionController:
         """Every object of a kind that there was has been taken."""
         self._tracker.expect(kind, [name for of_kind, name in self._states if of_kind == kind])
 
-    # --- what is in force ----------------------------------------------------------------------
+    # --- objects in force ----------------------------------------------------------------------
 
     def policy_set(self, snapshot: Snapshot, exclusions: Exclusions) -> PolicySet:
-        """All that decides, with the objects in force."""
+        """Returns all that decides, with the objects in force."""
         return policy_set(snapshot, exclusions, {part: self.value(part) for part in self._parts})
 
     def value(self, part: Part) -> Any:

@@ -22,7 +22,7 @@ class Observations:
         self._audits: dict[str, Json] = {}
 
     def violated(self, document: Mapping[str, Any], now: float) -> bool:
-        """Note a violation of a constraint in a roll-out; return whether its status changes."""
+        """Notes a violation of a constraint in a roll-out; returns whether its status changes."""
         uid = document["metadata"].get("uid", "")
         violated_at = violation_time(document, self._violated.get(uid), now)
         if violated_at is None:
@@ -52,7 +52,7 @@ class Observations:
         self._audits.pop(uid, None)
 
     def fields(self, uid: str, action: str) -> Json:
-        """Return the fields of its status; ``action`` is that of its stage of a roll-out, if any."""
+        """Returns the fields of its status; ``action`` is that of its roll-out stage, if any."""
         fields: Json = {}
         if (audit := self._audits.get(uid)) is not None:
             fields[audit_shard.FIELD] = audit

@@ -19,7 +19,7 @@ _KINDS: Final = "x-kubernetes-group-version-kind"
 
 
 def schema_name(definitions: Mapping[str, Any], gvk: GroupVersionKind) -> str | None:
-    """The name of a kind's schema among the definitions of its group and version."""
+    """Returns the name of a kind's schema among the definitions of its group and version."""
     gvk_extension = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
     for name, schema in definitions.items():
         if gvk_extension in schema.get(_KINDS, ()):

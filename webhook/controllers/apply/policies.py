@@ -101,7 +101,7 @@ class PolicyController:
         self._published = PublishedPolicies()
         self._faults: list[AppliedFault] = []
 
-    # --- what the cluster holds ----------------------------------------------------------------
+    # --- objects of the cluster ----------------------------------------------------------------
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -111,7 +111,7 @@ class PolicyController:
         )
 
     def kind(self, template: str) -> str | None:
-        """The constraint kind of a known template."""
+        """Returns the constraint kind of a known template."""
         state = self._templates.get(template)
         return None if state is None else state.kind
 
@@ -133,7 +133,7 @@ class PolicyController:
         return count_not_newest(self._templates.values(), self._all_constraints())
 
     def faults(self) -> dict[str, bool]:
-        """Returns a line for each object with an error, and whether a revision of it is in force."""
+        """Returns a line for each object with an error, and whether its revision is in force."""
         states = (*self._templates.values(), *self._all_constraints())
         return {line: state.in_force is not None for state in states if (line := state.fault)}
 
@@ -141,7 +141,7 @@ class PolicyController:
         return [state for states in self._constraints.values() for state in states.values()]
 
     def _known(self, group: str) -> dict[str, State]:
-        """Return the templates, or the constraints of a kind, by name; callers do not keep the dict."""
+        """Returns the templates, or a kind's constraints, by name; callers must not keep the dict."""
         return self._templates if group == TEMPLATES else self._constraints.get(group, {})
 
     def listed(self, kind: str) -> None:
@@ -237,7 +237,7 @@ class PolicyController:
         )
 
     def violated(self, kind: str, name: str, now: float) -> None:
-        """Note a violation of a constraint in a roll-out; ``now`` is in seconds since the epoch."""
+        """Notes a violation of a constraint in a roll-out; ``now`` is in seconds since the epoch."""
         state = self._constraints.get(kind, {}).get(name)
         if state is None or not state.action or state.error is not None:
             return
@@ -302,7 +302,7 @@ class PolicyController:
                 self._apply_template(name)
 
     def take_listed(self) -> None:
-        """Apply the templates again that wait for more of synced objects: some of it may be there."""
+        """Applies again the templates that wait for more fields of synced objects."""
         projection = self._of_templates.projection
         for name in () if projection is None else projection.waiting:
             if name in self._templates:
@@ -351,7 +351,7 @@ class PolicyController:
                 self._changed.add((CONSTRAINT_GROUP, name))
 
     def _note(self, state: State, refusal: ConstraintFrameworkError) -> None:
-        """Remember the fault of a newest generation, for the record of all replicas."""
+        """Remembers the fault of a newest generation, for the record of all replicas."""
         if (fault := generation_fault(state.document, refusal)) is not None:
             self._faults.append(fault)
 
@@ -389,7 +389,7 @@ class PolicyController:
     # --- status and readiness ------------------------------------------------------------------
 
     def published(self) -> bool:
-        """Make statuses and update readiness: the snapshot with all that was applied is published.
+        """Makes statuses and updates readiness, after all applied changes were published.
 
         Returns whether a status may have changed.
         """
@@ -405,7 +405,10 @@ class PolicyController:
         return is_changed
 
     def take_good(self) -> dict[PolicyKey, InForce | None]:
-        """Returns what came into force since the last call, by object; None if it was withdrawn."""
+        """Returns the objects that came into force since the last call.
+
+        None for a withdrawn one.
+        """
         return self._published.take_news()
 
     def _update_readiness(self, kind: str, name: str, state: State | None) -> None:

@@ -298,7 +298,7 @@ class Prevalidation:
     # --- one change ----------------------------------------------------------------------------
 
     async def _settle(self, key: PolicyKey, held: _Held) -> None:
-        """Waits for the outcome of a change, then releases the change, whatever its outcome."""
+        """Waits for the outcome of a change, then releases the change in any case."""
         with self._object_faults.object("revision", *key), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_SECONDS):
                 await self._found_out(key, held)
@@ -458,7 +458,7 @@ class Prevalidation:
     async def _record(self, held: _Held, outcome: TrialOutcome, over: str) -> TrialOutcome | None:
         """Writes the outcome; returns the outcome in the record, or None if it is unknown.
 
-        Nobody may wait for this task any more, so its errors are handled here.
+        The caller may have stopped waiting for this task, so its errors are handled here.
         """
         document = held.document
         name = "outcome", document["kind"], document["metadata"]["name"]
@@ -485,7 +485,7 @@ class Prevalidation:
 
 
 def _nobody() -> TrialOutcome:
-    """Returns the claim that stands for no replica."""
+    """Returns a claim without a replica."""
     return TrialOutcome("trying", "", "", __version__, timestamp.now())
 
 

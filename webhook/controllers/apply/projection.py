@@ -199,10 +199,10 @@ class SyncProjection:
             kind.held = kind.coming
         return covers(kind.held, needed)
 
-    # --- what changes by itself ----------------------------------------------------------------
+    # --- changes over time ---------------------------------------------------------------------
 
     def settle(self) -> bool:
-        """Return whether a kind that was awaited has no objects left, so that nothing is awaited."""
+        """Returns whether an awaited kind has no objects left, so that it is no longer awaited."""
         settled = False
         for gvk, kind in self._kinds.items():
             if not kind.is_settled and not self.has_objects(gvk):

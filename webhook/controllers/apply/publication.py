@@ -268,7 +268,7 @@ class ClusterPolicies:
             if document["status"].get("errors") and not document["status"].get("activeGeneration")
         }
 
-    # --- what follows from the policies, for whoever keeps it in the cluster -------------------
+    # --- objects that depend on the policies, for their keepers --------------------------------
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -344,14 +344,17 @@ class ClusterPolicies:
         return self._data.digest
 
     def take_good(self) -> dict[PolicyKey, InForce | None]:
-        """Returns what came into force since the last call, by object; None if it was withdrawn."""
+        """Returns the objects that came into force since the last call.
+
+        None for a withdrawn one.
+        """
         return {**self._policy.take_good(), **self._extension.take_good()}
 
     def take_generation_faults(self) -> list[AppliedFault]:
         """Returns the faults of generations found since the last call."""
         return self._policy.take_generation_faults()
 
-    # --- what there is to know of them from elsewhere ------------------------------------------
+    # --- results from other parts --------------------------------------------------------------
 
     def audited(self, results: Mapping[PolicyKey, Json | None]) -> None:
         """Takes the results of this replica's share of the audit; None for no violation."""
@@ -396,10 +399,10 @@ class ClusterPolicies:
         """The constraint CRDs that are not established, by name, with the reason."""
         self._policy.take_unestablished(crds)
 
-    # --- what is awaited -----------------------------------------------------------------------
+    # --- readiness -----------------------------------------------------------------------------
 
     def awaited(self) -> str:
-        """Returns what readiness waits for; empty if ready."""
+        """Returns the objects that readiness waits for, as a text; empty if ready."""
         if self.is_serving:
             return ""
         missing = self.tracker.awaited()
@@ -425,7 +428,7 @@ class ClusterPolicies:
             self._log.info(message, **fields)
 
     def log_news(self) -> None:
-        """Logs what readiness waits for, and new faults."""
+        """Logs the objects that readiness waits for, and new faults."""
         now = time.monotonic()
         if not self.is_serving and now - self._logged_at >= LOG_SECONDS:
             self._logged_at = now

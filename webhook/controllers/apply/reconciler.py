@@ -176,7 +176,7 @@ class Reconciler:
     # --- policy --------------------------------------------------------------------------------
 
     def take_policy(self, event: Event) -> None:
-        """Apply an event of the policy's watches."""
+        """Applies an event of the policy's watches."""
         if event.kind == "synced":
             self._listed(event.gvk)
             return
@@ -247,7 +247,7 @@ class Reconciler:
     # --- data ----------------------------------------------------------------------------------
 
     def take_data(self, event: Event) -> None:
-        """Apply an event of the referential data's watches."""
+        """Applies an event of the referential data's watches."""
         if event.kind == "synced":
             self._data.listed(event.gvk)
             self._policy.synced(self._data.synced)
@@ -271,7 +271,7 @@ class Reconciler:
                 self._policy.take_listed()
             self._data.narrow()
 
-    # --- what follows --------------------------------------------------------------------------
+    # --- after the changes ---------------------------------------------------------------------
 
     def published(self) -> bool:
         """Notes that all taken changes are in force; returns whether statuses may have changed."""
@@ -280,7 +280,7 @@ class Reconciler:
         return self._policy.published() or extended or changed
 
     def statuses(self) -> Mapping[str, Json]:
-        """The status objects that this replica should have, by name."""
+        """Returns the status objects that this replica should have, by name."""
         return {**self._policy.statuses, **self._data.statuses(), **self._extension.statuses}
 
     @property

@@ -53,7 +53,7 @@ class Strategy(Protocol):
         """Refusals after which no earlier revision need be tried."""
 
     def path(self, state: State) -> tuple[str, ...]:
-        """The name of the object in object faults."""
+        """Returns the name of the object in object faults."""
 
     def attempt(
         self, state: State, attempt: InForce
@@ -152,7 +152,7 @@ class TemplateStrategy:
         return replace(state, in_force=None, missing=absent)
 
     def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
-        """An internal error of the template."""
+        """Returns an internal error of the template."""
         return InvalidTemplate(described(error), UNFORESEEN)
 
     def status_error(self, refusal: ConstraintFrameworkError) -> StatusError:
@@ -198,7 +198,7 @@ class ConstraintStrategy:
         return replace(state, in_force=attempt, action=action), None
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
-        """A fault of the constraint: its parameters make it so."""
+        """Returns a fault of the constraint: its parameters make it so."""
         return InvalidConstraint(why)
 
     def kept(self, state: State) -> State:
@@ -206,7 +206,7 @@ class ConstraintStrategy:
         return state
 
     def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
-        """An internal error of the constraint."""
+        """Returns an internal error of the constraint."""
         return InvalidConstraint(described(error))
 
     def status_error(self, refusal: ConstraintFrameworkError) -> StatusError:

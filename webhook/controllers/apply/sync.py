@@ -105,7 +105,7 @@ class SyncController:
         self._tracker.observe(CONFIG, config.CONFIG_NAME)
 
     def take_config_fault(self, document: Mapping[str, Any], error: Exception) -> None:
-        """Report an unforeseen error of the Config in its status; the last good Config stays in force."""
+        """Reports an unforeseen error of the Config in its status; the last good one stays in force."""
         self._config, self._config_error = document, described(error)
 
     def _take_config(self, given: Mapping[str, Any]) -> None:
@@ -270,13 +270,13 @@ class SyncController:
         self._count(number, -1)
 
     def _count(self, number: int, sign: int) -> None:
-        """Add an object to the digest, or take it out."""
+        """Adds an object to the digest, or removes it."""
         self._digest = (self._digest + sign * (number >> _SIZE_BITS)) % _DIGEST_RANGE
 
     # --- status --------------------------------------------------------------------------------
 
     def statuses(self) -> Mapping[str, Json]:
-        """Return the status object of this replica for the Config, by name; empty without a Config."""
+        """Returns this replica's status object for the Config, by name; empty without a Config."""
         if self._config is None:
             return {}
         subject = pod_status.status_subject(pod_status.CONFIG, self._config)

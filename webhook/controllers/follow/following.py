@@ -268,7 +268,7 @@ class Following:
         )
 
     def _crd_writer(self) -> ObjectWriter:
-        """Make the writer of the CRDs of constraints, which follows them, too."""
+        """Makes the writer of the CRDs of constraints, which follows them, too."""
         return ObjectWriter(
             self.client,
             CRDS,
@@ -318,7 +318,7 @@ class Following:
         )
 
     def _is_behind(self) -> bool:
-        """Return whether a watch is not up to date: there may be policies that no event has brought."""
+        """Returns whether a watch is not up to date: policies may be missing."""
         statistics = self._manager.statistics().values()
         return any(kind.outdated or (kind.last_error and not kind.absent) for kind in statistics)
 
@@ -356,7 +356,7 @@ class Following:
         self._publish()
 
     async def read_namespace(self, name: str, seconds: float) -> NamespaceAnswer:
-        """A Namespace, known by now or read from the API server."""
+        """Returns a Namespace, known by now or read from the API server."""
         if (known := self._manager.get(NAMESPACE, "", name)) is not None:
             return NamespaceAnswer(known)
         try:
@@ -368,7 +368,7 @@ class Following:
             return NamespaceAnswer(None, str(error) or "no answer in time")
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """Follows until cancelled."""
         reconciler = self._policies.reconciler
         reconciler.begin()
         async with asyncio.TaskGroup() as tasks:
@@ -415,7 +415,7 @@ class Following:
     async def _take(
         self, registrar: Registrar, take: Callable[[Event], None], seconds: float
     ) -> None:
-        """Apply a registrar's events in batches, each published whole."""
+        """Applies a registrar's events in batches, each published whole."""
         taken = -math.inf
         while True:
             await registrar.queue.wait()
@@ -580,7 +580,7 @@ class Following:
         return f"the API server is at an older version than before; listing anew: {shown}"
 
     def _count_policies(self) -> None:
-        """Count the policies by the state of all replicas, and the kept revisions."""
+        """Counts the policies by the state of all replicas, and the kept revisions."""
         registry = self._registry
         if self._aggregation is not None:
             registry.replace(POLICY_STATES, self._aggregation.conditions.counts)
@@ -618,7 +618,7 @@ class Following:
         return counts
 
     def _settle_absent(self) -> None:
-        """Do not wait for lists of kinds that are not there.
+        """Does not wait for lists of kinds that are not there.
 
         A constraint kind without a CRD has no constraints, for certain. Any
         other may be served in a moment, by an API server that is starting.

@@ -131,10 +131,10 @@ class GenerationKeeper:
     def _changed(self) -> None:
         self._keeper.add("plan", GATHER_SECONDS)
 
-    # --- what runs -----------------------------------------------------------------------------
+    # --- running -------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Keep them until cancelled."""
+        """Keeps the objects until cancelled."""
         version = await self._version()
         self._planner = Planner(self._options.plan, version)
         self._policies = self._writer(POLICY, "validatingadmissionpolicies", version)
@@ -197,7 +197,7 @@ class GenerationKeeper:
         self._keeper.settled(key, self._made_plan() if key == "plan" else self._compared())
 
     def _compared(self) -> float:
-        """Compare all again; how many seconds to wait for the next time."""
+        """Compares all again; returns the seconds until the next time."""
         assert self._policies is not None
         assert self._bindings is not None
         self._policies.compare_all()

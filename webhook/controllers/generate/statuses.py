@@ -36,7 +36,7 @@ class GenerationReport:
 def generation_statuses(
     plan: GenerationPlan, policy: LookUp, binding: LookUp, before: Statuses, *, alone: bool
 ) -> GenerationReport:
-    """Return the statuses of a plan. An object that is being written keeps the status ``before``."""
+    """Returns the statuses of a plan. An object that is being written keeps the status ``before``."""
     statuses: Statuses = {}
     policies: Counter[str] = Counter()
     for name, planned in plan.templates.items():

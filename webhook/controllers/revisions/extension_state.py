@@ -64,7 +64,7 @@ def _named(in_force: InForce) -> tuple[int, str, str, str]:
 
 
 def uid_of(document: Mapping[str, Any]) -> str:
-    """An object's UID."""
+    """Returns an object's UID."""
     uid: str = document["metadata"].get("uid", "")
     return uid
 

@@ -130,10 +130,10 @@ class RevisionKeeper:
         self.listener: Callable[[PolicyRevision], None] = _nobody
         """Called with each revision that came, changed or went."""
 
-    # --- what is kept --------------------------------------------------------------------------
+    # --- kept revisions ------------------------------------------------------------------------
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """The revisions of an object that may be enforced."""
+        """Returns the revisions of an object that may be enforced."""
         return self._known.of(uid)
 
     def named(self, uid: str, name: str) -> PolicyRevision | None:
@@ -340,7 +340,7 @@ class RevisionKeeper:
             )  # looks for revisions beyond the limit by then
 
     async def _drop(self, revisions: Iterable[PolicyRevision]) -> None:
-        """Delete revisions. Raises ApiError, ApiUnreachable."""
+        """Deletes revisions. Raises ApiError, ApiUnreachable."""
         for item in revisions:
             self.keeper.writes += 1
             await self._client.delete(REVISIONS, item.name)
@@ -564,7 +564,7 @@ def _uid_of(in_force: InForce) -> str:
 
 
 def _nobody(_: PolicyRevision) -> None:
-    """Do nothing: no listener is set."""
+    """Does nothing: no listener is set."""
 
 
 def _subject_of(item: Mapping[str, Any]) -> _Subject:

@@ -46,7 +46,7 @@ class KnownRevisions:
         return list(self._by_uid.get(uid, {}).values())
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """The revisions of an object that may be enforced."""
+        """Returns the revisions of an object that may be enforced."""
         return [item for item in self.of_subject(uid) if item.may_be_enforced]
 
     def faulty(self, uid: str) -> list[PolicyRevision]:
@@ -135,7 +135,7 @@ class KnownRevisions:
             self._by_uid.pop(item.uid, None)
 
     def _dropped(self, item: Mapping[str, Any]) -> PolicyRevision | None:
-        """Forget the revision of this name; returns it, if it was known."""
+        """Forgets the revision of this name; returns it, if it was known."""
         known = self.named(text(item, "spec", "subject", "uid"), item["metadata"]["name"])
         if known is not None:
             self.forget(known)

@@ -108,7 +108,7 @@ class OutcomeRecords:
                 )
 
     def _taken(self, item: Json) -> PolicyRevision | None:
-        """A revision that was read or written, if it counts."""
+        """Returns a revision that was read or written, if it counts."""
         try:
             return self._revisions.take(item)
         except InvalidRevision:

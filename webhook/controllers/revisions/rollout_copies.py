@@ -56,7 +56,7 @@ def merged(copies: str, current: Mapping[str, Iterable[Json]], gone: Iterable[st
 
 
 def _latest(records: Iterable[Json]) -> list[Json]:
-    """The latest record of each of the newest generations."""
+    """Returns the latest record of each of the newest generations."""
     latest: dict[int, Json] = {}
     for record in records:
         generation = integer_of(record.get("observedGeneration"))

@@ -114,7 +114,7 @@ class RolloutRecords:
         return not self._keys.can_sign or self._keys.forged(claimed, message) is None
 
     def current(self) -> dict[str, Iterable[Json]]:
-        """The records of the objects that are there, by their UIDs."""
+        """Returns the records of the objects that are there, by their UIDs."""
         uids = self._present.values()
         return {uid: self._known[uid].values() for uid in uids if uid in self._known}
 

@@ -184,7 +184,7 @@ class Aggregation:
             self._registrar.add_watch(gvk)
 
     def follow_configurations(self) -> None:
-        """Report policies for which no request is sent, too; called before :meth:`run`."""
+        """Reports policies for which no request is sent, too; called before :meth:`run`."""
         self._fixed = _FIXED
         self._coverage = CoverageKeeper(
             self._client, self._manager, self._pod.namespace, self.touch_all
@@ -211,7 +211,7 @@ class Aggregation:
     # --- changes -------------------------------------------------------------------------------
 
     def touch(self, subject: LabelledSubject) -> None:
-        """Queue a subject: something about it changed."""
+        """Queues a subject: something about it changed."""
         self._keeper.add(subject, DEBOUNCE_SECONDS)
 
     def status_changed(self, subject: LabelledSubject, status: Object) -> None:
@@ -220,7 +220,7 @@ class Aggregation:
         self.touch(subject)
 
     def touch_all(self) -> None:
-        """Queue every subject: something about the replicas changed."""
+        """Queues every subject: something about the replicas changed."""
         self._keeper.add(EVERYTHING, DEBOUNCE_SECONDS)
         self._orphans.look()
 
@@ -289,11 +289,11 @@ class Aggregation:
         return Replicas(existing, live, working, writers & working | {self._pod.uid})
 
     def writers(self) -> frozenset[str]:
-        """The replicas that carry out the operation, by the UIDs of their Pods."""
+        """Returns the replicas that carry out the operation, by the UIDs of their Pods."""
         return self.replicas().writers
 
     def working(self) -> frozenset[str]:
-        """The Pods that can be relied on, with or without a status that has arrived."""
+        """Returns the Pods that can be relied on, with or without a status that has arrived."""
         return self.replicas().working
 
     async def _settle(self, subject: LabelledSubject) -> None:
@@ -309,7 +309,7 @@ class Aggregation:
         await self._write(subject, self.replicas())
 
     async def _judge_foreign(self) -> None:
-        """Report policies of Kyverno for which no request is sent."""
+        """Reports policies of Kyverno for which no request is sent."""
         if self._coverage is None or self._foreign is None:
             return
         documents, tell = self._foreign
@@ -372,7 +372,7 @@ class Aggregation:
         resource: Resource,
         status: Mapping[str, Any],
     ) -> None:
-        """Write the status, or try that again later."""
+        """Writes the status, or retries later."""
         version = document["metadata"]["resourceVersion"]
         self._swapped[subject] = version
         try:

@@ -53,7 +53,7 @@ class ConditionKeeper:
         self._kinds: frozenset[str] = frozenset()
         self._counts: dict[tuple[str, ...], float] | None = None
 
-    # --- what there is -------------------------------------------------------------------------
+    # --- current objects -----------------------------------------------------------------------
 
     def seen(self, subject: LabelledSubject, document: Mapping[str, Any] | None) -> None:
         """Takes an object of the cluster; ``document`` is None if it was deleted."""
@@ -88,7 +88,7 @@ class ConditionKeeper:
             }
         return self._counts
 
-    # --- what there should be ------------------------------------------------------------------
+    # --- desired conditions --------------------------------------------------------------------
 
     def merged(
         self,
@@ -135,7 +135,7 @@ class ConditionKeeper:
             return None
         return known[1] + BEHIND_SECONDS
 
-    # --- what was written ----------------------------------------------------------------------
+    # --- written conditions --------------------------------------------------------------------
 
     async def written(
         self,

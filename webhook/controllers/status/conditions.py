@@ -161,7 +161,7 @@ def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
     return text(enforced, "reason"), integer_of(enforced.get("observedGeneration"))
 
 
-# --- which replicas, and what they do -------------------------------------------------------------
+# --- replicas and their reports -------------------------------------------------------------------
 
 
 def replicas(

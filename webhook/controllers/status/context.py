@@ -36,7 +36,7 @@ class StatusContext:
         return {key for key in {*before, *breakers} if before.get(key) != breakers.get(key)}
 
     def take_unestablished(self, crds: Mapping[str, str]) -> set[tuple[str, str]]:
-        """The constraint CRDs that are not established, by name, with the reason."""
+        """Returns the constraint CRDs that are not established, by name, with the reason."""
         before, self._unestablished = self._unestablished, crds
         return {
             (TEMPLATES, crd.removesuffix(f".{constraints.GROUP}"))

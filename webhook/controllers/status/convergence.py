@@ -40,7 +40,7 @@ ReplicaState: TypeAlias = Literal[
 
 
 def status_kind_of(document: Mapping[str, Any]) -> StatusKind:
-    """The kind of the status objects about an object."""
+    """Returns the kind of the status objects about an object."""
     row = kind_of_document(document)
     return pod_status.CONSTRAINT if row is None or row.status is None else row.status
 
@@ -91,8 +91,8 @@ class Convergence:
     generation: int
     standings: tuple[Standing, ...]
     is_deleted: bool = False
-    """Whether the object is being deleted: replicas treat it as deleted, whatever their statuses
-    say."""
+    """Whether the object is being deleted: replicas treat it as deleted, regardless of their
+    statuses."""
 
     @property
     def counted(self) -> tuple[Standing, ...]:
@@ -150,7 +150,7 @@ class ExceptionStanding:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> ExceptionStanding:
-        """Read a document's own standing."""
+        """Reads a document's own standing."""
         metadata, spec, status = document["metadata"], document.get("spec"), status_of(document)
         is_seen = status.get("observedGeneration") == metadata.get("generation")
         constraints = spec.get("constraints") if isinstance(spec, dict) else ()

@@ -81,7 +81,7 @@ class CoverageKeeper:
         self._excluded: dict[str, tuple[str, ...]] = {}
         self._places: set[str] = set()
 
-    # --- what is followed ----------------------------------------------------------------------
+    # --- watched objects -----------------------------------------------------------------------
 
     def take(self, event: Event) -> None:
         """Takes an event of any kind; events of other kinds are ignored."""
@@ -138,7 +138,7 @@ class CoverageKeeper:
             self._changed()
 
     async def wait_settled(self) -> None:
-        """Wait until the configurations are known or known to be unreadable; at most SETTLE_SECONDS."""
+        """Waits until the configurations are read or unreadable; at most SETTLE_SECONDS."""
         until = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < until:
             statistics = self._manager.statistics()
@@ -153,7 +153,7 @@ class CoverageKeeper:
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
-    # --- what is decided -----------------------------------------------------------------------
+    # --- results -------------------------------------------------------------------------------
 
     async def state_of(self, document: Mapping[str, Any]) -> CoverageState | None:
         """Returns the share of a policy's requests that arrive.

@@ -67,7 +67,7 @@ class Orphans:
         self.keeper.add(_EVERY, ORPHAN_SECONDS)
 
     async def run(self) -> None:
-        """Delete until cancelled."""
+        """Deletes until cancelled."""
         await self.keeper.run()
 
     async def _settle(self, key: _Key) -> None:

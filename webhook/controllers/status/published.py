@@ -45,6 +45,9 @@ class PublishedPolicies:
         self._news[key] = in_force
 
     def take_news(self) -> dict[PolicyKey, InForce | None]:
-        """Returns what came into force since the last call, by object; None if it was withdrawn."""
+        """Returns the objects that came into force since the last call.
+
+        None for a withdrawn one.
+        """
         taken, self._news = self._news, {}
         return taken

@@ -235,7 +235,7 @@ def _is_at(item: Standing, action: str) -> bool:
 
 
 def step_text(old: RolloutRecord | None, new: RolloutRecord) -> str:
-    """Describe the step between two records of a generation; ``old`` is None at its beginning."""
+    """Describes the step between two records of a generation; ``old`` is None at its beginning."""
     action, state = new.steps[-1].action, new.state.lower()
     if old is None:
         return f"roll-out begins: enforced as {action} ({state})"

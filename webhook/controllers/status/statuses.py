@@ -51,7 +51,7 @@ def declared_fields(crd: Mapping[str, Any], version: str) -> frozenset[str]:
 
 
 def kept(document: Json, fields: frozenset[str]) -> Json:
-    """The status object as the API server will keep it."""
+    """Returns the status object as the API server will keep it."""
     status = {name: value for name, value in document["status"].items() if name in fields}
     return {**document, "status": status}
 

@@ -303,7 +303,7 @@ def exception_fields(excuse: Excuse) -> dict[str, str]:
 
 
 def verdict_of(results: Sequence[Result]) -> DecisionVerdict:
-    """The gravest action among results: deny, then warn, then dryrun; allow without any."""
+    """Returns the gravest action among results: deny, then warn, then dryrun; allow without any."""
     if results and results[0].enforcement_action == "deny":  # the gravest is always the first
         return "deny"
     actions = {result.enforcement_action for result in results}

@@ -58,7 +58,7 @@ class AwaitedExports:
         exporter.outbox.tell = self._left
 
     def recorded(self) -> int:
-        """The sequence of the record that was queued last."""
+        """Returns the sequence of the record that was queued last."""
         return self._exporter.newest
 
     def await_export(self, trace: Trace) -> None:
@@ -99,7 +99,7 @@ class Counters:
     faults: int = 0
 
     def drop(self, reason: str, count: int = 1) -> None:
-        """Count records that will never be delivered."""
+        """Counts records that will never be delivered."""
         if count:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
@@ -241,7 +241,7 @@ class Exporter:
             self._changed.set()
 
     def decision_id(self) -> str:
-        """A name for the next decision, unique among all replicas and their restarts."""
+        """Returns a name for the next decision, unique among all replicas and their restarts."""
         return next(self.names)
 
     def offer(self, record: dict[str, Any]) -> bool:

@@ -52,7 +52,7 @@ class _Page:
         return self.totals[stop - 1] - (self.totals[start - 1] if start else 0)
 
     def clear(self) -> None:
-        """Forget the records, and keep the place."""
+        """Drops the records, and keeps the place."""
         self.sequences.clear()
         self.ends.clear()
         self.totals.clear()
@@ -165,7 +165,7 @@ class Outbox:
         return count
 
     def release(self) -> int:
-        """Forget everything in flight, for a receiver that never acknowledges; how many."""
+        """Drops all records in flight, for a receiver that never acknowledges; returns their number."""
         count = 0
         while self._in_flight:
             page = self._pages[0]
@@ -183,7 +183,7 @@ class Outbox:
         return count
 
     def clear(self) -> int:
-        """Give up everything; how many records that were."""
+        """Drops all records; returns their number."""
         count = self._count
         self._pages.clear()
         self._count = self._in_flight = self.queued_bytes = 0

@@ -17,7 +17,7 @@ DecisionVerdict = Literal["allow", "warn", "dryrun", "deny", "error"]
 
 
 def audit_started(decision_id: str, audit_id: str) -> dict[str, Any]:
-    """The record that opens an audit run."""
+    """Returns the record that opens an audit run."""
     return {
         "eventType": "audit_started",
         "id": decision_id,
@@ -29,7 +29,7 @@ def audit_started(decision_id: str, audit_id: str) -> dict[str, Any]:
 def audit_finished(
     decision_id: str, audit_id: str, *, reviewed: int, violations: int, duration_ns: int
 ) -> dict[str, Any]:
-    """The record that closes an audit run; ``reviewed`` counts objects."""
+    """Returns the record that closes an audit run; ``reviewed`` counts objects."""
     return {
         "eventType": "audit_finished",
         "id": decision_id,
@@ -42,7 +42,7 @@ def audit_finished(
 
 
 def lifecycle(decision_id: str, event: str, **details: str | int) -> dict[str, Any]:
-    """A record of the process itself: it started, took other policies, or is stopping."""
+    """Returns a record of the process itself: it started, took other policies, or is stopping."""
     return {
         "eventType": "lifecycle",
         "id": decision_id,

@@ -200,7 +200,7 @@ class AdmissionRecorder:
         return response._replace(decision_id=decision_id)
 
     def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
-        """Record a request that failurePolicy decides, with the reason."""
+        """Records a request that failurePolicy decides, with the reason."""
         exporter = self._exporter
         decision_id = exporter.decision_id()
         try:
@@ -213,7 +213,7 @@ class AdmissionRecorder:
             exporter.lose(bug)
 
     def unread(self, request_uid: str, error: str) -> None:
-        """Record a request that was refused because it cannot be reviewed."""
+        """Records a request that was refused because it cannot be reviewed."""
         self._exporter.offer(unread_record(self._exporter.decision_id(), request_uid, error))
 
     def _is_noted(self, reviewed: Reviewed, response: AdmissionResponse) -> bool:

@@ -48,7 +48,7 @@ class ExporterSettings:
 
 
 def read_settings(section: Section) -> ExporterSettings:
-    """Read a whole file; raises InvalidConfiguration."""
+    """Reads a whole file; raises InvalidConfiguration."""
     address, acknowledged = _address(section)
     settings = section.read(
         ExporterSettings,

@@ -43,7 +43,7 @@ class SidecarConnection(Protocol):
     """
 
     async def hello(self, hello: ClientHello) -> None:
-        """Send the first frame."""
+        """Sends the first frame."""
 
     async def send(self, lines: bytes | memoryview) -> None:
         """Sends records, each with its newline; returns when the peer may be given more.
@@ -52,10 +52,10 @@ class SidecarConnection(Protocol):
         """
 
     async def bye(self, bye: Bye) -> None:
-        """Send the last frame."""
+        """Sends the last frame."""
 
     async def receive(self) -> ServerFrame:
-        """The next frame of the sidecar."""
+        """Returns the next frame of the sidecar."""
 
     async def close(self) -> None:
         """Closes the connection at once, even during a transfer."""
@@ -77,12 +77,12 @@ _REGISTERED: Final[dict[str, str]] = {
 
 
 def register(scheme: str, target: str) -> None:
-    """Make ``scheme://`` URLs use the class that ``module:name`` names, imported when needed."""
+    """Makes ``scheme://`` URLs use the class that ``module:name`` names, imported when needed."""
     _REGISTERED[scheme] = target
 
 
 def schemes() -> tuple[str, ...]:
-    """The schemes known, sorted."""
+    """Returns the schemes known, sorted."""
     return tuple(sorted(_REGISTERED))
 
 
@@ -93,5 +93,5 @@ def load(scheme: str) -> type[Transport]:
 
 
 def make(address: Address) -> Transport:
-    """The transport for an address of a known scheme."""
+    """Returns the transport for an address of a known scheme."""
     return load(address.scheme)(address)

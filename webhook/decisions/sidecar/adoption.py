@@ -46,7 +46,7 @@ class Adopter:
         self.queue: Queue | None = None
         self.adopted = 0
         self.failures = 0
-        # Present from the first scrape on, so that an increase can be told from a constant value.
+        # Present from the first scrape on, so that an increase differs from a constant value.
         self.before: Counter[tuple[str, str]] = Counter(
             {(sink.drain.name, name): 0 for sink in settings.sinks for name in COUNTERS}
         )
@@ -108,7 +108,7 @@ class Adopter:
         queue.finish()
 
     def _end(self, queue: Queue) -> None:
-        """Remove a queue that every sink has taken whole; keep its dead letters."""
+        """Removes a queue that every sink has delivered whole; keeps its dead letters."""
         directory = queue.log.directory
         drained = queue.drained
         queue.stop()
@@ -129,7 +129,7 @@ class Adopter:
                 self._lock = None
 
     def _remove(self, directory: Path) -> None:
-        """Move dead letters here, then remove the directory, its lock last of all."""
+        """Moves dead letters here, then removes the directory, its lock last of all."""
         for name in self._disk.names(directory):
             if ".dead-letters" in name:
                 self._disk.rename(

@@ -57,7 +57,7 @@ class DeadLetters:
         self._size += len(entry)
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -70,7 +70,7 @@ class DeadLetters:
             self._torn = True
 
     def _open(self) -> AppendFile:
-        """The file, to which whole lines are appended; its name is durable."""
+        """Returns the file, to which whole lines are appended; its name is durable."""
         file = self._disk.append(self._path)
         try:
             self._disk.sync_directory(self._path.parent)

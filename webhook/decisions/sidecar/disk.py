@@ -45,7 +45,7 @@ class Disk(Protocol):
     """The sidecar's access to files; all methods may raise :class:`OSError`."""
 
     def append(self, path: Path) -> AppendFile:
-        """Open for appending; a new file's name is durable after :meth:`sync_directory`."""
+        """Opens for appending; a new file's name is durable after :meth:`sync_directory`."""
 
     def read(self, path: Path, position: int, count: int) -> bytes:
         """Reads up to ``count`` bytes from ``position``; fewer only at the end."""
@@ -54,10 +54,10 @@ class Disk(Protocol):
         """Bytes in a file."""
 
     def names(self, directory: Path) -> list[str]:
-        """The names in a directory, sorted."""
+        """Returns the names in a directory, sorted."""
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory and its parents, unless they exist."""
+        """Makes a directory and its parents, unless they exist."""
 
     def replace(self, path: Path, data: bytes) -> None:
         """Replaces a whole file at once; it is durable on return."""
@@ -145,11 +145,11 @@ class OSDisk:
         return path.stat().st_size
 
     def names(self, directory: Path) -> list[str]:
-        """The names in a directory, sorted."""
+        """Returns the names in a directory, sorted."""
         return sorted(os.listdir(directory))  # noqa: PTH208  # names are needed, not paths
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory and its parents."""
+        """Makes a directory and its parents."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def replace(self, path: Path, data: bytes) -> None:

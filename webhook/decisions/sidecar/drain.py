@@ -113,7 +113,7 @@ class Drain(threading.Thread):
         return max(self._log.end - self.reader.cursor.offset, 0)
 
     def head(self) -> bytes | None:
-        """The oldest record that this sink has not taken, if it is in memory."""
+        """Returns the oldest record that this sink has not taken, if it is in memory."""
         return self.reader.head()
 
     def finish(self) -> None:
@@ -122,7 +122,7 @@ class Drain(threading.Thread):
         self._log.wake()
 
     def stop(self) -> None:
-        """Stop after the attempt under way."""
+        """Stops after the attempt under way."""
         self._stop_requested.set()
         self._log.wake()
 

@@ -89,12 +89,12 @@ class GRPCReceiver:
         self._server = server
 
     def stop_listening(self) -> None:
-        """Read no more from any stream."""
+        """Reads no more from any stream."""
         for conversation in self._open():
             conversation.stop_reading()
 
     async def close(self) -> None:
-        """Send the last acknowledgements and end every stream."""
+        """Sends the last acknowledgements and ends every stream."""
         for conversation in self._open():
             conversation.end()
         if self._server is not None:
@@ -233,7 +233,7 @@ class _Conversation:
 
 
 def _frame(message: bytes) -> pb.ClientFrame:
-    """Read here and not by gRPC, which would take garbage for a bug of ours."""
+    """Reads here and not by gRPC, which would take garbage for a bug of ours."""
     try:
         return pb.ClientFrame.FromString(message)
     except DecodeError as error:

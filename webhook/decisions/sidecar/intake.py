@@ -107,7 +107,7 @@ class Intake:
         await self._room.wait()
 
     def start(self) -> None:
-        """Start the committing thread."""
+        """Starts the committing thread."""
         self._thread.start()
 
     def open(self, stream: StreamID, acknowledged: int, owner: str) -> int:
@@ -129,11 +129,11 @@ class Intake:
         return self._streams.durable(stream)
 
     def listen(self, key: object, callback: Callable[[], None]) -> None:
-        """Call back after each commit, on the event loop, until :meth:`unlisten`."""
+        """Calls back after each commit, on the event loop, until :meth:`unlisten`."""
         self._listeners[key] = callback
 
     def unlisten(self, key: object) -> None:
-        """Stop calling back."""
+        """Stops calling back."""
         self._listeners.pop(key, None)
 
     def accept(self, records: Sequence[Record], owner: str) -> list[ProtocolError]:

@@ -303,7 +303,7 @@ class SegmentLog:
             self.marks.popitem(last=False)
 
     def _recover_tail(self, tail: Segment) -> None:
-        """Find the last whole frame of the newest segment, and the marks up to there."""
+        """Finds the last whole frame of the newest segment, and the marks up to there."""
         position = tail.header_bytes
         for stretch in scan(self.disk, tail.path, position, tail.size):
             position = stretch.stop

@@ -65,7 +65,7 @@ class SidecarCollector:
         self._now = now
 
     def collect(self) -> Iterator[Metric]:
-        """Every metric of the sidecar."""
+        """Yields every metric of the sidecar."""
         yield from self._intake()
         yield from self._log()
         yield from self._sinks()
@@ -215,7 +215,7 @@ def _age(line: bytes | None, now: dt.datetime) -> float:
 
 
 def render(collector: Collector) -> bytes:
-    """The text that Prometheus scrapes."""
+    """Returns the text that Prometheus scrapes."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
     return generate_latest(registry)

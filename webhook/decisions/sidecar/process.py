@@ -51,7 +51,7 @@ CONNECTIONS_MAX: Final = 64
 async def serve(
     address: str, routes: Mapping[str, Callable[[], tuple[int, bytes]]]
 ) -> asyncio.Server:
-    """Answer GET for each route with a status and a text; ``address`` is ``host:port``."""
+    """Answers GET for each route with a status and a text; ``address`` is ``host:port``."""
     host, _, port = address.rpartition(":")
     open_: dict[asyncio.StreamWriter, None] = {}
 
@@ -162,7 +162,7 @@ class Sidecar:
         return self._adoption_failures + (0 if self._adopter is None else self._adopter.failures)
 
     def stop(self) -> None:
-        """Begin to shut down; call on the event loop."""
+        """Begins to shut down; call on the event loop."""
         self._stop.set()
 
     async def run(self) -> None:
@@ -313,7 +313,7 @@ class Sidecar:
 
 
 async def run_sidecar(settings: SidecarSettings, logger: Logger, disk: Disk | None = None) -> None:
-    """Run a sidecar until SIGTERM or SIGINT."""
+    """Runs a sidecar until SIGTERM or SIGINT."""
     sidecar = Sidecar(settings, logger, disk)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -87,7 +87,7 @@ class Queue:
         self._trim()
 
     def start(self) -> None:
-        """Start draining."""
+        """Starts draining."""
         for drain in self.drains:
             drain.start()
 

@@ -183,7 +183,7 @@ class Reader:
         self.cursor = Cursor(part.end, part.first, part.size)
 
     def _seek(self, part: Segment) -> bool:
-        """Find the cursor's offset in a segment by stepping over the records before it."""
+        """Finds the cursor's offset in a segment by stepping over the records before it."""
         target = self.cursor.offset
         self.cursor = Cursor(part.first, part.first, part.header_bytes)
         while self.cursor.offset < target:

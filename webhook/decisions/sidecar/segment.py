@@ -35,7 +35,7 @@ class Header:
 
 
 def file_name(first: int) -> str:
-    """The name of the segment that begins with this offset; names sort as offsets do."""
+    """Returns the name of the segment that begins with this offset; names sort as offsets do."""
     return f"{first:020d}{SUFFIX}"
 
 
@@ -46,7 +46,7 @@ def first_offset(name: str) -> int | None:
 
 
 def encode_header(header: Header) -> bytes:
-    """The beginning of a segment file."""
+    """Returns the beginning of a segment file."""
     body = orjson.dumps({"first": header.first, "streams": header.streams})
     return MAGIC + FRAME.pack(len(body), zlib.crc32(body)) + body
 

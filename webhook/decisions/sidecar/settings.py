@@ -77,7 +77,7 @@ class SidecarSettings:
 
 
 def read_settings(section: Section) -> SidecarSettings:
-    """Read a whole file; raises InvalidConfiguration."""
+    """Reads a whole file; raises InvalidConfiguration."""
     queue = section.section("queue")
     kept = queue.read(QueueSettings)
     limits = queue.read(LogLimits, drop_oldest=kept.when_full == "dropOldest")

@@ -74,7 +74,7 @@ class UnixReceiver:
             connection.pause()
 
     async def close(self) -> None:
-        """Send the last acknowledgements and close every connection."""
+        """Sends the last acknowledgements and closes every connection."""
         for connection in self._open():
             connection.end()
 
@@ -104,7 +104,7 @@ class UnixReceiver:
         return self._intake
 
     def log(self, event: str, reason: str) -> None:
-        """Log a connection's end."""
+        """Logs a connection's end."""
         self._logger.warning(event, transport="unix", reason=reason)
 
 
@@ -165,7 +165,7 @@ class _Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def pause(self) -> None:
-        """Read no more."""
+        """Reads no more."""
         if self._transport is not None and self._transport.is_reading():
             self._transport.pause_reading()
 

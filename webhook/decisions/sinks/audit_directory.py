@@ -59,7 +59,7 @@ class AuditDirectory:
         self._ledger = Ledger(directory, ".delivered", origin, logger, file_mode=0o640)
 
     def send(self, items: Sequence[Item]) -> None:
-        """Add records to their runs' files, synced, and put finished runs in place."""
+        """Adds records to their runs' files, synced, and puts finished runs in place."""
         try:
             with self._ledger.locked() as known:
                 if not known:
@@ -167,7 +167,7 @@ class _Run:
 
 
 def _partial(name: str) -> str:
-    """The name of a run set aside, from that of its hidden file."""
+    """Returns the name of a run set aside, from that of its hidden file."""
     return f"{name.removeprefix('.').removesuffix(_OPEN).rpartition('.')[0] or name}{PARTIAL}"
 
 

@@ -58,7 +58,7 @@ class HTTPSink:
         self._poster.post(body, headers)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""
         self._poster.close()
 
 

@@ -93,7 +93,7 @@ class Poster:
         self._route: Route | None = None
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """The answer's body, for any 2xx; raises as a sink's ``send`` does."""
+        """Returns the answer's body, for any 2xx; raises as a sink's ``send`` does."""
         try:
             connection, prefix, by = self._connect()
             sent = {**headers, **by, **self._headers()}
@@ -113,7 +113,7 @@ class Poster:
         raise RecordsRefused(message)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""
         if self._route is not None:
             self._route.connection.close()
             self._route = None

@@ -289,7 +289,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _end_of_lines(descriptor: int, size: int) -> int:
-    """The size of a file without a last line that was never finished."""
+    """Returns the size of a file without a last line that was never finished."""
     end = size
     while end:
         start = max(0, end - 65536)

@@ -112,7 +112,7 @@ class OTLPSink:
             )
 
     def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""
         self._poster.close()
 
 

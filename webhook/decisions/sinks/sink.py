@@ -56,7 +56,7 @@ class Item(NamedTuple):
 
 
 def lines_of(items: Iterable[Item]) -> list[bytes]:
-    """The lines of a batch, for a sink that needs nothing else."""
+    """Returns the lines of a batch, for a sink that needs nothing else."""
     return [line for item in items for line in item.lines]
 
 

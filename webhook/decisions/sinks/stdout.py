@@ -24,7 +24,7 @@ class Stdout:
     __slots__ = ()
 
     def send(self, items: Sequence[Item]) -> None:
-        """Write and flush."""
+        """Writes and flushes."""
         try:
             sys.stdout.buffer.write(b"\n".join(map(one_line, lines_of(items))) + b"\n")
             sys.stdout.buffer.flush()

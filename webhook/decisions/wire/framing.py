@@ -152,7 +152,7 @@ class LineSplitter:
 
 
 def encode(frame: Frame) -> bytes:
-    """A frame as its line, newline included."""
+    """Returns a frame as its line, newline included."""
     match frame:
         case ClientHello():
             body: dict[str, Any] = {

@@ -54,8 +54,8 @@ _REQUEST_NAMES: Final = (
 )
 
 NAMES: Final = (*_REQUEST_NAMES, "constraintsEvaluated")
-"""The fields of a row that the record has likewise, in this order, behind :data:`BEGINNING`; labels
-and groups are as the request has them."""
+"""The fields of a row with the same values as in the record, in this order, after
+:data:`BEGINNING`; labels and groups are those of the request."""
 
 BEGINNING: Final = ("received", "began", "decided", "more")
 """Three moments, in seconds from the frame's ``clock`` on; and an object of rare fields, or null
@@ -75,8 +75,8 @@ BEGINNING_2: Final = ("when", "more")
 """The time of the decision, in seconds since 1970; and an object of rare fields, or null."""
 
 RESULT_NAMES: Final = ("target", "enforcementAction", "enforcementActions", "message", "details")
-"""The fields of a result that the record's result has likewise, between its constraint's number and
-its cause."""
+"""The fields of a result with the same values as in the record's result, between its constraint's
+number and its cause."""
 
 ROWS_MAX: Final = 256
 

@@ -102,7 +102,7 @@ def product(context: Context, collection: Value) -> int | float:
 
 @builtin("product", NUMBERS, result=NUMBER, context=True, check=False, older=True)
 def older_product(context: Context, collection: Value) -> int | float:
-    """Return the product as older versions of OPA do: floats have the precision of other arithmetic."""
+    """Returns the product as in older versions of OPA: floats as precise as in other arithmetic."""
     return _reduce(
         collection,
         1,

@@ -35,7 +35,7 @@ def flatten(context: Context, x: list[Value]) -> list[Value]:
 
 @builtin("array.slice", ARRAY, NUMBER, NUMBER, result=ARRAY)
 def slice_(x: list[Value], start: float, stop: float) -> list[Value]:
-    """Returns the items from ``start`` to before ``stop``, both brought into the array."""
+    """Returns the items from ``start`` to before ``stop``, both limited to the array."""
     first, last = integer(2, start), integer(3, stop)
     last = min(max(last, 0), len(x))
     return x[min(max(first, 0), last) : last]

@@ -71,7 +71,7 @@ def aws_sign_req(context: Context, request: Value, config: Value, time_ns: float
 
 
 def _check_config(config: Value) -> None:
-    """Raise :class:`BuiltinError` for a configuration that lacks a parameter or has a wrong type."""
+    """Raises :class:`BuiltinError` for a configuration that lacks a parameter or has a wrong type."""
     missing = [name for name in _REQUIRED if name not in config]
     if missing:
         raise BuiltinError(

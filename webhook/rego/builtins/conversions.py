@@ -70,7 +70,7 @@ def type_name(x: Value) -> str:
     return name_of(x)
 
 
-# What Go's ParseFloat reads; it also knows hexadecimal and infinity.
+# The decimal numbers that Go's ParseFloat reads; it also reads hexadecimal and infinity.
 _DECIMAL = re.compile(r"[+-]?(?:\d(?:_?\d)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _JSON = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _HEXADECIMAL = re.compile(

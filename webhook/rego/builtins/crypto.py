@@ -13,26 +13,26 @@ BYTES_A_STEP = 32
 
 
 def text_bytes(context: Context, text: str) -> bytes:
-    """The text as bytes, with the work of digesting it paid for."""
+    """Returns the text as bytes, with the work of digesting it paid for."""
     context.charge(len(text) // BYTES_A_STEP)
     return text.encode("utf-8", "surrogateescape")
 
 
 @builtin("crypto.md5", STRING, result=STRING, context=True)
 def crypto_md5(context: Context, x: str) -> str:
-    """The MD5 digest in hexadecimal."""
+    """Returns the MD5 digest in hexadecimal."""
     return hashlib.md5(text_bytes(context, x), usedforsecurity=False).hexdigest()
 
 
 @builtin("crypto.sha1", STRING, result=STRING, context=True)
 def crypto_sha1(context: Context, x: str) -> str:
-    """The SHA-1 digest in hexadecimal."""
+    """Returns the SHA-1 digest in hexadecimal."""
     return hashlib.sha1(text_bytes(context, x), usedforsecurity=False).hexdigest()
 
 
 @builtin("crypto.sha256", STRING, result=STRING, context=True)
 def crypto_sha256(context: Context, x: str) -> str:
-    """The SHA-256 digest in hexadecimal."""
+    """Returns the SHA-256 digest in hexadecimal."""
     return hashlib.sha256(text_bytes(context, x)).hexdigest()
 
 
@@ -42,25 +42,25 @@ def _hmac(context: Context, x: str, key: str, digest: str) -> str:
 
 @builtin("crypto.hmac.md5", STRING, STRING, result=STRING, context=True)
 def crypto_hmac_md5(context: Context, x: str, key: str) -> str:
-    """The HMAC of ``x`` under ``key``, with MD5."""
+    """Returns the HMAC of ``x`` under ``key``, with MD5."""
     return _hmac(context, x, key, "md5")
 
 
 @builtin("crypto.hmac.sha1", STRING, STRING, result=STRING, context=True)
 def crypto_hmac_sha1(context: Context, x: str, key: str) -> str:
-    """The HMAC of ``x`` under ``key``, with SHA-1."""
+    """Returns the HMAC of ``x`` under ``key``, with SHA-1."""
     return _hmac(context, x, key, "sha1")
 
 
 @builtin("crypto.hmac.sha256", STRING, STRING, result=STRING, context=True)
 def crypto_hmac_sha256(context: Context, x: str, key: str) -> str:
-    """The HMAC of ``x`` under ``key``, with SHA-256."""
+    """Returns the HMAC of ``x`` under ``key``, with SHA-256."""
     return _hmac(context, x, key, "sha256")
 
 
 @builtin("crypto.hmac.sha512", STRING, STRING, result=STRING, context=True)
 def crypto_hmac_sha512(context: Context, x: str, key: str) -> str:
-    """The HMAC of ``x`` under ``key``, with SHA-512."""
+    """Returns the HMAC of ``x`` under ``key``, with SHA-512."""
     return _hmac(context, x, key, "sha512")
 
 

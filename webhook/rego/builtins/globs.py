@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
     from webhook.rego.run.values import Value
 
-# gobwas/glob: what QuoteMeta escapes.
+# gobwas/glob: the characters that QuoteMeta escapes.
 _SPECIAL: Final = re.compile(r"[*?\\\[\]{}]")
 
 

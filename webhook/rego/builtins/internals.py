@@ -55,13 +55,13 @@ def _combinations(context: Context, choices: list[list[str]]) -> Iterator[list[s
 
 @builtin("print", result=None, variadic=ANY)
 def print_(*_: Value) -> bool:
-    """Declare ``print`` for type checks: the compiler rewrites or drops every call of it."""
+    """Declares ``print`` for type checks: the compiler rewrites or drops every call of it."""
     return True
 
 
 @builtin("internal.print", array_of(SET), result=None, context=True)
 def internal_print(context: Context, operands: list[Value]) -> bool:
-    """Pass each line to the caller. Generated code prints by itself where it knows the location."""
+    """Passes each line to the caller. Generated code prints directly if it knows the location."""
     if context.print_ is not None:
         for line in printed(context, operands):
             context.print_(NOWHERE, " ".join(line))
@@ -83,13 +83,13 @@ def template_string(context: Context, operands: list[Value]) -> str:
 
 @builtin("internal.test_case", array_of(ANY), result=None)
 def name_test_case(_: list[Value]) -> bool:
-    """Do nothing: OPA names the case of a test to its tracer, and there is none here."""
+    """Does nothing: OPA names the case of a test to its tracer, and there is none here."""
     return True
 
 
 @builtin("trace", STRING, result=BOOLEAN)
 def trace(_: str) -> bool:
-    """Do nothing: OPA leaves a note for its tracer, and there is none here."""
+    """Does nothing: OPA leaves a note for its tracer, and there is none here."""
     return True
 
 

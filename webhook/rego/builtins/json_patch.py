@@ -1,7 +1,7 @@
 """JSON patch (RFC 6902) over Rego values, sets among them.
 
-Behaviour and messages are those of OPA's v1/topdown/json.go and
-internal/edittree. Values are never changed: an edit copies what lies on its path.
+Behaviour and messages are those of OPA's v1/topdown/json.go and internal/edittree. Values are
+immutable: an edit copies the values on its path.
 """
 
 from __future__ import annotations

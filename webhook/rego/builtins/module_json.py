@@ -46,7 +46,7 @@ def _plain(node: Any) -> Any:
 
 
 def module_document(module: Module, *, comments: bool = True) -> OrderedFields:
-    """The tree of a module, as ``opa parse`` prints it."""
+    """Returns the tree of a module, as ``opa parse`` prints it."""
     document = OrderedFields(package=OrderedFields(path=_path(module.package)))
     if module.imports:
         document["imports"] = [_import(import_) for import_ in module.imports]
@@ -86,7 +86,7 @@ def _annotation(annotation: ast.Annotations) -> OrderedFields:
 
 
 def _names(path: list[str]) -> list[OrderedFields]:
-    """A reference of names."""
+    """Returns a reference of names."""
     return [_var(path[0]), *map(_string, path[1:])]
 
 
@@ -110,7 +110,7 @@ def _rule(rule: Rule, version: RegoVersion, *, is_else: bool = False) -> Ordered
 
 
 def _head(head: Head, *, has_body: bool) -> OrderedFields:
-    """A head as OPA keeps it: the last of two parts of its reference is its key, too."""
+    """Returns a head as OPA keeps it: the last of two parts of its reference is its key, too."""
     path = _path(head.ref)
     last = head.ref.path[-1] if head.ref.path else None
     is_pair = len(path) == 2 and head.args is None and head.key is None
@@ -196,7 +196,7 @@ def _typed(kind: str, value: Any) -> OrderedFields:
 
 
 def ref_term(path: list[OrderedFields]) -> OrderedFields:
-    """A reference of these terms."""
+    """Returns a reference of these terms."""
     return _typed("ref", path)
 
 
@@ -254,7 +254,7 @@ def _part(part: str | Term | Literal_) -> OrderedFields:
 
 
 def _sorted(terms: Iterable[OrderedFields]) -> list[OrderedFields]:
-    """The members of a set, each once, in OPA's order."""
+    """Returns the members of a set, each once, in OPA's order."""
     once = {repr(_rank(term)): term for term in reversed([*terms])}
     return sorted(once.values(), key=_rank)
 

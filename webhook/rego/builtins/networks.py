@@ -223,7 +223,7 @@ def cidr_expand(context: Context, cidr: str) -> RegoSet:
     check=False,
 )
 def cidr_merge(context: Context, addresses: Value) -> RegoSet:
-    """Return the fewest networks that hold the same addresses; a bare IPv4 has its class's mask."""
+    """Returns the fewest networks that hold the same addresses; a bare IPv4 has its class's mask."""
     if type(addresses) is not list and type(addresses) is not RegoSet:
         raise BuiltinError("operand must be an array")
     items = addresses if type(addresses) is list else ordered(addresses)

@@ -72,7 +72,7 @@ def url_of(text: str) -> Url:
 
 
 def decode_base64(text: str | bytes) -> bytes:
-    """Decode standard base64 as strictly as Go; raises :class:`BuiltinError`."""
+    """Decodes standard base64 as strictly as Go; raises :class:`BuiltinError`."""
     try:
         return base64.decode(text)
     except base64.CorruptInputError as error:
@@ -80,7 +80,7 @@ def decode_base64(text: str | bytes) -> bytes:
 
 
 def decode_base64url(text: str) -> bytes:
-    """Decode base64url, as strictly."""
+    """Decodes base64url, as strictly."""
     try:
         return base64.decode_url(text)
     except base64.CorruptInputError as error:

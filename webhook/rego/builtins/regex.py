@@ -125,7 +125,7 @@ def find_all_string_submatch_n(
     return texts
 
 
-# What follows a dollar sign in a replacement: a name or number, perhaps in braces.
+# A reference in a replacement after its dollar sign: a name or number, perhaps in braces.
 _REFERENCE = re.compile(r"\$(?:\$|(\w+)|\{(\w+)\})?")
 
 

@@ -65,7 +65,7 @@ class Context(Protocol):
         """Receives the policy's prints with their locations; None drops them."""
 
     def charge(self, steps: int) -> None:
-        """Charge work before it is done in C; raises ``eval_cancel_error`` when the budget is spent.
+        """Charges work before it is done in C; raises ``eval_cancel_error`` when the budget is spent.
 
         One step is about 50 ns of work: an element visited, a few characters
         copied. A built-in whose work is not linear in a small result charges
@@ -77,12 +77,11 @@ class Context(Protocol):
 class Builtin:
     """A registered built-in.
 
-    ``function`` takes the operands, after a :class:`Context` if ``context``, and
-    returns a value, or UNDEFINED where the built-in has no answer (``max([])``).
-    A ``relation`` returns an iterable of results, each one a solution (``walk``).
-    ``deterministic`` is false where equal operands may give
-    different results in different queries. ``result`` is None for what is
-    called only for its effect (``print``).
+    ``function`` takes the operands, after a :class:`Context` if ``context``, and returns a value,
+    or UNDEFINED if the built-in has no answer (``max([])``). A ``relation`` returns an iterable of
+    results, each one a solution (``walk``). ``deterministic`` is false if equal operands may give
+    different results in different queries. ``result`` is None for a built-in that is called for its
+    effect only (``print``).
     """
 
     name: str
@@ -145,7 +144,7 @@ BUILTINS: Final[Mapping[str, Builtin]] = _Table()
 
 
 def lacking(name: object) -> str:
-    """Return why this installation lacks a built-in, and what installs it; empty if it does not."""
+    """Returns which extra a missing built-in needs; empty if it is not missing."""
     if not isinstance(name, str) or not name.startswith(_GRAPHQL) or find_spec("graphql"):
         return ""
     return f"{name}: graphql-core is not installed, which this needs: install the extra graphql"
@@ -326,10 +325,10 @@ def make(function, check, {", ".join(scope)}):
 
 
 GATEKEEPER: Final = "1.17.1"
-"""The version of OPA inside Gatekeeper v3.23, whose language ConstraintTemplates are compiled in.
+"""The version of OPA inside Gatekeeper v3.23, which compiles ConstraintTemplates.
 
-``tests/differential/opa_versions.py`` has every difference to :data:`LATEST`, and asks both programs
-and both levels of ours about it.
+``tests/differential/opa_versions.py`` lists every difference to :data:`LATEST`, and compares both
+programs with both levels of this compiler.
 """
 
 LATEST: Final = "1.22"

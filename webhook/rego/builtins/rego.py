@@ -1,7 +1,7 @@
 """``rego.parse_module`` and the ``rego.metadata`` functions (OPA reference, "Rego").
 
-The compiler puts the values of ``rego.metadata.chain()`` and ``.rule()`` in their
-place; a call that is left stands in a query, outside of any rule.
+The compiler replaces ``rego.metadata.chain()`` and ``.rule()`` by their values; a remaining call is
+in a query, outside of any rule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STEPS_A_CHARACTER: Final = 8
 
 @builtin("rego.parse_module", STRING, STRING, result=NAMED, context=True)
 def rego_parse_module(context: Context, filename: str, source: str) -> dict[str, Any]:
-    """The syntax tree of a module in v1 syntax, as OPA's JSON."""
+    """Returns the syntax tree of a module in v1 syntax, as OPA's JSON."""
     context.charge(_STEPS_A_CHARACTER * len(source))
     # The parser knows the names of built-ins: imported at the top it would close a circle.
     parser = import_module("webhook.rego.syntax.parser")
@@ -39,11 +39,11 @@ def _outside_rule(name: str) -> Value:
 
 @builtin("rego.metadata.chain", result=ARRAY)
 def rego_metadata_chain() -> Value:
-    """The annotations of the rule and of what is around it."""
+    """The annotations of the rule, of its document and of its packages."""
     return _outside_rule("rego.metadata.chain")
 
 
 @builtin("rego.metadata.rule", result=ANY)
 def rego_metadata_rule() -> Value:
-    """The annotations of the rule."""
+    """Returns the annotations of the rule."""
     return _outside_rule("rego.metadata.rule")

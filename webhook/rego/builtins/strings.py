@@ -1,8 +1,8 @@
 """Built-ins on strings.
 
-Documented in OPA's reference under "Strings"; behaviour from
-v1/topdown/strings.go. The commonest check their operands themselves, which
-saves a call; :func:`_require` then says what was wrong.
+Documented in OPA's reference under "Strings"; behaviour from v1/topdown/strings.go. The commonest
+check their operands themselves, which saves a call; :func:`_require` then produces the error
+message.
 """
 
 from __future__ import annotations
@@ -375,7 +375,7 @@ def trim_suffix(value: Value, suffix: Value) -> str:
     return _require(value, suffix)
 
 
-# What Go's unicode.IsSpace holds for white space; Python's own list has four more.
+# The characters of Go's unicode.IsSpace; Python's own list has four more.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )

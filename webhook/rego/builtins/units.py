@@ -26,7 +26,7 @@ _BYTES: Final = (
 )
 
 _UNITS: Final = (
-    # A thousandth as Go's float64 has it; the result is cut at ten places, which hides that.
+    # A thousandth in Go's float64; the result is cut at ten places, which hides the difference.
     {"": Fraction(1), "m": Fraction(0.001), "M": Fraction(1000**2)}
     | {
         p: Fraction(1000**e)

@@ -52,8 +52,8 @@ def parse(x: str) -> Value:
     fields = uuid.UUID(bytes=raw)
     stamp = fields.time_low | fields.time_mid << 32 | (fields.time_hi_version & 0xFFF) << 48
     node = raw[10:]
-    # Go takes the remainder of a signed division, so times before 1970 lose nothing; what has more
-    # than 64 bits begins anew.
+    # Go takes the remainder of a signed division, so times before 1970 lose nothing; beyond 64 bits
+    # the number wraps around.
     nanoseconds = (stamp - _GREGORIAN) * 100
     parsed |= {
         "time": (nanoseconds + 2**63) % 2**64 - 2**63,

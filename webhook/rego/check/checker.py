@@ -71,7 +71,7 @@ class Checker:
         self._annotated: dict[int, list[dict[str, Any]]] = {}
 
     def annotate(self, rule: ir.Rule, schemas: list[dict[str, Any]]) -> None:
-        """Set the schemas that annotations give to the documents of a rule and its branches."""
+        """Sets the schemas that annotations give to the documents of a rule and its branches."""
         if schemas:
             for branch in rule.branches():
                 self._annotated[id(branch)] = schemas
@@ -92,7 +92,7 @@ class Checker:
         return faults
 
     def query(self, body: ir.Body, names: dict[str, str]) -> list[RegoLoadError]:
-        """Check a query over the rules."""
+        """Checks a query over the rules."""
         self._begin(names, body)
         return self._body(self._documents, body)[1]
 
@@ -165,7 +165,7 @@ class Checker:
     # --- bodies ----------------------------------------------------------------------------
 
     def _check_closure(self, around: Scope, body: ir.Body) -> tuple[Scope, bool]:
-        """The scope of a comprehension's body, and whether the body is sound."""
+        """Returns the scope of a comprehension's body, and whether the body is sound."""
         self._bodies += 1
         if self._bodies > BODIES_MAX:
             return _Anything(self._check_closure, around), True
@@ -187,7 +187,7 @@ class Checker:
         return scope, faults
 
     def _inside(self, scope: Scope, lit: ir.Lit) -> list[RegoLoadError]:
-        """Return the faults of comprehensions and references in the terms of a literal."""
+        """Returns the faults of comprehensions and references in the terms of a literal."""
         faults: list[RegoLoadError] = []
         closures: list[ir.Comprehension] = []
         references: list[tuple[list[ir.Term], Location]] = []
@@ -205,7 +205,7 @@ class Checker:
         return faults
 
     def _modified(self, scope: Scope, lit: ir.Lit) -> Scope:
-        """Return the types within a literal with modifiers (OPA v1/ast/check.go, withEnv)."""
+        """Returns the types within a literal with modifiers (OPA v1/ast/check.go, withEnv)."""
         at = scope.inner(of_literal=True)
         replaced: list[tuple[ir.With, Type]] = []
         for modifier in lit.withs:
@@ -239,7 +239,7 @@ class Checker:
         return None
 
     def _literal(self, scope: Scope, lit: ir.Lit) -> tuple[RegoLoadError | None, bool]:
-        """Return the fault of a literal itself, and whether a term of no type may be the cause."""
+        """Returns the fault of a literal itself, and whether a term of no type may be the cause."""
         if isinstance(lit, ir.Eq):
             if isinstance(lit.b, ir.Template):
                 _shown(scope, lit.b)
@@ -327,7 +327,7 @@ class Checker:
 class _Anything(Scope):
     """A scope in which every term may be anything: where checking would cost too much."""
 
-    def get(self, term: ir.Term) -> Type | None:  # noqa: ARG002  # whatever it is
+    def get(self, term: ir.Term) -> Type | None:  # noqa: ARG002  # every term has the same type
         return ANY
 
 

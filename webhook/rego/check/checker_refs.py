@@ -134,7 +134,7 @@ class _Walk:
             self._rest_is_anything(1)
 
     def below_scalar(self) -> None:
-        """Goes on below the type any: OPA has no type for a scalar that begins a reference."""
+        """Continues below the type any: OPA has no type for a scalar that begins a reference."""
         self._down_type(ANY, 1)
 
     def _down_tree(self, node: ScopeNode) -> bool:
@@ -257,7 +257,7 @@ def _steps(node: ScopeNode) -> list[Any]:
 
 
 def _allowed(type_: Type | None) -> list[Any]:
-    """The keys that an object type is known to have."""
+    """Returns the keys that an object type is known to have."""
     members: list[Any] = []
     if isinstance(type_, ObjectType):
         members = [name for name, _ in type_.static]

@@ -50,7 +50,7 @@ class ScopeNode:
         self.children: dict[Any, ScopeNode] = {}
 
     def make(self, step: Any, name: Any = None) -> ScopeNode:
-        """The child at a step, made if missing."""
+        """Returns the child at a step, made if missing."""
         child = self.children.get(step)
         if child is None:
             child = self.children[step] = ScopeNode(name)
@@ -93,11 +93,11 @@ class Scope:
         self.vars[name] = bounded(type_)
 
     def put(self, path: Sequence[Any], type_: Type) -> None:
-        """Set the type of a document."""
+        """Sets the type of a document."""
         self.put_below("data", path, type_)
 
     def put_below(self, root: str, path: Sequence[Any], type_: Type) -> None:
-        """Set the type at a path below ``input`` or ``data``."""
+        """Sets the type at a path below ``input`` or ``data``."""
         node = self._root(root)
         for name in path:
             node = node.make(key(name), name)
@@ -125,11 +125,11 @@ class Scope:
     # --- types of terms --------------------------------------------------------------------
 
     def get(self, term: ir.Term) -> Type | None:
-        """The type of a term; None while nothing is known."""
+        """Returns the type of a term; None while nothing is known."""
         return _GET[type(term)](self, term)  # type: ignore[no-any-return]
 
     def get_var(self, name: str) -> Type | None:
-        """The type of a variable."""
+        """Returns the type of a variable."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.vars:
@@ -152,7 +152,7 @@ class Scope:
         return ANY if head.name in ROOTS else None
 
     def head(self, name: str) -> ScopeNode | None:
-        """Return the type that this scope alone knows for the head of a reference."""
+        """Returns the type that this scope alone knows for the head of a reference."""
         if name in ROOTS:
             return self.roots.get(name)
         if name not in self.vars:
@@ -232,7 +232,7 @@ _GET: Final[dict[type, Any]] = {
 
 
 def extent(node: ScopeNode) -> Type:
-    """The type of all that is below a step."""
+    """Returns the type of all that is below a step."""
     if node.type is not None:
         return node.type
     static = [

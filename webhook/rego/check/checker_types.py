@@ -152,7 +152,7 @@ def opened(type_: Type | None) -> Type:
 
 
 def relaxed(type_: Type) -> Type:
-    """Return the type with anything in the place of each collection that can hold nothing."""
+    """Returns the type with anything in the place of each collection that can hold nothing."""
     if is_empty(type_):
         return ANY
     if isinstance(type_, ArrayType):

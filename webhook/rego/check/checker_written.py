@@ -51,7 +51,7 @@ class Written:
         return self.term(term.held) if isinstance(term, ir.Given) else "..."
 
     def _part(self, part: str | ir.Term) -> str:
-        """Return the text of a template string's expression, as it was written."""
+        """Returns the text of a template string's expression, as it was written."""
         if isinstance(part, str):
             return part
         place = part.location if isinstance(part, ir.Comprehension) else None
@@ -89,7 +89,7 @@ class Written:
         return self._binding.get(name)
 
     def is_scalar(self, term: ir.Term) -> bool:
-        """Whether a generated variable stands for a scalar: ``1`` in ``some x in 1``."""
+        """Whether a generated variable is a scalar: ``1`` in ``some x in 1``."""
         if not isinstance(term, ir.Var) or term.name[0] != " ":
             return False
         lit = self._bound_by(term.name)
@@ -100,7 +100,7 @@ class Written:
         )
 
     def _taken_out(self, lit: ir.Call | ir.Eq) -> str:
-        """The term that a literal was made for."""
+        """Returns the term that a literal was made for."""
         if isinstance(lit, ir.Call):
             return f"{function_text(lit.name)}({self._list(lit.args)})"
         if isinstance(lit.b, ir.Comprehension):
@@ -109,7 +109,7 @@ class Written:
 
 
 def _binding_literals(body: ir.Body) -> dict[str, ir.Call | ir.Eq]:
-    """The literals that were made for parts of terms, by the variables that they bind."""
+    """Returns the literals that were made for parts of terms, by the variables that they bind."""
     binding: dict[str, ir.Call | ir.Eq] = {}
     for lit in each_literal(body):
         if isinstance(lit, ir.Call) and lit.generated and isinstance(lit.out, ir.Var):

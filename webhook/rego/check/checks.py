@@ -45,7 +45,7 @@ _KEYWORDS: Final = frozenset({**KEYWORDS, **FUTURE_V0})
 
 
 def path_text(path: Iterable[object]) -> str:
-    """A path of constants as OPA prints a reference."""
+    """Returns a path of constants as OPA prints a reference."""
     from webhook.rego.run.text import json_text  # noqa: PLC0415  # only for messages
 
     text = ""
@@ -59,7 +59,7 @@ def path_text(path: Iterable[object]) -> str:
 
 
 def rule_text(rule: Rule) -> str:
-    """A rule's reference as OPA prints it."""
+    """Returns a rule's reference as OPA prints it."""
     text = path_text(("data", *rule.path))
     for part in rule.rest:
         if isinstance(part, Var):
@@ -143,7 +143,7 @@ def _conflict(node: Node, level: str) -> RegoLoadError | None:
 
 
 def each_literal(body: Body) -> list[Lit]:
-    """Every literal of a body at any depth, in order."""
+    """Returns every literal of a body at any depth, in order."""
     literals: list[Lit] = []
     _each(body, literals)
     return literals
@@ -177,7 +177,7 @@ def _in_term(term: Term, literals: list[Lit]) -> None:
 
 
 def branches(rule: Rule) -> Iterator[Rule]:
-    """The rule and its ``else`` branches."""
+    """Yields the rule and its ``else`` branches."""
     branch: Rule | None = rule
     while branch is not None:
         yield branch
@@ -185,7 +185,7 @@ def branches(rule: Rule) -> Iterator[Rule]:
 
 
 def function_text(name: Function) -> str:
-    """A function as messages print it."""
+    """Returns a function as messages print it."""
     return name if isinstance(name, str) else path_text(name)
 
 
@@ -229,7 +229,7 @@ def check_calls(
 
 
 def arity_mismatch(lit: Call, builtin: Builtin) -> RegoLoadError:
-    """The complaint about a built-in called with too few or too many operands."""
+    """Returns the complaint about a built-in called with too few or too many operands."""
     given = [type_text(type_of(a.value) if isinstance(a, Const) else None) for a in lit.args]
     if lit.generated:
         given.append(type_text(None))
@@ -457,7 +457,7 @@ def _cyclic(rules: list[Rule], edges: dict[int, list[Rule]]) -> set[int]:
 
 
 def _cycle(start: Rule, edges: dict[int, list[Rule]]) -> list[Rule]:
-    """A path from the rule back to itself, depth first."""
+    """Returns a path from the rule back to itself, depth first."""
     path = [start]
     seen = {id(start)}
     stack = [iter(edges[id(start)])]

@@ -224,7 +224,7 @@ class Rule:
     """The head in the syntax tree, for the places of errors."""
 
     def branches(self) -> Iterator[Rule]:
-        """The rule and its ``else`` branches."""
+        """Yields the rule and its ``else`` branches."""
         branch: Rule | None = self
         while branch is not None:
             yield branch
@@ -232,7 +232,7 @@ class Rule:
 
     @property
     def kind(self) -> RuleKind:
-        """Return the kind of document that the rule makes."""
+        """Returns the kind of document that the rule makes."""
         if self.args is not None:
             return "function"
         if self.key is not None and not self.rest:

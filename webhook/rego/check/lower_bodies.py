@@ -126,7 +126,7 @@ class BodyLowering(TermLowering):
         return ir.Const(None)
 
     def _declare(self, name: str, how: str, place: Location) -> str:
-        if name[0] == "$":  # a wildcard: nobody can refer to it
+        if name[0] == "$":  # a wildcard: no reference to it is possible
             return name
         unique, complaint = self.scopes.declare(name, how)
         if complaint is not None:

@@ -44,12 +44,12 @@ class TermLowering:
         self.withs: list[ir.With] = []
 
     def put(self, literal: ir.Lit) -> None:
-        """Put a literal at the end of the body, under the modifiers at hand."""
+        """Puts a literal at the end of the body, under the modifiers at hand."""
         literal.withs = self.withs
         self.sink.append(literal)
 
     def fault(self, code: Any, message: str, location: Location) -> None:
-        """Note a fault."""
+        """Adds an error of compilation to the list."""
         self.faults.append(RegoLoadError(code, message, location))
 
     def is_rule(self, name: str) -> bool:
@@ -70,11 +70,11 @@ class TermLowering:
         return var
 
     def literal(self, literal: ast.Literal_) -> None:
-        """Put a literal at the end of the body: lowering of bodies knows how."""
+        """Puts a literal at the end of the body: lowering of bodies knows how."""
         raise NotImplementedError
 
     def modifiers(self, modifiers: tuple[ast.With, ...]) -> None:
-        """Take the modifiers of the literal at hand: lowering of bodies knows how."""
+        """Takes the modifiers of the literal at hand: lowering of bodies knows how."""
         raise NotImplementedError
 
     # --- terms -----------------------------------------------------------------------------
@@ -195,13 +195,13 @@ class TermLowering:
         return var
 
     def metadata_of(self, function: ir.Function) -> ir.Term | None:
-        """Return the constant that ``rego.metadata`` gives here."""
+        """Returns the constant that ``rego.metadata`` gives here."""
         if function in ("rego.metadata.rule", "rego.metadata.chain") and self.metadata is not None:
             return ir.Const(self.metadata(function))
         return None
 
     def function(self, call: ast.Call) -> ir.Function:
-        """Return the function that the call names."""
+        """Returns the function that the call names."""
         head: Any = call.operator
         path: tuple[str, ...] = ()
         if isinstance(head, ast.Ref):

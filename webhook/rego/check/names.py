@@ -10,19 +10,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Globals = dict[str, tuple[str, tuple[str, ...]]]
-"""From a name to the root and path that it stands for."""
+"""The root and path of each name."""
 
 ROOTS: Final = frozenset({"input", "data"})
 """Names of the two documents that a policy reads."""
 
 
 def package_path(ref: ast.Ref) -> tuple[str, ...]:
-    """The path of a package below ``data``."""
+    """Returns the path of a package below ``data``."""
     return tuple(part.value for part in ref.path if isinstance(part, ast.String))
 
 
 def module_globals(module: ast.Module, exports: Mapping[tuple[str, ...], set[str]]) -> Globals:
-    """Return the meanings of the names of rules and imports in this module."""
+    """Returns the meanings of the names of rules and imports in this module."""
     return globals_of(package_path(module.package), module.imports, exports)
 
 
@@ -31,7 +31,7 @@ def globals_of(
     imports: Iterable[ast.Import],
     exports: Mapping[tuple[str, ...], set[str]],
 ) -> Globals:
-    """Return the meanings of names in a package with these imports."""
+    """Returns the meanings of names in a package with these imports."""
     names: Globals = {name: ("data", (*package, name)) for name in exports.get(package, ())}
     for imported in imports:
         root, path = import_path(imported)
@@ -49,12 +49,12 @@ def import_path(imported: ast.Import) -> tuple[str, tuple[str, ...]]:
 
 
 def import_name(imported: ast.Import) -> str:
-    """The name under which an import is used."""
+    """Returns the name under which an import is used."""
     root, path = import_path(imported)
     return imported.alias or (path[-1] if path else root)
 
 
 def head_name(head: ast.Head) -> str:
-    """The first name of a rule's reference."""
+    """Returns the first name of a rule's reference."""
     assert isinstance(head.ref.head, ast.Var)
     return head.ref.head.name

@@ -94,7 +94,7 @@ class Safety:
         self.faults.append(RegoLoadError("rego_unsafe_var_error", message, location))
 
     def _visible(self, lit: Lit) -> set[str]:
-        """Variables of the literal that count towards its body's; nobody changes the set."""
+        """Returns the literal's variables that count towards its body's; callers do not change it."""
         names = self._known.get(lit)
         if names is None:
             names = self._known[lit] = self._counted(lit)
@@ -177,9 +177,9 @@ class Safety:
             return self._ordered(body, closed, safe, unsafe)
         ordered, remaining = self._ordered(body, closed, set(safe), _copied(unsafe))
         if remaining:
-            # OPA forgets what else a literal needs that has a comprehension with a variable in it:
-            # it lets `not [{x | p[x]; x > v}, q[i]]` through, and takes any `i`. Its order is
-            # worse, so ours comes first.
+            # OPA ignores the other needs of a literal that has a comprehension with a variable in
+            # it: it accepts `not [{x | p[x]; x > v}, q[i]]` with any `i`. Its order is worse, so
+            # ours comes first.
             again, still = self._ordered(body, closed, safe, unsafe, forgetting=True)
             if not still:
                 ordered, remaining = again, still
@@ -247,7 +247,7 @@ class Safety:
                 self._check_print([part for part in shown if not _is_variable(part)], known)
 
     def _check_print(self, args: list[Comprehension], known: set[str]) -> None:
-        """Check that a printed term uses only variables that are bound before."""
+        """Checks that a printed term uses only variables that are bound before."""
         for arg in args:
             for inner in arg.body:
                 for name in sorted(self._visible(inner) - known):
@@ -287,7 +287,7 @@ class Safety:
 
 
 def _place_in_head(rule: Rule, name: str) -> Location:
-    """Where a variable stands in a rule's head: that of the rule, if it is nowhere."""
+    """Returns a variable's place in a rule's head; the rule's place if it is not in the head."""
     head = rule.head
     for node in nodes((head.ref.path, head.key, head.value)):
         if isinstance(node, ast.Var) and node.name == name:

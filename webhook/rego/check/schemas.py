@@ -37,7 +37,7 @@ class SchemaError(Exception):
 
 
 def input_type(schemas: Mapping[SchemaPath, Any] | None) -> Type | None:
-    """The type of the input; raises :class:`SchemaError`."""
+    """Returns the type of the input; raises :class:`SchemaError`."""
     schema = None if schemas is None else schemas.get(("schema",))
     return None if schema is None else type_of_schema(schema)
 
@@ -45,7 +45,7 @@ def input_type(schemas: Mapping[SchemaPath, Any] | None) -> Type | None:
 def annotated_type(
     annotation: Mapping[str, Any], schemas: Mapping[SchemaPath, Any] | None
 ) -> Type | None:
-    """The type that an annotation gives a document; None where no schemas are known.
+    """Returns the type that an annotation gives a document; None where no schemas are known.
 
     Raises :class:`SchemaError`.
     """

@@ -36,17 +36,17 @@ class Scopes:
         self.count = 0
 
     def fresh(self) -> str:
-        """A name that nobody wrote."""
+        """Returns a name that no source text can contain."""
         self.count += 1
         return f" {self.count}"
 
     def push(self, hidden: set[str]) -> None:
-        """Enter a body that declares these names somewhere."""
+        """Enters a body that declares these names somewhere."""
         self.hidden.append(hidden)
         self.levels.append({})
 
     def pop(self) -> None:
-        """Leave it."""
+        """Leaves it."""
         self.hidden.pop()
         self.levels.pop()
 
@@ -58,7 +58,7 @@ class Scopes:
         return False
 
     def declared(self, name: str) -> str | None:
-        """The unique name, if the name has been declared by now."""
+        """Returns the unique name, if the name has been declared by now."""
         for level in reversed(self.levels):
             known = level.get(name)
             if known is not None and known[0] != name:
@@ -154,7 +154,7 @@ def is_assignment(call: ast.Call) -> bool:
 
 
 def term_vars(term: ast.Term) -> Iterator[str]:
-    """Every variable in a term, heads of references included, comprehensions left out."""
+    """Yields every variable in a term, heads of references included, comprehensions left out."""
     if isinstance(term, ast.Var):
         yield term.name
     elif isinstance(term, ast.Ref):

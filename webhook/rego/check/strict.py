@@ -58,7 +58,7 @@ _BRANCHES: Final[dict[type, tuple[str, ...]]] = {}
 
 
 def check_imports(module: ast.Module, level: str) -> list[RegoLoadError]:
-    """Return the imports that the OPA inside Gatekeeper does not know; none at other levels."""
+    """Returns the imports that the OPA inside Gatekeeper does not know; none at other levels."""
     if level != GATEKEEPER:
         return []
     faults = []
@@ -132,7 +132,7 @@ def _assignment(literal: ast.Expr) -> list[RegoLoadError]:
 
 
 def _deprecated(call: ast.Call, names: set[str]) -> list[RegoLoadError]:
-    """Return the fault of a call of a deprecated built-in; ``names`` are the module's rules, which may have its name."""
+    """Returns the fault of a call of a deprecated built-in; rules in ``names`` may shadow it."""
     name = unparse(call.operator)
     if name not in DEPRECATED or name in names:
         return []

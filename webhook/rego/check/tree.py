@@ -184,7 +184,7 @@ class Tree:
         self._node(path)
 
     def add(self, rule: Rule) -> None:
-        """Put the rule where the constant part of its reference ends."""
+        """Puts the rule where the constant part of its reference ends."""
         self._node(rule.path).rules.append(rule)
 
     def _node(self, path: tuple[Value, ...]) -> Node:
@@ -197,14 +197,14 @@ class Tree:
         return node
 
     def find(self, path: tuple[Value, ...]) -> Node | None:
-        """The node at exactly this path below ``data``."""
+        """Returns the node at exactly this path below ``data``."""
         node: Node | None = self.root
         for name in path:
             node = node.child(name) if node is not None else None
         return node
 
     def function(self, path: tuple[str, ...]) -> Node | None:
-        """The node of the rules that a call of this path (with ``data``) would call."""
+        """Returns the node of the rules that a call of this path (with ``data``) would call."""
         node = self.find(path[1:]) if path[0] == "data" else None
         return node if node is not None and node.rules else None
 

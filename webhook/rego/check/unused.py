@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def check_unused(module: ast.Module) -> list[RegoLoadError]:
-    """The declarations in a module that are in vain."""
+    """Returns the declarations in a module that are in vain."""
     if "some" not in module.source and "every" not in module.source:
         return []
     faults: list[RegoLoadError] = []
@@ -116,7 +116,7 @@ def _unassigned(body: ast.Body, around: Any) -> list[RegoLoadError]:
 
 
 def _bodies(node: Any) -> Iterator[tuple[ast.Body, Any]]:
-    """The bodies of a node, each with the terms that see its variables."""
+    """Yields the bodies of a node, each with the terms that see its variables."""
     if isinstance(node, ast.ArrayComprehension | ast.SetComprehension):
         yield node.body, node.term
     elif isinstance(node, ast.ObjectComprehension):

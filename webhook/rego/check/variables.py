@@ -78,14 +78,14 @@ def everything(term: Term, names: set[str]) -> None:
 
 
 def comprehensions(term: Term) -> Iterator[Comprehension]:
-    """Every comprehension in a term."""
+    """Yields every comprehension in a term."""
     for part in walk(term):
         if isinstance(part, Comprehension):
             yield part
 
 
 def every_literal(body: Body) -> Iterator[Lit]:
-    """Every literal of a body and of the bodies nested in it, outside of terms."""
+    """Yields every literal of a body and of the bodies nested in it, outside of terms."""
     for lit in body:
         yield lit
         if isinstance(lit, (Every, Not)):
@@ -96,7 +96,7 @@ def every_literal(body: Body) -> Iterator[Lit]:
 
 
 def terms_of(lit: Lit) -> Sequence[Term]:
-    """The terms of a literal, modifiers and nested bodies left out."""
+    """Returns the terms of a literal, modifiers and nested bodies left out."""
     return _TERMS[type(lit)](lit)
 
 
@@ -116,7 +116,7 @@ _TERMS: Final[dict[type, Callable[[Any], Sequence[Term]]]] = {
 
 
 def parts_of(term: Term) -> Iterable[Term]:
-    """The terms just inside of a term; the head of a reference and closures left out."""
+    """Returns the terms just inside of a term; the head of a reference and closures left out."""
     if type(term) in LEAVES:
         return ()
     if isinstance(term, Ref):
@@ -131,7 +131,7 @@ def parts_of(term: Term) -> Iterable[Term]:
 
 
 def composites_of(lit: Lit) -> list[Term]:
-    """The terms of a literal that have others in them; most have none."""
+    """Returns the terms of a literal that have others in them; most have none."""
     composites: list[Term] = []
     for term in _TERMS[type(lit)](lit):
         if type(term) not in LEAVES:
@@ -150,7 +150,7 @@ def closures_of(term: Term, closures: list[Comprehension | Template]) -> None:
 
 
 def walk(term: Term) -> list[Term]:
-    """The term and every term in it, bodies of comprehensions included."""
+    """Returns the term and every term in it, bodies of comprehensions included."""
     terms: list[Term] = []
     _walk(term, terms)
     return terms
@@ -179,7 +179,7 @@ def _walk_all(terms: Iterable[Term], reached: list[Term]) -> None:
 
 
 def walk_body(body: Body) -> list[Term]:
-    """Every term in a body, at any depth."""
+    """Returns every term in a body, at any depth."""
     terms: list[Term] = []
     _walk_body(body, terms)
     return terms
@@ -324,7 +324,7 @@ class Unifier:
         self.unknown: dict[str, set[str]] = {}
 
     def run(self, a: Term, b: Term) -> set[str]:
-        """The variables that become bound."""
+        """Returns the variables that become bound."""
         self._unify(a, b)
         return self.unified
 
@@ -409,7 +409,7 @@ class Unifier:
 
 
 def expand(term: Term) -> Term:
-    """A constant collection as a collection of constants."""
+    """Returns a constant collection as a collection of constants."""
     if not isinstance(term, Const):
         return term
     value = term.value
@@ -425,7 +425,7 @@ def expand(term: Term) -> Term:
 
 
 def lookup(term: Object, name: Term) -> Term | None:
-    """The value under the same key: an equal constant or the same variable."""
+    """Returns the value under the same key: an equal constant or the same variable."""
     for other, value in term.items:
         if isinstance(name, Const) and isinstance(other, Const) and equal(name.value, other.value):
             return value

@@ -103,12 +103,12 @@ class EvaluationContext:
 
     @property
     def services(self) -> dict[str, Any]:
-        """The doors to the outside that the caller opened."""
+        """Returns the services that the caller passed."""
         return self._lent[1] or {}
 
     @property
     def runtime(self) -> dict[str, Any]:
-        """Return the value of ``opa.runtime()``."""
+        """Returns the value of ``opa.runtime()``."""
         return self._lent[2] or {}
 
     @property
@@ -149,7 +149,7 @@ class EvaluationContext:
         return True
 
     def check(self) -> None:
-        """Look at the budget and the clock."""
+        """Looks at the budget and the clock."""
         if self.left < 0:
             raise EvaluationError("eval_cancel_error", "evaluation exceeded its budget of steps")
         if self.deadline is not None and time.monotonic() > self.deadline:

@@ -39,7 +39,7 @@ def once(function: Callable[[State], Value], slot: int) -> Callable[[State], Val
 def once_unless_replaced(
     function: Callable[[State], Value], slot: int, path: tuple[Value, ...]
 ) -> Callable[[State], Value]:
-    """Return a document's function that keeps its value, and heeds ``with`` that replaces it."""
+    """Returns a document's function that keeps its value, and heeds ``with`` that replaces it."""
 
     def document(state: State) -> Value:
         if state[REPLACED]:
@@ -85,7 +85,7 @@ def shared(
 
 
 def shared_name(name: str, fields: Sequence[str], parameters: Value) -> str:
-    """A document's name with the parameters that it depends on, as they were written."""
+    """Returns a document's name with the parameters that it depends on, as they were written."""
     if type(parameters) is not dict:
         return f"{name} {parameters!r}" if fields else name
     given = [(field, parameters[field]) for field in fields if field in parameters]
@@ -133,12 +133,12 @@ class Groups:
         return self._size
 
     def add_item(self, values: tuple[Value, ...], item: Value) -> None:
-        """Add to the array for these values."""
+        """Adds to the array for these values."""
         self._size += 1
         self._found.setdefault(_keys(values), []).append(item)
 
     def add_member(self, values: tuple[Value, ...], member: Value) -> None:
-        """Add to the set for these values."""
+        """Adds to the set for these values."""
         self._size += 1
         at = _keys(values)
         members = self._found.get(at)
@@ -147,12 +147,12 @@ class Groups:
         members.add(member)
 
     def array_of(self, values: tuple[Value, ...]) -> list[Value]:
-        """The array for these values, which nobody changes."""
+        """Returns the array for these values; callers must not change it."""
         items: list[Value] = self._found.get(_keys(values), _NO_ITEMS)
         return items
 
     def set_of(self, values: tuple[Value, ...]) -> RegoSet:
-        """The set for these values."""
+        """Returns the set for these values."""
         members: RegoSet = self._found.get(_keys(values), _NO_MEMBERS)
         return members
 

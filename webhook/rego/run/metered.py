@@ -116,7 +116,7 @@ def join1(state: State, first: str, a: Value, last: str) -> str:
 
 
 def join2(state: State, first: str, a: Value, second: str, b: Value, last: str) -> str:
-    """Return a text with two values in it."""
+    """Returns a text with two values in it."""
     text = (
         f"{first}{a if type(a) is str else argument_text(a)}"
         f"{second}{b if type(b) is str else argument_text(b)}{last}"
@@ -129,7 +129,7 @@ def join2(state: State, first: str, a: Value, second: str, b: Value, last: str) 
 def join3(  # noqa: PLR0917  # texts and values in turn
     state: State, first: str, a: Value, second: str, b: Value, third: str, c: Value, last: str
 ) -> str:
-    """Return a text with three values in it."""
+    """Returns a text with three values in it."""
     text = (
         f"{first}{a if type(a) is str else argument_text(a)}"
         f"{second}{b if type(b) is str else argument_text(b)}"

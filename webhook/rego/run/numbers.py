@@ -46,7 +46,7 @@ class Numeral(float):
     _ratio: Fraction | None
 
     def __new__(cls, text: str) -> Self:
-        """Keep ``text``, which is in JSON's syntax for numbers."""
+        """Keeps ``text``, which is in JSON's syntax for numbers."""
         self = super().__new__(cls, text)
         self.text = text
         self._ratio = None
@@ -103,7 +103,7 @@ def _ratio(text: str) -> Fraction:
 
 
 def exact(value: float) -> Fraction:
-    """The decimal value that a number stands for, as a fraction."""
+    """Returns the decimal value of a number, as a fraction."""
     if type(value) is Numeral:
         return value.ratio
     return Fraction(value) if isinstance(value, int) else _ratio(repr(value))
@@ -126,7 +126,7 @@ def number(text: str) -> int | float:
 
 
 def number_text(value: float) -> str:
-    """The number as OPA prints it."""
+    """Returns the number as OPA prints it."""
     if isinstance(value, int):
         return int_text(value)
     if type(value) is float:
@@ -135,7 +135,7 @@ def number_text(value: float) -> str:
 
 
 def numeral_argument(value: Numeral) -> str:
-    """The number as ``sprintf`` shows it: as Go's integer or float, else its own text."""
+    """Returns the number as ``sprintf`` shows it: as Go's integer or float, else its own text."""
     if not any(mark in value.text for mark in ".eE"):
         return int_text(int(value))
     plain = float(value)
@@ -143,7 +143,7 @@ def numeral_argument(value: Numeral) -> str:
 
 
 def as_int(value: float) -> int | None:
-    """The integer that ``value`` is, however it is written; None for any other number."""
+    """Returns the integer that ``value`` is, however it is written; None for any other number."""
     if isinstance(value, int):
         return value
     if type(value) is float:
@@ -175,7 +175,7 @@ def _binary_of_text(text: str) -> Binary:
 
 
 def binary(value: float) -> Binary:
-    """The number in 64 bits of mantissa, as ``big.Float`` reads its text."""
+    """Returns the number in 64 bits of mantissa, as ``big.Float`` reads its text."""
     if isinstance(value, int):
         return bigfloat.nearest(value)
     if type(value) is float:
@@ -184,7 +184,7 @@ def binary(value: float) -> Binary:
 
 
 def from_binary(value: Binary) -> int | float:
-    """The number, an ``int`` where it is integral."""
+    """Returns the number, an ``int`` where it is integral."""
     mantissa, exponent = value
     if abs(exponent) > MAX_EXPONENT:
         raise number_too_large()
@@ -271,7 +271,7 @@ def remainder(a: int, b: int) -> int:
 
 
 def truncated(value: float) -> int:
-    """The integer part, of the number as 64 bits of mantissa hold it."""
+    """Returns the integer part, of the number as 64 bits of mantissa hold it."""
     mantissa, exponent = binary(value)
     if exponent >= 0:
         return mantissa << exponent

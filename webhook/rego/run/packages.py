@@ -47,7 +47,7 @@ class Branching:
 
 
 def adopt(node: Branching, children: Sequence[Branching]) -> None:
-    """Set the children of a step."""
+    """Sets the children of a step."""
     node.children = {key(child.name): child for child in children}
 
 

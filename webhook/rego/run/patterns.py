@@ -191,7 +191,7 @@ def _go_fault(text: str, error: Exception) -> str:
 
 
 def quote_meta(text: str) -> str:
-    """The pattern that matches exactly this text: Go's ``regexp.QuoteMeta``."""
+    """Returns the pattern that matches exactly this text: Go's ``regexp.QuoteMeta``."""
     return re.sub(r"[\\.+*?()|\[\]{}^$]", lambda match: "\\" + match[0], text)
 
 
@@ -215,7 +215,7 @@ _WORDS: Final = re.compile(rf"\((?:\?:)?{_WORD}(?:\|{_WORD}){{0,15}}\)")
 
 
 def _simple(text: str) -> str | None:
-    """The pattern for ``re``; None if it is outside the sublanguage."""
+    """Returns the pattern for ``re``; None if it is outside the sublanguage."""
     if len(text) > SHORT or not text.isascii():
         return None
     at, unbounded, choices, parts = 0, 0, 1, []

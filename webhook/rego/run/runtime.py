@@ -1,8 +1,8 @@
-"""The functions that generated code calls: the state of an evaluation and the general forms of its steps.
+"""The functions that generated code calls: evaluation state and the general forms of steps.
 
-Generated code inlines the common case of each step (a string key in a ``dict``)
-and calls these functions for the rest. Names are short where generated code is
-full of them; :mod:`webhook.rego.write.generate` says what each is for.
+Generated code inlines the common case of each step (a string key in a ``dict``) and calls these
+functions for the rest. Names are short where generated code is full of them;
+:mod:`webhook.rego.write.generate` explains them.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ FIRST_SLOT: Final = 6
 
 
 def new_state(input_value: Value, data: Value, context: EvaluationContext, slots: int) -> State:
-    """The state in which an evaluation begins."""
+    """Returns the state in which an evaluation begins."""
     return [input_value, data, context, None, (), False, *[MISSING] * slots]
 
 
 def fail(state: State, name: str, error: BuiltinError, place: Location) -> Value:
-    """A built-in's error: undefined, and in strict mode an error at the end."""
+    """Returns a built-in's error: undefined, and in strict mode an error at the end."""
     context: EvaluationContext = state[CONTEXT]
     if context.strict and context.error is None:
         code: Any = "eval_type_error" if error.kind == "type" else "eval_builtin_error"
@@ -89,12 +89,12 @@ def failed(state: State, name: str, place: Location) -> Value:
 
 
 def conflict(message: str, place: Location) -> EvaluationError:
-    """An ``eval_conflict_error`` to raise."""
+    """Returns an ``eval_conflict_error`` to raise."""
     return EvaluationError("eval_conflict_error", message, place)
 
 
 def agreed(before: Value, value: Value, message: str, place: Location) -> Value:
-    """Return the value that was found before; raises a conflict where another body has another value."""
+    """Returns the value of the previous body; raises a conflict if the values differ."""
     if not equal(before, value):
         raise conflict(message, place)
     return before
@@ -155,7 +155,7 @@ def path(value: Value, names: Sequence[Value]) -> Value:
 
 
 def values(value: Value) -> Iterable[Value]:
-    """The values of a collection; none of anything else."""
+    """Returns the values of a collection; none of anything else."""
     kind = type(value)
     if kind is list or kind is RegoSet:
         return value  # type: ignore[no-any-return]
@@ -177,7 +177,7 @@ def pairs(value: Value) -> Collection[tuple[Value, Value]]:
 
 
 def values_in_order(value: Value) -> Sequence[Value]:
-    """The values of a collection in the order in which OPA iterates: by key."""
+    """Returns the values of a collection in the order in which OPA iterates: by key."""
     if type(value) is dict:
         return [value[name] for name in sorted_in_slices(value)]
     if type(value) is RegoSet:
@@ -200,7 +200,7 @@ def pairs_in_order(value: Value) -> Collection[tuple[Value, Value]]:
 
 
 def size(value: Value) -> int:
-    """Return the charge of a loop over the value."""
+    """Returns the charge of a loop over the value."""
     kind = type(value)
     if kind is list or kind is dict or kind is RegoSet or kind is RegoObject:
         return len(value)
@@ -233,7 +233,7 @@ def put(entries: dict[Any, Any], name: Value, value: Value, place: Location) -> 
 
 
 def finish(entries: dict[Any, tuple[Value, Value]]) -> Value:
-    """The object with these entries."""
+    """Returns the object with these entries."""
     return make_object(entries.values())
 
 
@@ -248,7 +248,7 @@ class Branch:
         """Where two rules first disagreed about anything in it."""
 
     def value(self) -> Value:
-        """The finished object; raises where two rules disagree."""
+        """Returns the finished object; raises where two rules disagree."""
         if self.conflict is not None:
             raise conflict(KEYS, self.conflict.place)
         return make_object((name, finished(item)) for name, item in self.items.values())
@@ -299,7 +299,7 @@ def entry(branch: Branch, name: Value) -> Value:
 def put_path(
     root: Branch, names: Sequence[Value], value: Value, place: Location, *, multi: bool
 ) -> None:
-    """Put the value, or member of a set, at a path; where two rules disagree, a conflict."""
+    """Puts the value, or member of a set, at a path; where two rules disagree, a conflict."""
     node = root
     for depth, name in enumerate(names[:-1]):
         at = key(name)
@@ -330,7 +330,7 @@ def put_path(
 
 
 def _disagree(root: Branch, names: Sequence[Value], conflict: Conflict) -> None:
-    """Leave the first conflict at a path, and in all that it is a part of."""
+    """Leaves the first conflict at a path, and in all that it is a part of."""
     node = root
     for name in names[:-1]:
         node.conflict = node.conflict or conflict
@@ -402,7 +402,7 @@ class Mock:
 
 
 def as_mock(function: Callable[..., Value], place: Location) -> Callable[..., Value]:
-    """A built-in as functions are called: with the state, and its own place."""
+    """Returns a built-in as functions are called: with the state, and its own place."""
 
     def called(state: State, *args: Value) -> Value:
         return function(state, place, *args)
@@ -411,7 +411,7 @@ def as_mock(function: Callable[..., Value], place: Location) -> Callable[..., Va
 
 
 def call(state: State, name: Any, function: Callable[..., Value], *args: Value) -> Value:
-    """Call a function that some modifier of the program replaces."""
+    """Calls a function that some modifier of the program replaces."""
     mocks = state[MOCKS]
     if mocks is None:
         return function(state, *args)
@@ -447,7 +447,7 @@ def print_values(state: State, operands: Sequence[list[Value]], place: Location)
 
 
 def template(parts: Sequence[Any], place: Location) -> str:
-    """A template string: each part text, or the list of values of its expression."""
+    """Returns a template string: each part text, or the list of values of its expression."""
     out = []
     size = 0
     for part in parts:

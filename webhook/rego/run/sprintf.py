@@ -105,7 +105,7 @@ class _Form(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _direct_form(template: str, kinds: tuple[type, ...]) -> _Form | None:
-    """How arguments of these types are written; None where that depends on more."""
+    """Returns how arguments of these types are written; None where that depends on more."""
     simple = simple_format(template)
     if simple is None or len(simple[1]) != len(kinds):
         return None

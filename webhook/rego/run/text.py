@@ -38,7 +38,7 @@ _FEW_CHARACTERS: Final = 2000
 
 
 def text_too_large() -> EvaluationError:
-    """Return the error that ends an evaluation with a string beyond :data:`MAX_CHARACTERS`."""
+    """Returns the error that ends an evaluation with a string beyond :data:`MAX_CHARACTERS`."""
     return EvaluationError(
         "eval_cancel_error", f"evaluation made a string of over {MAX_CHARACTERS} characters"
     )
@@ -48,7 +48,7 @@ def text_too_large() -> EvaluationError:
 
 
 def display(value: Value) -> str:
-    """Return the value as Rego source, as OPA prints it: ``{"a": {1, 2}}``.
+    """Returns the value as Rego source, as OPA prints it: ``{"a": {1, 2}}``.
 
     Raises ``eval_cancel_error`` if the text would be too large, as all functions below.
     """
@@ -61,7 +61,7 @@ def display(value: Value) -> str:
 
 
 def display_of_affordable(value: Value) -> str:
-    """Return the display of a value that has been weighed."""
+    """Returns the display of a value that has been weighed."""
     kind = type(value)
     if (kind is dict or kind is list) and (shown := _as_json(value)):
         return shown
@@ -69,7 +69,7 @@ def display_of_affordable(value: Value) -> str:
 
 
 def _walked(value: Value) -> str:
-    """Do :func:`display` part by part, for values that :func:`_as_json` refused."""
+    """Does :func:`display` part by part, for values that :func:`_as_json` refused."""
     show = _DISPLAYS.get(type(value))
     return show(value) if show is not None else number_text(value)
 
@@ -80,7 +80,7 @@ def printed_text(value: Value) -> str:
 
 
 def argument_text(value: Value) -> str:
-    """Return the text of ``sprintf`` for ``%v``: as ``print``, but a number as Go writes it."""
+    """Returns the text of ``sprintf`` for ``%v``: as ``print``, but a number as Go writes it."""
     kind = type(value)
     if kind is str:
         return value  # type: ignore[no-any-return]  # just tested
@@ -108,7 +108,7 @@ _FLOAT: Final = re.compile(r"[\[ ]-?(?:[0-9]+[.e]|I)")
 
 
 def _as_json(value: Value) -> str:
-    """Return an array or object that Rego's source and JSON write alike; empty for others."""
+    """Returns an array or object that Rego's source and JSON write alike; empty for others."""
     try:
         shown = "".join(_encode(value, 0))
     except (TypeError, ValueError):
@@ -126,7 +126,7 @@ def _display_array(value: list[Value]) -> str:
 
 
 def _plain_strings(values: list[Value]) -> str:
-    """Return strings that need no escapes, quoted and joined; empty for other values."""
+    """Returns strings that need no escapes, quoted and joined; empty for other values."""
     try:
         joined = '", "'.join(values)
     except TypeError:
@@ -138,7 +138,7 @@ def _plain_strings(values: list[Value]) -> str:
 
 
 def _short_strings(values: list[Value]) -> str:
-    """Return a few short strings, as messages mostly show; empty for others."""
+    """Returns a few short strings, as messages mostly show; empty for others."""
     try:
         return _plain_strings(values) if sum(map(len, values)) < _FEW_CHARACTERS else ""
     except TypeError:
@@ -179,8 +179,8 @@ _DISPLAYS: Final[dict[type, Callable[[Any], str]]] = {
 
 # --- as JSON ---------------------------------------------------------------------------------
 
-# What Go's encoding/json escapes in strings: control characters, and what HTML or JavaScript
-# could take for syntax. Bytes that are no UTF-8 become U+FFFD.
+# The characters that Go's encoding/json escapes in strings: control characters, and those that are
+# syntax in HTML or JavaScript. Bytes that are no UTF-8 become U+FFFD.
 _JSON_ESCAPES: Final = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029\ud800-\udfff]')
 _JSON_NAMED: Final = {
     '"': '\\"',
@@ -201,25 +201,25 @@ def _json_escape(match: re.Match[str]) -> str:
 
 
 def json_string(text: str) -> str:
-    """The string in JSON, as Go writes it."""
+    """Returns the string in JSON, as Go writes it."""
     return f'"{_JSON_ESCAPES.sub(_json_escape, text)}"'
 
 
 def json_text(value: Value) -> str:
-    """The value as OPA's JSON: keys sorted, sets as sorted arrays."""
+    """Returns the value as OPA's JSON: keys sorted, sets as sorted arrays."""
     afford_text(value)
     return json_of_affordable(value)
 
 
 def json_of_affordable(value: Value) -> str:
-    """Return the JSON of a value that has been weighed."""
+    """Returns the JSON of a value that has been weighed."""
     parts: list[str] = []
     _write_json(value, parts.append)
     return "".join(parts)
 
 
 def json_items(value: Value) -> list[tuple[str, Value]]:
-    """An object's properties as JSON has them: keys as text, sorted."""
+    """Returns an object's properties as JSON has them: keys as text, sorted."""
     if type(value) is dict:
         return sorted_in_slices(value.items(), _name)
     named = {k if type(k) is str else json_of_affordable(k): v for k, v in _sorted_items(value)}
@@ -269,7 +269,7 @@ def json_indented(value: Value, prefix: str, indent: str) -> str:
 
 
 def laid_out(value: Value, prefix: str, indent: str) -> str:
-    """Do :func:`json_indented` without a charge, for a command's own results."""
+    """Does :func:`json_indented` without a charge, for a command's own results."""
     return _indented(value, prefix, indent, 0)
 
 

@@ -69,7 +69,7 @@ _FALSE: Final = ("false",)
 
 
 def key(value: Value) -> Key:
-    """Return the key of a value. Scalars but booleans are their own keys."""
+    """Returns the key of a value. Scalars but booleans are their own keys."""
     kind = type(value)
     if kind is str or kind is int or kind is float or value is None:
         return value
@@ -80,7 +80,7 @@ def key(value: Value) -> Key:
 
 
 def key_of_affordable(value: Value) -> Key:
-    """Return the key of a value that the caller has weighed."""
+    """Returns the key of a value that the caller has weighed."""
     kind = type(value)
     if kind is str or kind is int or kind is float or value is None:
         return value
@@ -139,23 +139,23 @@ class RegoSet:
         self._list = None
 
     def keys(self) -> Iterable[Key]:
-        """Return the keys of the members."""
+        """Returns the keys of the members."""
         return self._items.keys()
 
     def parts(self) -> Collection[Value]:
-        """Return the members in any order, perhaps repeated, without making keys."""
+        """Returns the members in any order, perhaps repeated, without making keys."""
         return self._items.values() if self._list is None else self._list
 
     def union(self, other: RegoSet) -> RegoSet:
-        """Return the members of either set."""
+        """Returns the members of either set."""
         return RegoSet._of(self._items | other._items)
 
     def intersection(self, other: RegoSet) -> RegoSet:
-        """Return the members of both sets."""
+        """Returns the members of both sets."""
         return RegoSet._of({k: v for k, v in self._items.items() if k in other._items})
 
     def difference(self, other: RegoSet) -> RegoSet:
-        """Return the members that ``other`` lacks."""
+        """Returns the members that ``other`` lacks."""
         return RegoSet._of({k: v for k, v in self._items.items() if k not in other._items})
 
     @classmethod
@@ -188,7 +188,7 @@ class RegoSet:
 
 
 def _keyed(items: Iterable[Value]) -> dict[Key, Value]:
-    """Return members by key. The weights of small members add up, and are charged together."""
+    """Returns members by key. The weights of small members add up, and are charged together."""
     members: dict[Key, Value] = {}
     uncharged = 0
     for item in items:
@@ -227,24 +227,24 @@ class RegoObject:
         self.entries: dict[Key, tuple[Value, Value]] = {key(k): (k, v) for k, v in items}
 
     def get(self, name: Value, default: Value = None) -> Value:
-        """Return the value under ``name``, or ``default``."""
+        """Returns the value under ``name``, or ``default``."""
         entry = self.entries.get(key(name))
         return default if entry is None else entry[1]
 
     def items(self) -> ValuesView[tuple[Value, Value]]:
-        """Return pairs of key and value, in order of insertion."""
+        """Returns pairs of key and value, in order of insertion."""
         return self.entries.values()
 
     def parts(self) -> list[Value]:
-        """Return the keys and values, in any order."""
+        """Returns the keys and values, in any order."""
         return [part for entry in self.entries.values() for part in entry]
 
     def keys(self) -> list[Value]:
-        """Return the keys, in order of insertion."""
+        """Returns the keys, in order of insertion."""
         return [k for k, _ in self.entries.values()]
 
     def values(self) -> list[Value]:
-        """Return the values, in order of insertion."""
+        """Returns the values, in order of insertion."""
         return [v for _, v in self.entries.values()]
 
     def __len__(self) -> int:
@@ -263,7 +263,7 @@ class RegoObject:
 
 
 def make_object(items: Iterable[tuple[Value, Value]]) -> dict[str, Value] | RegoObject:
-    """Return the object with these pairs: a ``dict`` where every key is a string."""
+    """Returns the object with these pairs: a ``dict`` where every key is a string."""
     pairs = list(items)
     if all(type(k) is str for k, _ in pairs):
         return dict(pairs)
@@ -271,7 +271,7 @@ def make_object(items: Iterable[tuple[Value, Value]]) -> dict[str, Value] | Rego
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Return whether two values are equal in Rego: ``1 == 1.0``, and a boolean equals no number."""
+    """Returns whether two values are equal in Rego: ``1 == 1.0``, and a boolean equals no number."""
     kind = type(a)
     if kind is str or type(b) is str:
         return bool(a == b)
@@ -339,7 +339,7 @@ def _rank(value: Value) -> int:
 
 
 def compare(a: Value, b: Value) -> int:
-    """Return -1, 0 or 1 as ``a`` sorts before, with or after ``b`` in OPA's order of all values."""
+    """Returns -1, 0 or 1 as ``a`` sorts before, with or after ``b`` in OPA's order of all values."""
     if type(a) not in SCALARS and type(b) not in SCALARS and a is not b:
         afford_tree(a)
         afford_tree(b)
@@ -347,7 +347,7 @@ def compare(a: Value, b: Value) -> int:
 
 
 def compare_affordable(a: Value, b: Value) -> int:
-    """Compare two values that the caller has weighed: by type first, then within the type."""
+    """Compares two values that the caller has weighed: by type first, then within the type."""
     kind = type(a)
     if kind is type(b):
         if kind is str or kind is int or kind is bool:
@@ -412,7 +412,7 @@ def _by_name(item: tuple[Value, Value]) -> Any:
 
 
 def ordered(items: Iterable[Value]) -> list[Value]:
-    """Return the values in OPA's order."""
+    """Returns the values in OPA's order."""
     values = list(items)
     steps = sum([tree_steps(item) for item in values if type(item) not in SCALARS])
     if steps > FREE_STEPS:
@@ -422,7 +422,7 @@ def ordered(items: Iterable[Value]) -> list[Value]:
 
 
 def ordered_affordable(items: Iterable[Value]) -> list[Value]:
-    """Return values that the caller has weighed, in OPA's order."""
+    """Returns values that the caller has weighed, in OPA's order."""
     values = list(items)
     kinds = set(map(type, values))
     if (len(kinds) == 1 and kinds <= {str, bool}) or kinds <= {int, float}:
@@ -431,7 +431,7 @@ def ordered_affordable(items: Iterable[Value]) -> list[Value]:
 
 
 def parts(value: Value) -> Iterator[Value]:
-    """Yield a value and all that is in it, keys included; a caller that stops early walks no further."""
+    """Yields a value and all its parts, keys included; stops with its caller."""
     waiting = [value]
     while waiting:
         part = waiting.pop()
@@ -443,7 +443,7 @@ def parts(value: Value) -> Iterator[Value]:
 
 
 def is_small(value: Value, most: int) -> bool:
-    """Return whether a value has at most ``most`` parts and characters; stops at the first beyond."""
+    """Returns whether a value has at most ``most`` parts and characters; stops at the first beyond."""
     size = 0
     for part in parts(value):
         size += 1

@@ -85,14 +85,14 @@ def afford_tree(value: Any, most: int = MAX_STEPS) -> None:
 
 
 def afford_text(value: Any) -> None:
-    """Charge writing a value as text; raises ``eval_cancel_error``."""
+    """Charges writing a value as text; raises ``eval_cancel_error``."""
     steps = text_steps(value)
     if steps > FREE_STEPS:
         charge(steps)
 
 
 def afford_smaller(a: Any, b: Any) -> None:
-    """Charge a comparison, which ends where the smaller of both ends; a scalar is compared at once.
+    """Charges a comparison, which ends where the smaller of both ends; a scalar is compared at once.
 
     Raises ``eval_cancel_error`` where both are too large.
     """
@@ -241,14 +241,14 @@ _READY: Final = object()
 
 
 def too_heavy() -> EvaluationError:
-    """Return the error that ends an evaluation with a value beyond its bound."""
+    """Returns the error that ends an evaluation with a value beyond its bound."""
     return EvaluationError(
         "eval_cancel_error", "evaluation met a value too large to be compared or written"
     )
 
 
 def charge(steps: int) -> None:
-    """Charge steps to the evaluation that runs on this thread; do nothing where none runs.
+    """Charges steps to the evaluation that runs on this thread; do nothing where none runs.
 
     The evaluation is found in the frame of the generated code that led here. Passing it to each set
     and comparison would cost every evaluation, and only large values come here.

@@ -1,8 +1,8 @@
-"""Metadata: ``# METADATA`` comment blocks, read as YAML and attached to what they describe.
+"""Metadata: ``# METADATA`` comment blocks, read as YAML and attached to their subject.
 
-A block describes the first package clause, import or rule below it. Its value is
-the JSON object that ``rego.metadata.rule()`` shows (OPA: "Annotations"). See
-:mod:`webhook.rego.syntax.metadata` for the chain that leads to a rule.
+A block describes the first package clause, import or rule below it. Its value is the JSON object
+that ``rego.metadata.rule()`` shows (OPA: "Annotations"). See :mod:`webhook.rego.syntax.metadata`
+for the chain that leads to a rule.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _yaml_line(fault: yaml.YAMLError) -> int | None:
 
 
 def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, Any]:
-    """The object that evaluation sees; empty members are left out, as in OPA."""
+    """Returns the object that evaluation sees; empty members are left out, as in OPA."""
     value: dict[str, Any] = {}
     for name in _TEXTS:
         if raw.get(name) not in (None, ""):
@@ -184,7 +184,7 @@ def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, An
 
 
 def _check_shapes(text: str) -> None:
-    """Refuse a member of another kind than OPA unmarshals it into."""
+    """Refuses a member of another kind than OPA unmarshals it into."""
     node = yaml.compose(text, _Loader)
     if node is None:
         return
@@ -217,7 +217,7 @@ def _mismatch(wrong: list[tuple[yaml.Node, str]]) -> _Invalid:
 
 
 def _go_text(value: Any) -> str:
-    """A value as Go prints it."""
+    """Returns a value as Go prints it."""
     if isinstance(value, dict):
         pairs = sorted((str(name), _go_text(member)) for name, member in value.items())
         return f"map[{' '.join(f'{name}:{text}' for name, text in pairs)}]"
@@ -227,7 +227,7 @@ def _go_text(value: Any) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """The text of a scalar where a string is wanted."""
+    """Returns the text of a scalar where a string is wanted."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)
@@ -296,7 +296,7 @@ def _schema(item: Any, parse_ref: Callable[[str], Ref]) -> dict[str, Any]:
 
 
 def _names(text: str, parse_ref: Callable[[str], Ref], complaint: str) -> list[Any]:
-    """The elements of a reference written as text."""
+    """Returns the elements of a reference written as text."""
     from webhook.rego.errors import RegoErrors  # noqa: PLC0415
 
     try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
 
     def node(*, frozen: bool, slots: bool) -> Any:
-        """A dataclass that is immutable for the type checker only.
+        """Returns a dataclass that is immutable for the type checker only.
 
         A check at run time would double the cost of each node, and there is a node for nearly every
         token.

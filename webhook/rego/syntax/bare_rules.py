@@ -22,7 +22,7 @@ class NoRule(Exception):
 
 
 def rule_of(body: Body) -> WrittenRule:
-    """The rule that a body at the top of a file stands for; raises :class:`NoRule`."""
+    """Returns the rule of a body at the top of a file; raises :class:`NoRule`."""
     if len(body) != 1:
         raise NoRule("multiple expressions cannot be used for rule head")
     literal = body[0]

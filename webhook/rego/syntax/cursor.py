@@ -86,11 +86,11 @@ class Cursor:
         self.groups: Parenthesised = {}
 
     def group(self, node: Term | Literal_, start: int) -> None:
-        """Remember that parentheses around ``node`` began at this offset and end before here."""
+        """Remembers that parentheses around ``node`` began at this offset and end before here."""
         self.groups[id(node)] = (node, start, self.ends[self.i - 1])
 
     def add_keywords(self, keywords: dict[str, int]) -> None:
-        """Make these names keywords from here on."""
+        """Makes these names keywords from here on."""
         names = {name: kind for name, kind in keywords.items() if name not in self.keywords}
         if "every" in names and "in" not in self.keywords:
             names["in"] = t.IN
@@ -104,12 +104,12 @@ class Cursor:
                 kinds[i] = names[texts[i]]
 
     def here(self) -> SourceLocation:
-        """The location of the current token."""
+        """Returns the location of the current token."""
         i = self.i
         return SourceLocation(self.source, self.starts[i], self.ends[i])
 
     def at(self, i: int) -> SourceLocation:
-        """The location of a token."""
+        """Returns the location of a token."""
         return SourceLocation(self.source, self.starts[i], self.ends[i])
 
     def since(self, start: int) -> SourceLocation:
@@ -130,7 +130,7 @@ class Cursor:
         )
 
     def hint(self, text: str) -> None:
-        """Remember advice for the next error."""
+        """Remembers advice for the next error."""
         self.hints.append(text)
 
     def reads_with(self, keywords: dict[str, int], start: int, read: Callable[[], bool]) -> bool:
@@ -152,7 +152,7 @@ class Cursor:
             self.kinds, self.i, self.wildcards, self.depth, self.hints, self.remembered = kept
 
     def error(self, message: str, location: Location | None = None) -> RegoLoadError:
-        """The error with the advice collected so far."""
+        """Returns the error with the advice collected so far."""
         if self.hints:
             label = "hint" if len(self.hints) == 1 else "hints"
             message = f"{message} ({label}: {', '.join(self.hints)})"
@@ -162,19 +162,19 @@ class Cursor:
         return RegoLoadError("rego_parse_error", message, place, details=details)
 
     def scan_errors(self) -> list[RegoLoadError]:
-        """Return the lexer's errors at the current token."""
+        """Returns the lexer's errors at the current token."""
         if self.kinds[self.i] != t.ILLEGAL or not self.texts[self.i]:
             return []
         return [self.error(text) for text in self.texts[self.i].split("\n")]
 
     def refuse(self, message: str, location: Location | None = None) -> NoReturn:
-        """Give up this reading with a message."""
+        """Gives up this reading with a message."""
         errors = self.scan_errors()
         errors.append(self.error(message, location))
         raise Refused(errors)
 
     def illegal(self, note: str = "") -> NoReturn:
-        """Give up because of the current token."""
+        """Gives up because of the current token."""
         kind = self.kinds[self.i]
         if kind == t.ILLEGAL:
             self.refuse("illegal token")

@@ -13,9 +13,9 @@ from typing import Final
 from webhook.rego.location import Location
 from webhook.rego.syntax import tokens as t
 
-# Quantifiers are possessive throughout, so that a mismatch never backtracks. Punctuation that
-# continues a reference is told apart by the character before it; the last group catches what is
-# no token, and `\Z` ends the iteration.
+# Quantifiers are possessive throughout, so that a mismatch never backtracks. The preceding
+# character decides whether punctuation continues a reference. The last group catches characters
+# that start no token, and `\Z` ends the iteration.
 _TOKEN: Final = re.compile(
     r"""[ \t\r]*+(?:
       (\n[ \t\r\n]*+)
@@ -91,7 +91,7 @@ class SourceLocation(Location):
         self._end = end
 
     def position(self) -> tuple[str, int, int]:
-        """The file, row and column."""
+        """Returns the file, row and column."""
         return self._source.file, *self._source.row_and_column(self._start)
 
     @property
@@ -116,7 +116,7 @@ class SourceLocation(Location):
 
     @property
     def text(self) -> str:
-        """Return the text of the token."""
+        """Returns the text of the token."""
         return self._source.text[self._start : self._end]
 
     @property
@@ -155,7 +155,7 @@ class Tokens:
 
 
 def tokenize(source: Source, keywords: dict[str, int]) -> Tokens:
-    """The tokens of ``source`` where these are the keywords; never raises."""
+    """Returns the tokens of ``source`` where these are the keywords; never raises."""
     tokens = Tokens(source)
     text = source.text
     position = 1 if text.startswith("\ufeff") else 0
@@ -172,7 +172,7 @@ def tokenize(source: Source, keywords: dict[str, int]) -> Tokens:
 
 
 def _refuse_characters(tokens: Tokens) -> None:
-    """Make tokens, and comments, illegal that hold characters which no text of Rego may have."""
+    """Makes tokens, and comments, illegal that hold characters which no text of Rego may have."""
     text, kinds = tokens.source.text, tokens.kinds
     for at, kind in enumerate(kinds):
         faults = _NO_CHARACTER.findall(text, tokens.starts[at], tokens.ends[at])
@@ -254,7 +254,7 @@ def _run(  # noqa: PLR0912  # the hot loop: one branch for each kind of token
 def _template(
     tokens: Tokens, start: int, position: int, raw: bool, open_braces: list[tuple[int, bool]]
 ) -> int:
-    """The text of a template string from ``position`` to its next expression or its end."""
+    """Returns the text of a template string from ``position`` to its next expression or its end."""
     text = tokens.source.text
     match = (_RAW_TEMPLATE_TEXT if raw else _TEMPLATE_TEXT).match(text, position)
     assert match is not None  # it matches the empty text
@@ -277,7 +277,7 @@ def _template(
 
 
 def _illegal(text: str, start: int) -> tuple[str, int]:
-    """Return the fault of the text at ``start``, which begins no token, and where to go on.
+    """Returns the fault of the text at ``start``, which begins no token, and where to go on.
 
     Complaints are lines; there may be none, for a character that no token has.
     """
@@ -300,7 +300,7 @@ def _illegal(text: str, start: int) -> tuple[str, int]:
 
 
 def _complaint(character: str) -> str:
-    """Return the fault of a character that no token has, or no text."""
+    """Returns the fault of a character that no token has, or no text."""
     if "\ud800" <= character <= "\udfff":
         return "illegal utf-8 character"
     complaints = {

@@ -21,7 +21,7 @@ _BITS_A_DIGIT: Final = math.log2(10)
 
 
 def fault_of_number(text: str) -> str:
-    """Why OPA does not hold the number of this text, in its words; empty where it does.
+    """Returns why OPA does not hold the number of this text, in its words; empty where it does.
 
     ``text`` is in JSON's syntax, perhaps with nothing before its point.
     """

@@ -23,12 +23,12 @@ Path = tuple[str, ...]
 
 
 def _package_path(module: Module) -> Path:
-    """The names of a package, without ``data``."""
+    """Returns the names of a package, without ``data``."""
     return tuple(part.value for part in module.package.path if isinstance(part, String))
 
 
 def rule_path(module: Module, rule: Rule) -> Path:
-    """The names that lead to a rule, without ``data``, up to its first dynamic part."""
+    """Returns the names that lead to a rule, without ``data``, up to its first dynamic part."""
     ref: Ref = rule.head.ref
     names = [ref.head.name] if isinstance(ref.head, Var) else []
     for part in ref.path:
@@ -39,7 +39,7 @@ def rule_path(module: Module, rule: Rule) -> Path:
 
 
 def block_faults(module: Module) -> list[RegoLoadError]:
-    """Return the faults of a module's blocks that its parser let pass."""
+    """Returns the faults of a module's blocks that its parser let pass."""
     if not any(text.lstrip().startswith("METADATA") for _, text in module.comments):
         return []
     annotations, faults = read_annotations(list(module.comments), parse_ref)
@@ -81,7 +81,7 @@ class Metadata:
             self.errors.append(RegoLoadError("rego_type_error", message, annotation.location))
 
     def chain(self, module: Module, rule: Rule) -> list[dict[str, Any]]:
-        """Return ``rego.metadata.chain()`` of this rule."""
+        """Returns ``rego.metadata.chain()`` of this rule."""
         path, package = rule_path(module, rule), _package_path(module)
         rule_annotations = [
             annotation for annotation in rule.annotations if annotation.scope == "rule"

@@ -65,7 +65,7 @@ _HEAD_KEYWORDS: Final = {"if": "p if { ... }", "contains": "p contains x"}
 
 
 def parse_module(source: str, file: str = "", version: RegoVersion = "v1") -> Module:
-    """The module in ``source``, read as this version of the language.
+    """Returns the module in ``source``, read as this version of the language.
 
     ``version`` of the result is v1 also where a v0 module imports ``rego.v1``.
     Raises :class:`RegoErrors`.
@@ -76,7 +76,7 @@ def parse_module(source: str, file: str = "", version: RegoVersion = "v1") -> Mo
 def parse_written(
     source: str, file: str = "", version: RegoVersion = "v1"
 ) -> tuple[Module, Tokens, Parenthesised]:
-    """The module with its tokens, and with the places of terms in parentheses.
+    """Returns the module with its tokens, and with the places of terms in parentheses.
 
     Raises :class:`RegoErrors`.
     """
@@ -90,7 +90,7 @@ def parse_written(
 
 
 def parse_query(source: str, version: RegoVersion = "v1", imports: Iterable[str] = ()) -> Body:
-    """The literals of a query such as ``data.test.p = x``.
+    """Returns the literals of a query such as ``data.test.p = x``.
 
     ``imports`` names future keywords that are in force. Raises :class:`RegoErrors`.
     """
@@ -169,7 +169,7 @@ class _Module:
     # --- a module --------------------------------------------------------------------------
 
     def module(self) -> Module:
-        """The whole file."""
+        """Returns the whole file."""
         cursor = self.cursor
         first = True
         while cursor.kinds[cursor.i] != t.EOF:
@@ -205,7 +205,7 @@ class _Module:
         )
 
     def _first_branches(self) -> list[Rule]:
-        """The rules that are no else branch of another."""
+        """Returns the rules that are no else branch of another."""
         branches: set[int] = set()
         for written in self.written:
             if written.rule.else_ is not None:
@@ -402,7 +402,7 @@ class _Module:
     # --- rules without a body ----------------------------------------------------------------
 
     def _rule_of_body(self, body: Body) -> None:
-        """Take a body at the top for a rule: a constant, or ``p[x]`` and ``f(x)`` bare."""
+        """Takes a body at the top for a rule: a constant, or ``p[x]`` and ``f(x)`` bare."""
         place = body[0].location
         try:
             self.written.append(rule_of(body))
@@ -428,7 +428,7 @@ class _Module:
 
 
 def _check_v1(written: WrittenRule) -> list[RegoLoadError]:
-    """Check a rule's declaration as v1 demands it."""
+    """Checks a rule's declaration as v1 demands it."""
     rule = written.rule
     head = rule.head
     kind = "function" if head.args else "rule"

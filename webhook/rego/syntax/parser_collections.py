@@ -33,7 +33,7 @@ class CollectionParser:
         self.terms = terms
 
     def collection(self, first: int, kind: int) -> Term:
-        """Read a literal or comprehension; a second call for the same token is answered from memory."""
+        """Reads a literal or comprehension; a second call for the same token uses the cache."""
         cursor = self.cursor
         known = cursor.remembered.get(first)
         if known is not None:
@@ -79,7 +79,7 @@ class CollectionParser:
         )
 
     def _comprehension_body(self, end: int) -> Body | None:
-        """``| body end``; None, nothing consumed, where a list goes on instead."""
+        """Parses ``| body end``; None, and nothing consumed, if a list continues instead."""
         cursor = self.cursor
         bar, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
         cursor.i = bar + 1

@@ -38,7 +38,7 @@ class LogicParser:
         return Not(body, location=cursor.since(cursor.starts[start]))
 
     def _operand_body(self, operator: str, prefix: str = "") -> Body:
-        """The body in braces of an operand; ``operator`` is empty while only trying."""
+        """Returns the body in braces of an operand; ``operator`` is empty while only trying."""
         cursor = self.cursor
         opening, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
         cursor.i = opening + 1
@@ -48,7 +48,7 @@ class LogicParser:
         except Refused:
             if empty or not operator:
                 raise
-            # The braces may hold a value instead, which has to stand in parentheses.
+            # The braces may be a value instead, which must be in parentheses.
             cursor.i, cursor.wildcards, cursor.depth = opening, wildcards, depth
             failure = None
             try:
@@ -84,7 +84,7 @@ class LogicParser:
         return None
 
     def fold(self, body: Body, start: int) -> Literal_:
-        """The operand, or the chain of ``and`` and ``or`` it begins."""
+        """Returns the operand, or the chain of ``and`` and ``or`` it begins."""
         cursor = self.cursor
         if cursor.kinds[cursor.i] in t.LOGICAL:
             return self.statements.attach(self.or_chain(body, start))
@@ -205,7 +205,7 @@ class LogicParser:
         cursor.i += 1
 
     def refuse_with(self, modifiers: int, operator: str) -> None:
-        """Refuse a modifier of one operand."""
+        """Refuses a modifier of one operand."""
         cursor = self.cursor
         cursor.hint(
             "Wrap the operand in `(...)` or `{...}` to scope, or move `with` after the "
@@ -216,7 +216,7 @@ class LogicParser:
         )
 
     def refuse_braces(self, place: SourceLocation, written: str, operator: str) -> None:
-        """Refuse an operand that is a value in braces."""
+        """Refuses an operand that is a value in braces."""
         cursor = self.cursor
         cursor.hint(f"wrap the operand to keep the value: `({written}) {operator} ...`")
         cursor.refuse(
@@ -238,7 +238,7 @@ class LogicParser:
         )
 
     def _refuse_body_in_parentheses(self, start: int, prefix: str) -> None:
-        """Refuse ``({ body })`` unless the braces also read as a value."""
+        """Refuses ``({ body })`` unless the braces also read as a value."""
         cursor = self.cursor
         end = cursor.i
         cursor.i = start + 1
@@ -250,7 +250,7 @@ class LogicParser:
             cursor.refuse("`(...)` in an operand position cannot contain a body", cursor.at(start))
 
     def _refuse_ambiguous(self, body: Body, opening: int, prefix: str) -> None:
-        """Refuse ``{a | b}`` as a body: it reads as a comprehension too."""
+        """Refuses ``{a | b}`` as a body: it reads as a comprehension too."""
         cursor = self.cursor
         first = body[0]
         if not isinstance(first, Expr) or not isinstance(first.term, Call):
@@ -273,7 +273,7 @@ class LogicParser:
         )
 
     def _refuse_void(self, body: Body, operator: str) -> None:
-        """Refuse an operand of nothing but ``print``: it can never fail."""
+        """Refuses an operand of nothing but ``print``: it can never fail."""
         cursor = self.cursor
         for literal in body:
             if not isinstance(literal, Expr) or literal.negated:

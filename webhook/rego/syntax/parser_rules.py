@@ -114,7 +114,7 @@ class RuleParser:
         return self._finish(head, body, has_if, start)
 
     def _name_ahead(self) -> None:
-        """Take a keyword that begins a reference for a name."""
+        """Takes a keyword that begins a reference for a name."""
         cursor = self.cursor
         if cursor.keyword_begins_reference():
             cursor.kinds[cursor.i] = t.IDENT
@@ -324,7 +324,7 @@ class RuleParser:
         return body
 
     def _else(self, head: Head) -> list[WrittenRule]:
-        """The chain of else branches from here, the first of them linked to the rest."""
+        """Returns the chain of else branches from here, the first of them linked to the rest."""
         cursor = self.cursor
         cursor.enter()
         start = cursor.i

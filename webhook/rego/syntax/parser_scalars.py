@@ -52,7 +52,7 @@ class ScalarParser:
         return Number(prefix + digits, location=cursor.since(cursor.starts[first]))
 
     def string(self, i: int, kind: int) -> String:
-        """The string that the token at ``i`` is."""
+        """Returns the string that the token at ``i`` is."""
         cursor = self.cursor
         written = cursor.texts[i]
         if kind == t.RAW_STRING:
@@ -62,7 +62,7 @@ class ScalarParser:
         return String(self.unescape(written, i, "string literal"), location=cursor.at(i))
 
     def unescape(self, written: str, i: int, noun: str) -> str:
-        """A quoted text decoded; ``noun`` names it where it cannot be."""
+        """Returns a quoted text decoded; ``noun`` names it where it cannot be."""
         cursor = self.cursor
         try:
             decoded: str = json.loads(written)
@@ -73,5 +73,8 @@ class ScalarParser:
 
 
 def without_brace_escapes(text: str) -> str:
-    r"""Template text without the backslash of each ``\{``; ``\\{`` has none."""
+    r"""Returns template text without the backslash of each ``\{``.
+
+    In ``\\{`` the brace is not escaped.
+    """
     return re.sub(r"\\(.)", lambda match: "{" if match[1] == "{" else match[0], text)

@@ -22,7 +22,7 @@ class StatementParser:
         self.terms = terms
 
     def statement(self) -> Term:
-        """A term, an assignment or a unification."""
+        """Returns a term, an assignment or a unification."""
         cursor = self.cursor
         start = cursor.starts[cursor.i]
         left = self.terms.expression()
@@ -55,7 +55,7 @@ class StatementParser:
         return tuple(replaced)
 
     def attach(self, literal: Literal_) -> Literal_:
-        """The literal with the modifiers that follow it."""
+        """Returns the literal with the modifiers that follow it."""
         cursor = self.cursor
         if cursor.kinds[cursor.i] != t.WITH or isinstance(literal, SomeDecl):
             return literal

@@ -49,7 +49,7 @@ ROOTS: Final = ("input", "data")
 """OPA reads these names as references, also where nothing follows them."""
 
 WHITESPACE: Final = "unexpected whitespace token"
-"""How OPA's message begins where a space stands in a reference."""
+"""The beginning of OPA's message for a space within a reference."""
 
 KINDS_OF_TERM: Final[dict[type, str]] = {
     Null: "null",
@@ -84,17 +84,17 @@ class TermParser:
     # --- operators -------------------------------------------------------------------------
 
     def expression(self, pairs: bool = True) -> Term:
-        """Read a term with its operators; with ``pairs`` also ``k, v in xs``."""
+        """Reads a term with its operators; with ``pairs`` also ``k, v in xs``."""
         cursor = self.cursor
         start = cursor.starts[cursor.i]
         return self._membership(self._operators(self.term(), 1), start, pairs)
 
     def rest(self, left: Term) -> Term:
-        """Read the operators after ``left``, the first operand of an element of a list."""
+        """Reads the operators after ``left``, the first operand of an element of a list."""
         return self._membership(self._operators(left, 1), left.location.offset, pairs=False)
 
     def _membership(self, left: Term, start: int, pairs: bool) -> Term:
-        """Read each ``in xs``, and with ``pairs`` each ``, v in xs``, after ``left``.
+        """Reads each ``in xs``, and with ``pairs`` each ``, v in xs``, after ``left``.
 
         ``in`` binds less than all other operators.
         """
@@ -123,7 +123,7 @@ class TermParser:
                 return left
 
     def _pair_membership(self, left: Term, start: int) -> Call | None:
-        """Read ``, v in xs`` after ``left``; None, with nothing consumed, where something else follows."""
+        """Reads ``, v in xs`` after ``left``; None, and nothing consumed, for other tokens."""
         cursor = self.cursor
         comma, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
         try:
@@ -140,7 +140,7 @@ class TermParser:
         return None
 
     def _member(self, name: str, operator: int, args: tuple[Term, ...], start: int) -> Call:
-        """Make the call of ``internal.member_2`` or ``member_3``, as which OPA reads ``in``."""
+        """Makes the call of ``internal.member_2`` or ``member_3``, as which OPA reads ``in``."""
         cursor = self.cursor
         place = cursor.at(operator)
         reference = Ref(
@@ -149,7 +149,7 @@ class TermParser:
         return Call(reference, args, infix=True, location=cursor.since(start))
 
     def _operators(self, left: Term, floor: int) -> Term:
-        """Read the binary operators after ``left`` that bind at least as tightly as ``floor``.
+        """Reads the binary operators after ``left`` that bind at least as tightly as ``floor``.
 
         Precedence climbing: a tighter operator to the right takes the right operand first.
         """
@@ -215,7 +215,7 @@ class TermParser:
         return term
 
     def _group(self, first: int) -> Term:
-        """Read ``( term )``."""
+        """Reads ``( term )``."""
         cursor = self.cursor
         cursor.i = first + 1
         cursor.enter()
@@ -252,7 +252,7 @@ class TermParser:
     # --- templates -------------------------------------------------------------------------
 
     def _template(self, first: int) -> TemplateString:
-        """Read a template string: parts of text with expressions in braces between them."""
+        """Reads a template string: parts of text with expressions in braces between them."""
         cursor = self.cursor
         raw = cursor.kinds[first] >= t.RAW_TEMPLATE_PART
         if cursor.version == "v0":
@@ -278,7 +278,7 @@ class TermParser:
         return TemplateString(tuple(parts), raw=raw, location=cursor.since(cursor.starts[first]))
 
     def _template_expression(self) -> Term | Literal_:
-        """Read the expression in braces; refuse the literals that OPA does not allow there."""
+        """Reads the expression in braces; refuse the literals that OPA does not allow there."""
         cursor = self.cursor
         place = cursor.here()
         try:
@@ -359,7 +359,7 @@ class TermParser:
         return Ref(head, tuple(path), location=cursor.since(start)) if path else head
 
     def _refuse_space(self, at: int) -> NoReturn:
-        """Refuse a space behind a dot. OPA counts a line break as column 0 of the next line."""
+        """Refuses a space behind a dot. OPA counts a line break as column 0 of the next line."""
         cursor = self.cursor
         place = SourceLocation(cursor.source, at, at + 1)
         where = Location(place.file, place.row, place.col, at)
@@ -368,7 +368,7 @@ class TermParser:
         cursor.refuse(f"{WHITESPACE}: expected identifier", where)
 
     def _call(self, head: Term, path: list[Term], start: int) -> Term:
-        """Read the arguments of a call; ``set()`` is the empty set."""
+        """Reads the arguments of a call; ``set()`` is the empty set."""
         cursor = self.cursor
         operator: Var | Ref
         if path or not isinstance(head, Var):
@@ -385,7 +385,7 @@ class TermParser:
         return Call(operator, args, location=cursor.since(start))
 
     def listed(self, end: int, terms: list[Term]) -> tuple[Term, ...]:
-        """Read terms separated by commas, and the token ``end`` behind them."""
+        """Reads terms separated by commas, and the token ``end`` behind them."""
         cursor = self.cursor
         kinds = cursor.kinds
         while kinds[cursor.i] != end:

@@ -178,7 +178,7 @@ FUTURE_V0: Final = {"in": IN, "every": EVERY, "contains": CONTAINS, "if": IF}
 """Keywords of v1, which v0 imports from ``future.keywords`` or with ``rego.v1``."""
 
 FUTURE_V1: Final = {"not": NOT, "and": LOGICAL_AND, "or": LOGICAL_OR}
-"""Keywords of v2, which v1 imports; ``not`` is a keyword before, its bodies are what is imported."""
+"""Keywords of v2, which v1 imports; ``not`` is a keyword of v1, too: its import allows bodies."""
 
 BRACES: Final = frozenset({LBRACE, RBRACE})
 PARENTHESES: Final = frozenset({LPAREN, LPAREN_ATTACHED})

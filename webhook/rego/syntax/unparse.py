@@ -45,12 +45,12 @@ _SYMBOLS: Final = {
 
 
 def unparse_body(body: Body) -> str:
-    """The literals, separated by semicolons."""
+    """Returns the literals, separated by semicolons."""
     return "; ".join(map(_literal, body))
 
 
 def unparse(term: Term) -> str:
-    """A term's source."""
+    """Returns a term's source."""
     return _PRINTERS[type(term)](term)  # type: ignore[operator,no-any-return]
 
 
@@ -87,7 +87,7 @@ def _with(modifier: With) -> str:
 
 
 def _statement(term: Term) -> str:
-    """A term where an assignment or unification may stand."""
+    """Returns a term where an assignment or unification may stand."""
     if isinstance(term, Call) and isinstance(term.operator, Var) and len(term.args) == 2:
         symbol = {"eq": "=", "assign": ":="}.get(term.operator.name)
         if symbol is not None:
@@ -130,7 +130,7 @@ def _ref(term: Ref) -> str:
 
 
 def _infix_symbol(term: Term) -> str | None:
-    """The symbol of a binary operator, assignment and unification excluded."""
+    """Returns the symbol of a binary operator, assignment and unification excluded."""
     if not isinstance(term, Call) or not isinstance(term.operator, Var) or len(term.args) != 2:
         return None
     symbol = _SYMBOLS.get(term.operator.name)

@@ -73,7 +73,7 @@ class _Numbers:
             self.ask(_DECLARED, {}, unique, float(unique.lstrip("$").split()[0]))
 
     def ask(self, stage: int, names: dict[str, str], name: str, place: float = 0) -> None:
-        """Give this variable a number of that stage."""
+        """Gives this variable a number of that stage."""
         self._entries.append((stage, self._rules, place, names, name))
 
     def give(self) -> None:
@@ -191,7 +191,10 @@ class _Rewriting:
         return self._moved(part, lit, result, _MOVED)
 
     def _within(self, term: ir.Term, moved: Callable[[ir.Term], ir.Term]) -> ir.Term:
-        """A term that may be a reference or comprehension itself, but has none within."""
+        """Returns a term with its inner references and comprehensions moved out.
+
+        Not the term itself.
+        """
         if isinstance(term, ir.Ref):
             for part in term.path:
                 self._key(part)

@@ -31,7 +31,7 @@ class Coverage:
         self._covered: dict[str, set[Range]] = {}
 
     def __call__(self, event: TraceEvent) -> None:
-        """Take a step."""
+        """Takes a step."""
         if event.step == "Exit" and isinstance(event.node, ir.Rule):
             self._cover(_head_place(event.node))
         elif event.step == "Eval" and is_literal(event.node):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def step_into(value: Value, step: Value) -> Value:
-    """Return the value at a step; UNDEFINED where there is nothing."""
+    """Returns the value at a step; UNDEFINED where there is nothing."""
     if isinstance(value, dict):
         return value.get(step, UNDEFINED) if isinstance(step, str) else UNDEFINED
     if isinstance(value, RegoObject):
@@ -73,7 +73,7 @@ class PartialDocument:
         """How many steps of a reference the rules may bind."""
 
     def add(self, keys: list[Value], value: Value, place: Location) -> bool:
-        """Put in a member; whether it was there before."""
+        """Puts in a member; whether it was there before."""
         if self._set:
             return self._put(self._members, keys[0], UNDEFINED, place)
         inner = self._members

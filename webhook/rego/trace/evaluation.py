@@ -33,7 +33,7 @@ class StepwiseEvaluation(RuleSteps):
     """Evaluates queries over a program's rules, and passes each step to a tracer."""
 
     def run(self, body: Sequence[ir.Lit], names: Mapping[str, str]) -> None:
-        """Evaluate a query for all its solutions; raises :class:`EvaluationError`."""
+        """Evaluates a query for all its solutions; raises :class:`EvaluationError`."""
         query = BodyQuery(body, 0, 0, {}, names)
         self.tell("Enter", query, body)
 
@@ -47,7 +47,7 @@ class StepwiseEvaluation(RuleSteps):
     # --- bodies ------------------------------------------------------------------------------
 
     def query(self, query: BodyQuery, at: int, then: Then) -> Signal:
-        """Evaluate a body from a literal on."""
+        """Evaluates a body from a literal on."""
         if at >= len(query.body):
             signal = then()
             if signal is not None:
@@ -91,7 +91,7 @@ class StepwiseEvaluation(RuleSteps):
         return None
 
     def holds(self, query: BodyQuery, body: Sequence[ir.Lit], *, find_one: bool = False) -> bool:
-        """Return whether a body has a solution; each is passed to the tracer."""
+        """Returns whether a body has a solution; each is passed to the tracer."""
         child = self.child(query, body)
         child.find_one = find_one
         self.tell("Enter", child, body)
@@ -197,7 +197,7 @@ class StepwiseEvaluation(RuleSteps):
     # --- calls -------------------------------------------------------------------------------
 
     def call(self, query: BodyQuery, lit: ir.Call, then: Then) -> Signal:
-        """Call a built-in or function for every value of its arguments; an output may be the last."""
+        """Calls a built-in or function for every value of its arguments; an output may be the last."""
         out = lit.out
         args = lit.args
         expected = self.arity(lit.name)
@@ -255,7 +255,7 @@ class StepwiseEvaluation(RuleSteps):
     def builtin(
         self, query: BodyQuery, name: str, operands: list[Value], accept: Callable[[Value], Signal]
     ) -> Signal:
-        """Go on with each answer of a built-in."""
+        """Goes on with each answer of a built-in."""
         if name == "trace" and isinstance(operands[0], str):
             self.tell("Note", query, query.at, operands[0])
         if name in _EFFECTS:
@@ -284,7 +284,7 @@ class StepwiseEvaluation(RuleSteps):
         operands: list[Value],
         accept: Callable[[Value], Signal],
     ) -> Signal:
-        """Go on with the answer of a rule that is a function."""
+        """Goes on with the answer of a rule that is a function."""
         node = self.tree.function(name)
         if node is None:
             return None

@@ -70,7 +70,7 @@ class StepTracer(Protocol):
         """Whether steps are to have the variables' values."""
 
     def __call__(self, event: TraceEvent) -> None:
-        """Take a step."""
+        """Takes a step."""
 
 
 class StepRecorder:
@@ -83,7 +83,7 @@ class StepRecorder:
         self.events: list[TraceEvent] = []
 
     def __call__(self, event: TraceEvent) -> None:
-        """Keep a step, up to a number."""
+        """Keeps a step, up to a number."""
         if len(self.events) < EVENTS_MAX:
             self.events.append(event)
 
@@ -101,7 +101,7 @@ def shown(events: Sequence[TraceEvent], explanation: Explanation) -> list[TraceE
 def _with_context(
     events: Sequence[TraceEvent], chosen: Callable[[TraceEvent], bool]
 ) -> list[TraceEvent]:
-    """Yield the chosen events, each with the bodies that led to it and were not shown before."""
+    """Yields the chosen events, each with the bodies that led to it and were not shown before."""
     result: list[TraceEvent] = []
     entered: dict[int, TraceEvent] = {}
     for event in events:
@@ -118,7 +118,7 @@ def _with_context(
 
 
 def is_literal(node: TracedNode) -> bool:
-    """Whether a step is about a literal and not about a body or rule."""
+    """Whether the node of a step is a literal, not a body or rule."""
     return hasattr(node, "withs")
 
 

@@ -83,7 +83,7 @@ class _Lookup:
         self._rule = rule
         self._resolve = resolve
         self._known: dict[str, Value] = {}
-        """Variables that stand for a base document, an argument or a constant."""
+        """Variables whose value is a base document, an argument or a constant."""
         for arg, operand in zip(rule.args or (), operands, strict=False):
             if isinstance(arg, ir.Var):
                 self._known[arg.name] = operand
@@ -124,7 +124,7 @@ class _Lookup:
         return UNDEFINED in (ours[0], theirs[0]) or not equal(ours[0], theirs[0])
 
     def _value(self, term: ir.Term) -> tuple[Value] | None:
-        """Return the index's value of a term: a tuple of it, or None."""
+        """Returns the index's value of a term: a tuple of it, or None."""
         if isinstance(term, ir.Const):
             return (term.value,)
         if isinstance(term, ir.Var):

@@ -22,7 +22,7 @@ def branches(module: ast.Module) -> Iterator[tuple[ast.Rule, bool]]:
 
 
 def implied_place(rule: ast.Rule, *, is_else: bool) -> Location:
-    """The place of the literal `true` that stands for a body without literals."""
+    """Returns the place of the implied literal `true` of a body without literals."""
     if rule.default:
         place = rule.location
         return Location(place.file, place.row, place.col, place.offset, "default")

@@ -20,9 +20,9 @@ _VALUE_MAX: Final = 32
 
 
 def table(events: Sequence[TraceEvent], *, values: bool = False, indent: str = "") -> list[str]:
-    """A line for each step: its place, what it is, and with ``values`` its variables.
+    """Returns a line for each step: its place, its text, and with ``values`` its variables.
 
-    An indentation stands before each cell and at each end, as OPA has it.
+    An indentation stands before each cell and at each end, as in OPA.
     """
     depths: dict[int, int] = {}
     files = short_names(events)
@@ -72,7 +72,7 @@ def _event_text(event: TraceEvent) -> str:
 
 
 def node_text(node: TracedNode, event: TraceEvent) -> str:
-    """Return the text of the node that a step is about."""
+    """Returns the text of a step's node."""
     writer = TermWriter(event.names)
     if isinstance(node, str):
         return node

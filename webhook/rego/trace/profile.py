@@ -60,7 +60,7 @@ class Profile:
         self._begun = 0
 
     def __call__(self, event: TraceEvent) -> None:
-        """Take a step."""
+        """Takes a step."""
         if event.step in {"Eval", "Redo"} and is_literal(event.node):
             now = time.perf_counter_ns()
             self._end(now)

@@ -66,7 +66,7 @@ class TracedQuery:
         indexing: bool = True,
         early_exit: bool = True,
     ) -> None:
-        """Tell the tracer of each step of an evaluation, up to an error that ends it."""
+        """Tells the tracer of each step of an evaluation, up to an error that ends it."""
         evaluation = StepwiseEvaluation(
             self._bodies.tree,
             self._compiled.builtins,
@@ -92,7 +92,7 @@ def _query_names(body: ir.Body) -> dict[str, str]:
 
 
 def _capturing(body: ir.Body, compiled: Compiled) -> ir.Body:
-    """The query with a variable for the value of each expression, as ``opa eval`` asks it."""
+    """Returns the query with a variable for the value of each expression, as in ``opa eval``."""
     result: ir.Body = []
     captured: list[ir.Lit] = []
     for number, lit in enumerate(body):
@@ -125,7 +125,7 @@ def _deeply(run: Callable[[], None]) -> None:
         try:
             run()
         except EvaluationError:
-            pass  # the answer has told of it
+            pass  # the answer contains the error
         except BaseException as fault:  # noqa: BLE001  # raised again below
             faults.append(fault)
 

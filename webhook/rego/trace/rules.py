@@ -28,7 +28,7 @@ class RuleSteps(TermSteps, ABC):
     def matched(
         self, query: BodyQuery, node: Node, path: Sequence[Value], operands: Sequence[Value] | None
     ) -> index.RuleMatch:
-        """Return the definitions of a rule that may hold by the index."""
+        """Returns the definitions of a rule that may hold by the index."""
         matched = index.matched(
             node.rules,
             None if not self.indexing else self.resolved,
@@ -68,7 +68,7 @@ class RuleSteps(TermSteps, ABC):
             self.world.known[at] = UNDEFINED
         return None if deferred is None else deferred.before
 
-    def rule(  # noqa: PLR0917  # what a definition shares with those before it
+    def rule(  # noqa: PLR0917  # state that a definition shares with those before it
         self,
         query: BodyQuery,
         matched: index.RuleMatch,
@@ -112,7 +112,7 @@ class RuleSteps(TermSteps, ABC):
     def arguments(
         self, child: BodyQuery, args: Sequence[Term], operands: Sequence[Value], then: Then
     ) -> Signal:
-        """Unify the operands with the parameters of a definition."""
+        """Unifies the operands with the parameters of a definition."""
         if not args:
             return then()
         return self.unify(
@@ -182,7 +182,7 @@ class RuleSteps(TermSteps, ABC):
         path: tuple[Value, ...],
         accept: Callable[[Value], Signal],
     ) -> Signal:
-        """Go on with the value of complete rules."""
+        """Goes on with the value of complete rules."""
         matched = self.matched(query, node, ("data", *path), None)
         at = ("data", *map(key, path))
         known = self.world.known.get(at, ABSENT)

@@ -97,7 +97,7 @@ class Steps:
     # --- steps -------------------------------------------------------------------------------
 
     def tell(self, step: Step, query: BodyQuery, node: Any, message: str = "") -> None:
-        """Tell the tracer of a step."""
+        """Tells the tracer of a step."""
         place = place_of(node)
         if place.row:
             query.place = place

@@ -34,7 +34,7 @@ class TermSteps(Steps, ABC):
 
     @abstractmethod
     def query(self, query: BodyQuery, at: int, then: Then) -> Signal:
-        """Evaluate a body from a literal on."""
+        """Evaluates a body from a literal on."""
 
     @abstractmethod
     def matched(
@@ -50,7 +50,7 @@ class TermSteps(Steps, ABC):
         path: tuple[Value, ...],
         accept: Callable[[Value], Signal],
     ) -> Signal:
-        """Evaluate complete rules."""
+        """Evaluates complete rules."""
 
     @abstractmethod
     def partial(
@@ -59,7 +59,7 @@ class TermSteps(Steps, ABC):
         """Evaluates partial rules, or only the parts that constant steps may reach."""
 
     def unify(self, query: BodyQuery, a: Term, b: Term, then: Then) -> Signal:
-        """Go on for each way in which two terms are equal."""
+        """Goes on for each way in which two terms are equal."""
         a, b = applied(query, a), applied(query, b)
         if self.trace.unifications:
             self.tell("Unify", query, ir.Eq(a, b, NOWHERE))
@@ -90,7 +90,7 @@ class TermSteps(Steps, ABC):
         return then() if plugged is not UNDEFINED and equal(value, plugged) else None
 
     def unify_both(self, query: BodyQuery, a: Term, b: Term, then: Then) -> Signal:
-        """Unify two terms that both have no whole value yet."""
+        """Unifies two terms that both have no whole value yet."""
         if isinstance(a, ir.Array) and isinstance(b, ir.Array) and len(a.items) == len(b.items):
             return self.pairs(query, [*zip(a.items, b.items, strict=True)], then)
         for one, other in ((a, b), (b, a)):
@@ -119,7 +119,7 @@ class TermSteps(Steps, ABC):
         return self.unify(query, a, b, lambda: self.pairs(query, rest, then))
 
     def each(self, query: BodyQuery, term: Term, accept: Callable[[Value], Signal]) -> Signal:
-        """Go on with each value that a term has."""
+        """Goes on with each value that a term has."""
         term = applied(query, term)
         if isinstance(term, ir.Ref):
             head = term.head
@@ -173,7 +173,7 @@ class TermSteps(Steps, ABC):
         path: tuple[Value, ...],
         accept: Callable[[Value], Signal],
     ) -> Signal:
-        """Follow a reference below ``data`` from a node of the rules on."""
+        """Follows a reference below ``data`` from a node of the rules on."""
         if at == len(ref.path):
             value = self.extent(query, node, path)
             return None if value is UNDEFINED else accept(value)
@@ -238,7 +238,7 @@ class TermSteps(Steps, ABC):
         return virtual if base is UNDEFINED else merge(base, virtual)
 
     def leaves(self, query: BodyQuery, node: Node, path: tuple[Value, ...]) -> Value:
-        """Return the documents of the rules below a node."""
+        """Returns the documents of the rules below a node."""
         items: list[tuple[Value, Value]] = []
         for name in ordered([child.name for child in node.children.values()]):
             child = node.child(name)

@@ -75,7 +75,7 @@ class Ahead:
     def comprehension(
         self, term: ir.Comprehension, known: Callable[[str], Value], bound: Collection[str]
     ) -> Value:
-        """Return the collection of a comprehension where all that it uses of the ``bound`` is known, else MISSING."""
+        """Returns a comprehension's collection if its ``bound`` variables are known, else MISSING."""
         used: set[str] = set()
         everything(term, used)
         names = {name: known(name) for name in sorted(used.intersection(bound))}

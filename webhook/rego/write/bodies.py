@@ -65,7 +65,7 @@ class Bodies:
     # --- nested bodies ---------------------------------------------------------------------------
 
     def _nested(self, write: Callable[[], object]) -> tuple[list[Line], list[Expression]]:
-        """Write aside, from the present place; returns lines and conditions left pending."""
+        """Writes aside, from the present place; returns lines and conditions left pending."""
         function = self._function
         saved = function.save()
         lines, pending = function.lines, function.pending
@@ -196,7 +196,7 @@ class Bodies:
         return function.assign(call("finish", result))
 
     def add_member(self, result: str, value: Expression) -> None:
-        """Add to a set being built as a ``dict`` from key to member."""
+        """Adds to a set being built as a ``dict`` from key to member."""
         function = self._function
         member = function.simple(value)
         if value.kind is Kind.STRING:
@@ -252,7 +252,7 @@ class Bodies:
         self._function.patterns.true(self._function.terms.operand(lit.term))
 
     def call_(self, lit: ir.Call) -> None:
-        """Write a built-in or function's call: inline, hoisted or as it stands."""
+        """Writes a built-in or function's call: inline, hoisted or as it stands."""
         self._function.calls.call(lit)
 
     def every_(self, lit: ir.Every) -> None:

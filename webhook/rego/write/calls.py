@@ -155,7 +155,7 @@ class Calls:
         return known if any(known) and unit.may_vary() else ()
 
     def _foreseen(self, name: tuple[str, ...], operands: list[Expression]) -> Value:
-        """Return the result of a function for known operands, where code for a constraint can know it."""
+        """Returns a function's result for known operands, if code for a constraint can know it."""
         unit = self._function.unit
         if unit.ahead is None or name in unit.mocked:
             return MISSING
@@ -178,7 +178,7 @@ class Calls:
             function.env, function.uses.variables = outer, counted
 
     def _enter(self, rule: ir.Rule, given: list[Expression]) -> None:
-        """Open the nest of a function's body, in variables of its own."""
+        """Opens the nest of a function's body, in variables of its own."""
         function = self._function
         function.uses.variables = function.uses.of(rule)
         function.env = {}

@@ -34,7 +34,7 @@ class NeverHolds(Exception):
 
 
 def static(term: Term, known: Callable[[str], Value]) -> Value:
-    """Return the term's value, UNDEFINED included; MISSING where only an evaluation knows it.
+    """Returns the term's value, UNDEFINED included; MISSING where only an evaluation knows it.
 
     ``known`` gives the value of a variable, or MISSING.
     """
@@ -156,5 +156,5 @@ def is_input(term: Any) -> bool:
 def is_computable(builtin: Builtin) -> bool:
     """Whether a call with known operands may be answered while code is written."""
     plain = builtin.deterministic and not builtin.relation and builtin.result is not None
-    # What a caller brought may ask the caller's services.
+    # A caller's own built-in may use the caller's services.
     return plain and BUILTINS.get(builtin.name) is builtin

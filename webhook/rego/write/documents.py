@@ -56,7 +56,7 @@ class Documents:
         """Whether the function being written may be called any number of times."""
 
     def run(self) -> None:
-        """Write every function that was requested."""
+        """Writes every function that was requested."""
         while self.unit.requested:
             self.write(*self.unit.requested.pop())
         for name, node in self.functions:
@@ -129,7 +129,7 @@ class Documents:
             self.kept.append(f"{name} = once({inner}, {slot})")
 
     def _of_constraint(self, name: str, inner: str, node: Node) -> None:
-        """Write a document's function, which keeps its value for a constraint if parameters alone decide it."""
+        """Writes a document's function; it keeps a value that parameters alone decide."""
         slot = self.unit.slot()
         if self.unit.purity.document(node):
             self.unit.of_constraint.append((slot, name))
@@ -336,7 +336,7 @@ class Documents:
         self.unit.functions.append(WrittenFunction(name, params, lines))
 
     def _chain(self, name: str, params: tuple[str, ...], chain: list[Rule], message: str) -> None:
-        """Write bodies of which only the first that holds counts: ``else``."""
+        """Writes bodies of which only the first that holds counts: ``else``."""
         writer = self._function_of(chain)
         for rule in chain:
             self._alternative(writer, rule, message)

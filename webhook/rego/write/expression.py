@@ -100,19 +100,19 @@ class Expression:
     """Locals and the kinds that they have where this is true."""
 
     def within(self, binds: Binds) -> str:
-        """Return the source as an operand of a form, in parentheses where it binds less tightly."""
+        """Returns the source as an operand of a form, in parentheses where it binds less tightly."""
         return self.source if self.binds >= binds else f"({self.source})"
 
     def of_kind(self, kind: Kind) -> Expression:
-        """Return this expression with a known kind of value."""
+        """Returns this expression with a known kind of value."""
         return replace(self, kind=kind)
 
     def proving(self, *proves: tuple[Expression, Kind]) -> Expression:
-        """Return this expression with further proofs from a true outcome."""
+        """Returns this expression with further proofs from a true outcome."""
         return replace(self, proves=(*self.proves, *proves))
 
     def forgetting(self) -> Expression:
-        """Return this expression without proofs: they hold only where it was written."""
+        """Returns this expression without proofs: they hold only where it was written."""
         return replace(self, proves=()) if self.proves else self
 
     @property

@@ -227,12 +227,12 @@ class FunctionBuilder:
         return True
 
     def flush(self) -> None:
-        """Write the pending conditions, so that a statement can follow."""
+        """Writes the pending conditions, so that a statement can follow."""
         if not self.pending:
             return
         if self.indent >= FLAT_FROM and not self.flat:
             pending, self.pending = self.pending, []
-            self.loop(self.new(), "ONCE")  # what fails can leave it
+            self.loop(self.new(), "ONCE")  # a failing test leaves it
             self.pending = pending
             self.flat = True
         test = all_of(self.pending)
@@ -289,7 +289,7 @@ class FunctionBuilder:
         self._share(local)
 
     def simple(self, value: Expression) -> Expression:
-        """Return the value itself if it may be repeated at no cost, else a local that holds it."""
+        """Returns the value itself if it may be repeated at no cost, else a local that holds it."""
         return value if value.is_simple else self.assign(value)
 
     def defined(self, value: Expression) -> Expression:
@@ -306,7 +306,7 @@ class FunctionBuilder:
     # --- loops --------------------------------------------------------------------------------
 
     def loop(self, targets: Expression | str, source: Expression | str) -> None:
-        """Open a loop."""
+        """Opens a loop."""
         if self.blocks >= MAX_BLOCKS:
             inner = Inner(self.indent, name=self.new().source)
             self.append(inner)
@@ -425,7 +425,7 @@ class FunctionBuilder:
         return self.unit.place(self.location)
 
     def save(self) -> Saved:
-        """Save the state that a nested body changes and must give back."""
+        """Saves the state that a nested body changes and must give back."""
         return Saved(
             dict(self.env),
             dict(self.known),
@@ -443,7 +443,7 @@ class FunctionBuilder:
         )
 
     def restore(self, saved: Saved) -> None:
-        """Give it back."""
+        """Gives it back."""
         if self.loops is not saved.loops:
             self.close()
         self.env, self.known, self.indent = saved.env, saved.known, saved.indent

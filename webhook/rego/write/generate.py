@@ -123,7 +123,7 @@ more: it does at about two hundred brackets and blocks in each other."""
 
 
 ENTRY: Final = "q"
-"""The name of the function that a caller asks for; several that share a program are numbered."""
+"""The name of the generated entry function; several in one program are numbered."""
 
 
 def parts_of(unit: Unit) -> list[str]:
@@ -234,7 +234,7 @@ def _nesting(source: str) -> int:
 def generate(
     unit: Unit, compile_: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts
 ) -> Generated:
-    """Compile the unit's source.
+    """Compiles the unit's source.
 
     Raises :class:`RegoErrors` beyond CPython's own bounds, and MemoryError.
     """

@@ -64,7 +64,7 @@ def _is_alone(term: ir.Comprehension, keys: set[str]) -> bool:
 
 
 def _bound_by(body: Body, keys: set[str], arity: Callable[[Function], int]) -> set[str] | None:
-    """Return the variables that a body binds in its order; None where it needs keys before it binds them."""
+    """Returns the variables that a body binds in order; None if it needs keys before it binds them."""
     safe = set(ROOTS)
     for lit in body:
         unifying = _unifying(lit)

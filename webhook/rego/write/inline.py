@@ -69,7 +69,7 @@ MAX_SEARCHED: Final = 256
 """Characters in which a pattern is sought likewise."""
 
 
-# --- what forms are made of ------------------------------------------------------------------------
+# --- parts of forms -------------------------------------------------------------------------------
 
 
 def _operands(
@@ -179,7 +179,7 @@ def _regex_match(function: FunctionBuilder, lit: ir.Call) -> bool:
         return False
     try:
         if pattern(text).instructions:
-            return False  # the built-in pays for what that takes
+            return False  # the built-in charges these instructions
     except BuiltinError:
         return False
     search = function.unit.pattern(text)

@@ -82,11 +82,13 @@ def sources(
 
 
 def _beginnings(payments: Mapping[str, Payment], rest: int) -> dict[str, Beginning]:
-    """Return the lines that each function begins with, where ``rest`` steps may be free."""
+    """Returns the lines that each function begins with, where ``rest`` steps may be free."""
     beginnings: dict[str, Beginning] = {}
     order = _callees_first(payments)
     often = _times(payments, order)
-    unpaid: dict[str, tuple[int, int]] = {}  # what callers count: loops being free, and paying
+    unpaid: dict[
+        str, tuple[int, int]
+    ] = {}  # the steps that callers charge: with loops free, and with loops paying
     for name in order:
         payment, times = payments[name], often[name]
         free, straight = payment.free, payment.straight

@@ -160,7 +160,7 @@ class References:
         run: tuple[str, ...],
         origin: Origin | None,
     ) -> Expression:
-        """Follow constant names, from the longest beginning that is already known."""
+        """Follows constant names, from the longest beginning that is already known."""
         function = self._function
         if origin is None:
             return self._get(self._simple(current), run)
@@ -182,7 +182,7 @@ class References:
         return value
 
     def _simple(self, value: Expression) -> Expression:
-        """Return a value that may be repeated at no cost; the input already may."""
+        """Returns a value that may be repeated at no cost; the input already may."""
         is_input = value.source == item(self._function.state, 0).source
         return value if is_input else self._function.simple(value)
 
@@ -309,7 +309,7 @@ class References:
         return function.defined(conditional(reading, all_of(tests), general))
 
     def _iterate(self, current: Expression, part: ir.Term) -> Expression:
-        """Open a loop over a collection, binding the part to its keys."""
+        """Opens a loop over a collection, binding the part to its keys."""
         if current.is_known:
             return self._iterate_known(current.value, part)
         function, kind = self._function, current.kind
@@ -325,7 +325,7 @@ class References:
             size = function.known.get(SizeOf(items.source), items)
             function.charge(call("len", size).source)
             function.loop(value, items)
-            function.env[part.name] = UNREAD  # type: ignore[union-attr]  # nobody reads it
+            function.env[part.name] = UNREAD  # type: ignore[union-attr]  # generated code never reads it
             return value
         key = function.new({Kind.LIST: Kind.INT, Kind.DICT: Kind.STRING}.get(kind, Kind.ANY))
         if kind is Kind.LIST:
@@ -512,7 +512,7 @@ class References:
         return self._steps(value, path, at + 1)
 
     def _matching(self, node: Node, pattern: ir.Object, given: list[str]) -> Expression:
-        """Open a loop over the members of a set that have the pattern's bound properties."""
+        """Opens a loop over the members of a set that have the pattern's bound properties."""
         function, unit = self._function, self._function.unit
         values = property_names(pattern)
         assert values is not None

@@ -58,7 +58,7 @@ class Pay(Line):
     _each: int = 1
 
     def add(self, steps: int) -> None:
-        """Let each turn cost more."""
+        """Lets each turn cost more."""
         self._each += steps
 
     def texts(self, *, always: bool) -> list[str]:

@@ -35,7 +35,7 @@ class Terms:
     def __init__(self, function: FunctionBuilder) -> None:
         self._function = function
 
-    # --- what is known ------------------------------------------------------------------------
+    # --- known values -----------------------------------------------------------------------------
 
     def bound(self, term: ir.Term) -> bool:
         """Whether every variable of the term has a value."""

@@ -83,7 +83,7 @@ class Unification:
         else:
             self.match(pattern, function.assign(value))
 
-    # --- what must hold -----------------------------------------------------------------------
+    # --- tests -----------------------------------------------------------------------------------
 
     def true(self, value: Expression) -> None:
         """Tests a (defined) value: code written next runs if the value is not false."""
@@ -144,7 +144,7 @@ class Unification:
     # --- two patterns -------------------------------------------------------------------------
 
     def unify(self, a: ir.Term, b: ir.Term) -> None:
-        """Unify two terms; both may hold unbound variables."""
+        """Unifies two terms; both may hold unbound variables."""
         waiting = [(a, b)]
         while waiting:
             for i, (x, y) in enumerate(waiting):

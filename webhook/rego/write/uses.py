@@ -46,7 +46,7 @@ class Uses:
         return counts
 
     def body(self, terms: list[ir.Term], body: ir.Body) -> None:
-        """Count a query."""
+        """Counts a query."""
         self._terms(terms)
         self._body(body)
 

@@ -82,7 +82,7 @@ class RequestBody:
         return given
 
     def release(self, connection: LargeBody, share: Share) -> None:
-        """Drops what has arrived, its place, and the wait for one."""
+        """Drops the received part, its place, and the wait for a place."""
         hub = self._hub
         hub.waiting_bytes -= self.size
         share.bytes -= self.size

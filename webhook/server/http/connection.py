@@ -107,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # until connected
         self._parser: Any = httptools.HttpRequestParser(self)
         self._reading: Reading = "start"
-        self._armed: Reading | None = None  # what the deadline is for
+        self._armed: Reading | None = None  # the state that the deadline belongs to
         self._ending: Ending = ""
         self._current: Exchange | None = None
         self._pending: deque[Exchange] = deque()
@@ -177,12 +177,13 @@ class Connection(asyncio.BufferedProtocol):
             if self._body.size >= limits.PREFIX_BYTES:  # Enough to know whose it is.
                 self._transport.pause_reading()
         elif (reserved := self._body.reserved) and not self.hub.large.is_alone(reserved):
-            # More is to come of a large body, and others have some, too: in its turn.
+            # More of a large body is to come, and there are other large bodies: it is read in
+            # turns.
             self._transport.pause_reading()
             self.hub.large.turns.wait(self)
 
     def _settle(self) -> None:
-        """Answers a refusal, or sets the deadline of what the connection waits for."""
+        """Answers a refusal, or sets the deadline for the next part of the request."""
         if self._refusal is not None:
             self._answer_refusal()
         elif self._reading != self._armed:
@@ -360,7 +361,7 @@ class Connection(asyncio.BufferedProtocol):
             self._rearm()
 
     def _rearm(self) -> None:
-        """Sets the deadline of what the connection waits for."""
+        """Sets the deadline for the part of the request that the connection waits for."""
         if self._current is not None or self._ending:
             return
         self._armed = self._reading
@@ -388,7 +389,7 @@ class Connection(asyncio.BufferedProtocol):
         """Prepares for a body of this length: it needs a place, or is too large."""
         bound, body = self.hub.limits.body_bytes_max, self._body
         if length > bound:
-            # Whose it is stands in its beginning.
+            # The beginning of the body contains the user.
             body.too_large = True
             body.bound = limits.PREFIX_BYTES
             if self._responder() is None:
@@ -405,14 +406,15 @@ class Connection(asyncio.BufferedProtocol):
         bound, body = self.hub.limits.body_bytes_max, self._body
         if body.too_large or body.size > bound:
             self._refuse_body()
-        else:  # Its length was not told.
+        else:  # A chunked body, without a length.
             self._limit_arrival()
             self._expect_large(bound)
 
     def _limit_arrival(self) -> None:
         """Sets a timer for a body in several parts.
 
-        When the answer is due, what has arrived is used.
+        If the body is incomplete when the answer is due, the request is refused on its received
+        part.
         """
         responder = self._responder()
         if responder is not None and self._body.timer is None:
@@ -458,7 +460,7 @@ class Connection(asyncio.BufferedProtocol):
         self._refuse(413, "body_too_large", f"request entity is too large; limit is {limit} bytes")
 
     def _check_raw(self) -> None:
-        """Bounds what the parser keeps: fields, chunk extensions and trailers."""
+        """Limits the bytes that the parser keeps: fields, chunk extensions and trailers."""
         if self._reading == "head":
             self._check_head(self._raw_size)
         elif self._raw_size > self.hub.limits.raw_body_bytes_max:
@@ -495,7 +497,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- ends ------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
+        """Sends bytes."""
         self._transport.write(data)
 
     def expire(self) -> None:
@@ -516,17 +518,17 @@ class Connection(asyncio.BufferedProtocol):
             self.deadline = time.monotonic() + limits.LAST_CHANCE_SECONDS
 
     def _close(self, reason: str) -> None:
-        """Sends what is left and closes; the sweep aborts a close that takes too long."""
+        """Sends the remaining output and closes; the sweep aborts a close that takes too long."""
         if reason:
             self.hub.closed(reason)
         self._ending = "closing"
-        # A client that does not take leave must not hold up the end of the process.
+        # A client that does not close must not delay the end of the process.
         leave = limits.LAST_CHANCE_SECONDS if self.hub.draining else limits.CLOSE_SECONDS
         self.deadline = time.monotonic() + leave
         self._transport.close()
 
     def abort(self, reason: str) -> None:
-        """Closes at once, whatever is left to send."""
+        """Closes at once and drops the remaining output."""
         if reason:
             self.hub.closed(reason)
         self._ending = "closing"

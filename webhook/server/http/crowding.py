@@ -64,9 +64,10 @@ def answer_to(
     hub: Hub,
     since: float,
 ) -> HttpAnswer:
-    """Returns the answer to a request of which this part of the body has arrived.
+    """Returns the answer to a request whose body has arrived up to this part.
 
-    Its head arrived at ``since``. If its own user is responsible it is refused, whatever failurePolicy is.
+    Its head arrived at ``since``. If its own user is responsible it is refused, regardless of
+    failurePolicy.
     """
     status, reason, message, of_requests = refusal
     hub.refused(reason)
@@ -130,7 +131,7 @@ def _places(requester: str, occupants: Iterable[Occupant], *, by_size: bool) -> 
     """Returns a user's share of the port, by bytes or by requests."""
     places: Counter[str] = Counter()
     for other in islice(occupants, LOOKED_AT_MAX):
-        # What names no user has its place, too: it is somebody else.
+        # Requests without a readable user count as another user's.
         if other.requester or other.size:
             places[other.requester] += other.size if by_size else 1
     return Delay(

@@ -41,7 +41,7 @@ RELEASE: Final = "waddle.release_body"
 
 
 def status_line(status: int) -> bytes:
-    """The first line of a response."""
+    """Returns the first line of a response."""
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:
@@ -62,7 +62,7 @@ class Peer(Protocol):
     """Set when the client reads again; None while it reads fast enough."""
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
+        """Sends bytes."""
 
     def answered(self, exchange: Exchange) -> None:
         """Called after a complete response."""
@@ -123,7 +123,7 @@ class Exchange:
 
     @property
     def occupant(self) -> Occupant:
-        """Return the user of the request, and the size of its body."""
+        """Returns the user of the request, and the size of its body."""
         if self._occupant is None:
             self._occupant = occupant_of(self.body)
         return self._occupant
@@ -143,7 +143,8 @@ class Exchange:
         """See :class:`~webhook.server.http.request_queue.Waiting`."""
         if self._run_until is None:
             responder = self._responder
-            # What no API server wrote nobody gives up, and it cannot be refused unread.
+            # Only an API server gives up after its timeout; other clients' requests have no
+            # deadline, and cannot be refused unread.
             if responder is None or origin_of(self.body[:PREFIX_BYTES]) is None:
                 return math.inf
             received_at = self.scope["received_at"]
@@ -163,7 +164,7 @@ class Exchange:
         """Runs the application for this request: completely, or in a task if it may wait."""
         connection = self.connection
         if connection is None:
-            return  # The client has gone: nobody would read the answer.
+            return  # The client has closed the connection: nothing reads the answer.
         scope = self.scope
         responder = connection.hub.at_once.get(scope["path"])
         if responder is not None:

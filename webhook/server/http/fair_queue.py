@@ -139,7 +139,7 @@ class FairQueue(Generic[T]):
         return dropped.work
 
     def delay(self, party: Party) -> Delay:
-        """Returns who has the places, for a party without one."""
+        """Returns the use of all places, for a party without one."""
         return self.before(party)._replace(places=self._waiting_max)
 
     def before(self, party: Party) -> Delay:

@@ -58,7 +58,7 @@ UNKNOWN: Final = Opening(math.inf, -math.inf)
 
 
 def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
-    """Return the part of the ASGI scope that all requests of a connection share."""
+    """Returns the part of the ASGI scope that all requests of a connection share."""
     client = transport.get_extra_info("peername")
     server = transport.get_extra_info("sockname")
     return {
@@ -72,7 +72,7 @@ def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
 
 
 def client_of(address: object) -> str:
-    """Return the client of a connection by its peer's address; empty if there is none."""
+    """Returns the client of a connection by its peer's address; empty if there is none."""
     return str(address[0]) if isinstance(address, tuple) and address else ""
 
 
@@ -93,7 +93,7 @@ def fault_in(
                 return 400, "malformed", f"malformed HTTP request: more than one {shown} header"
     coding = fields.get(b"transfer-encoding")
     if coding is not None and coding.strip().lower() != b"chunked":
-        # The parser looks at the last coding only, and hands out what the others have made of it.
+        # The parser checks the last coding only, and does not decode the others.
         return 400, "malformed", "transfer codings other than chunked are not supported"
     return None
 
@@ -118,7 +118,7 @@ def request_scope(
     target: RequestTarget,
     headers: list[tuple[bytes, bytes]],
 ) -> dict[str, Any]:
-    """The ASGI scope of a request, made of its connection's."""
+    """Returns the ASGI scope of a request, made of its connection's."""
     scope = connection.copy()
     scope["http_version"] = parser.get_http_version()
     scope["method"] = parser.get_method().decode("ascii")
@@ -128,7 +128,7 @@ def request_scope(
 
 
 def target_of(url: bytes) -> RequestTarget | None:
-    """A request's target, taken apart; None where it has no path."""
+    """Returns a request's target, taken apart; None where it has no path."""
     target = url if url.startswith(b"/") else origin_form(url)
     if not target:
         return None

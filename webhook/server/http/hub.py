@@ -88,7 +88,7 @@ class Member(Protocol):
 
     @property
     def occupant(self) -> Occupant:
-        """Return the user of the request under way, and how much of it has arrived."""
+        """Returns the user of the request under way, and how much of it has arrived."""
 
     def expire(self) -> None:
         """Ends its present state."""
@@ -211,7 +211,7 @@ class Hub:
         task.add_done_callback(self._tasks.discard)
 
     def refused(self, reason: str) -> None:
-        """Count a request answered without a decision."""
+        """Counts a request answered without a decision."""
         self.registry.count(REFUSED, reason)
 
     def retry(self) -> tuple[tuple[bytes, bytes], ...]:
@@ -227,7 +227,7 @@ class Hub:
         return _RETRY if now - self._refusing_since < RETRY_SECONDS else ()
 
     def closed(self, reason: str) -> None:
-        """Count a connection that this side closed."""
+        """Counts a connection that this side closed."""
         self.registry.count(CLOSED, reason)
 
     def joined(self, connection: Member, descriptor: int) -> bool:
@@ -254,8 +254,8 @@ class Hub:
     def makes_room(self, client: str) -> bool:
         """Whether another connection was closed for a new one of this address.
 
-        A client with the most connections loses one, so that nobody crowds out others; a client's
-        own only where the newest come first.
+        A client with the most connections loses one, so that no client crowds out others. A client
+        loses its own connection only if ``newest_first``.
         """
         if self.is_full_for(client):
             crowd = client
@@ -277,7 +277,7 @@ class Hub:
         return True
 
     def remove(self, connection: Member) -> None:
-        """Forget a connection."""
+        """Forgets a connection."""
         if connection in self.connections:
             self.connections.discard(connection)
             connection.share.connections -= 1

@@ -18,7 +18,7 @@ class LargeBody(Protocol):
         """Continues reading: there is a place for this many bytes."""
 
     def read_more(self) -> None:
-        """Read what has arrived, once."""
+        """Reads what has arrived, once."""
 
 
 class LargeBodies:
@@ -59,7 +59,7 @@ class LargeBodies:
         self._let_in()
 
     def _fits(self, size: int) -> bool:
-        # Who sends 40 MB slowly must not hold up who sends one of them.
+        # A slow client with a body of 40 MB must not delay a client with one small large body.
         kept = self._bytes_max // KEPT_PART
         return self._bytes + size <= self._bytes_max + (kept if size <= kept else 0)
 

@@ -23,8 +23,8 @@ LINGER_SECONDS: Final = 0.3
 reset, and the reset may overtake the answer that says why."""
 
 DROP_SECONDS: Final = 10.0
-"""How long a client may go on sending after a refusal: as long as an API server waits for a webhook
-by default. One that sends all before it reads gets its answer by then."""
+"""How long a client may send after a refusal: the default time for which an API server waits for a
+webhook. A client that sends all before it reads gets its answer by then."""
 
 LARGE_BODY_BYTES: Final = 256 * 1024
 """A body beyond this needs a place among the large ones before it is read. Those of 64 connections
@@ -32,8 +32,9 @@ below it are 16 MiB together. Hardly any object is as large."""
 
 LARGE_BODY_SECONDS: Final = 2.0
 LARGE_BODY_BYTES_A_SECOND: Final = 5 * 1024 * 1024
-"""For a large body once it has its place, which others wait for: an API server sends it in one, and
-several are read at 40 MB a second together. One of 40 MiB has 10 s."""
+"""The minimum rate of a large body once it has its place, because others wait for the place. An API
+server sends it without pauses, and several are read at 40 MB a second together. A body of 40 MiB
+has 10 s."""
 
 CHUNK_BYTES_MIN: Final = 256
 SMALL_CHUNKS: Final = f"chunks of less than {CHUNK_BYTES_MIN} bytes on average"
@@ -49,11 +50,11 @@ LATE_BODY: Final = (504, "deadline", "the request's body did not arrive within i
 """Status, reason and message where an answer is due and its request's body is not there."""
 
 CLOSE_SECONDS: Final = 5.0
-"""How long a closing connection may take to send what is left and take leave of TLS."""
+"""How long a closing connection may take to send the rest and to close TLS."""
 
 LAST_CHANCE_SECONDS: Final = 0.5
-"""How long an open connection may still send a request after its port was closed: one that is on
-its way would be lost, and no client repeats a POST."""
+"""How long an open connection may still send a request after its port was closed. A request on its
+way would be lost, and no client repeats a POST."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,9 @@ class ConnectionLimits:
     body_timeout_seconds: float
     idle_timeout_seconds: float
     newest_first: bool = False
-    """Whether one more ends the connection that would be ended soonest for what its client does not
-    send; else the new one is closed, unless another client has more connections than its own. For
-    probes and people: who asks does so at once, and must be answered."""
+    """Whether a new connection at the limit closes the one whose deadline is the soonest. Else the
+    new one is closed, unless another client has more connections than its own. For probes and
+    people: they send their request at once, and must be answered."""
     connections_per_client_max: int = 0
     """Of one address, so that there is room for others; 0 for as many as all may have."""
 
@@ -93,7 +94,7 @@ class ConnectionLimits:
 
     @property
     def raw_body_bytes_max(self) -> int:
-        """Of a body with what frames it: chunks' heads, extensions and trailers."""
+        """The limit of a body with its framing: heads of chunks, extensions and trailers."""
         return 2 * self.body_bytes_max + self.header_bytes_max
 
     @property

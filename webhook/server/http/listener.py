@@ -74,7 +74,7 @@ class Listener(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Leave signals to the application."""
+        """Leaves signals to the application."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
@@ -157,7 +157,7 @@ class Listener(uvicorn.Server):
 
 
 def bind(host: str, port: int, *, backlog: int) -> socket.socket:
-    """A socket at an address, or without a host at all of IPv6 and IPv4; raises OSError.
+    """Returns a socket at an address, or without a host at all of IPv6 and IPv4; raises OSError.
 
     A node has IPv4, IPv6 or both; only a socket of both is reached in each of them.
     """

@@ -44,13 +44,13 @@ class Waiting(Protocol):
         """The time, on the monotonic clock, from which it cannot be decided in time any more."""
 
     def run(self) -> None:
-        """Answer it."""
+        """Answers it."""
 
     def give_up(self) -> None:
-        """Answer that there was no time for it."""
+        """Answers that there was no time for it."""
 
     def abandon(self) -> None:
-        """Close its connection: a bug keeps it from being answered."""
+        """Closes its connection: a bug keeps it from being answered."""
 
 
 class RequestQueue:

@@ -61,7 +61,7 @@ REASONS: Final = {
 
 
 def failure(code: int, message: str) -> bytes:
-    """Encode a Status for a failure; the API server quotes its message to the user."""
+    """Encodes a Status for a failure; the API server quotes its message to the user."""
     return encode(
         {
             "kind": "Status",

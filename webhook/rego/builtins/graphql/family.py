@@ -75,7 +75,7 @@ def _checked(context: Context, query: Value, schema: Value) -> tuple[Node, Node]
     context=True,
 )
 def graphql_parse(context: Context, query: Value, schema: Value) -> list[Value]:
-    """The trees of a query and of the schema that it is valid under."""
+    """Returns the trees of a query and of the schema that it is valid under."""
     return list(_checked(context, query, schema))
 
 
@@ -118,11 +118,11 @@ def graphql_schema_is_valid(context: Context, schema: Value) -> bool:
 
 @builtin("graphql.parse_query", STRING, result=OBJECT, context=True)
 def graphql_parse_query(context: Context, query: str) -> Value:
-    """The tree of a query."""
+    """Returns the tree of a query."""
     return shown(_tree(context, query, "QueryDocument", parse_query))
 
 
 @builtin("graphql.parse_schema", STRING, result=OBJECT, context=True)
 def graphql_parse_schema(context: Context, schema: str) -> Value:
-    """The tree of a schema, which is not checked."""
+    """Returns the tree of a schema, which is not checked."""
     return shown(_tree(context, schema, "SchemaDocument", parse_schema))

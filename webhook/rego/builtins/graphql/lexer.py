@@ -72,7 +72,7 @@ class Lexer:
         self._line_start = 0
 
     def tokens(self) -> Iterator[Token]:
-        """Every token; the last one is of kind END or INVALID."""
+        """Yields every token; the last one is of kind END or INVALID."""
         while True:
             token = self._next()
             yield token
@@ -198,7 +198,7 @@ def _character(escape: re.Match[str]) -> str | None:
 
 
 def block_value(raw: str) -> str:
-    """A block string without its common indentation (GraphQL, 2.9.4)."""
+    """Returns a block string without its common indentation (GraphQL, 2.9.4)."""
     lines = raw.split("\n")
     indents = [_indent(line) for line in lines[1:] if line.strip(" \t")]
     # gqlparser counts the first line too.

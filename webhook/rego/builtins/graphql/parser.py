@@ -61,7 +61,7 @@ class Parser:
         return comments(self.comments)
 
     def error(self, message: str) -> BuiltinError:
-        """A fault at the token."""
+        """Returns a fault at the token."""
         return located(message, self.token.line, self.token.column)
 
     def unexpected(self) -> BuiltinError:
@@ -79,7 +79,7 @@ class Parser:
         return token
 
     def skip(self, kind: str) -> bool:
-        """Go past the token if it is of this kind."""
+        """Goes past the token if it is of this kind."""
         if not self.peek(kind):
             return False
         self.next()
@@ -98,7 +98,7 @@ class Parser:
         self.next()
 
     def description(self) -> tuple[Token | None, Sequence[Token]]:
-        """The string before a definition, if there is one, and the comments before it."""
+        """Returns the string before a definition, if there is one, and the comments before it."""
         if not self.peek(lexer.STRING) and not self.peek(lexer.BLOCK_STRING):
             return None, ()
         before = self.comments
@@ -163,7 +163,7 @@ class Parser:
         return make("Argument", place, Name=name, Value=value, Comment=comment)
 
     def value(self, *, constant: bool) -> Node:
-        """A literal, or a variable where the value need not be constant."""
+        """Returns a literal, or a variable where the value need not be constant."""
         place, comment = self.token, self.comment
         if self.peek("["):
             children = self.many(
@@ -219,7 +219,7 @@ class Parser:
 
 
 def parse_query(source: str) -> Node:
-    """The tree of a query document; raises :class:`BuiltinError`."""
+    """Returns the tree of a query document; raises :class:`BuiltinError`."""
     return _QueryParser(source).document()
 
 
@@ -227,7 +227,7 @@ class _QueryParser(Parser):
     """Executable documents (GraphQL, 2.2)."""
 
     def document(self) -> Node:
-        """The whole document."""
+        """Returns the whole document."""
         document = make("QueryDocument")
         while not self.peek(lexer.END):
             description, before = self.description()

@@ -48,7 +48,7 @@ _SCALARS: Final = {
 
 
 def build_schema(schema: Schema) -> graphql.GraphQLSchema:
-    """The schema in ``graphql-core``'s form."""
+    """Returns the schema in ``graphql-core``'s form."""
     maker = _Maker()
     definitions = [
         maker.definition(node) for name, node in schema.types.items() if name not in schema.built_in
@@ -177,11 +177,11 @@ class _Maker:
         return built
 
     def name(self, text: str) -> core.NameNode:
-        """A node of graphql-core's, of a name as OPA's document has it."""
+        """Returns graphql-core's node of a name in OPA's document."""
         return core.NameNode(value=text)
 
     def named(self, text: str) -> core.NamedTypeNode:
-        """A type by its name."""
+        """Returns a type by its name."""
         return core.NamedTypeNode(name=self.name(text))
 
     def _type(self, node: Node) -> Any:
@@ -258,7 +258,7 @@ class _Maker:
         return self._at(node, built)
 
     def fragment(self, node: Node) -> Any:
-        """A fragment definition."""
+        """Returns a fragment definition."""
         built = core.FragmentDefinitionNode(
             name=self.name(node["Name"]),
             variable_definitions=self._variables(node["VariableDefinition"]),
@@ -312,7 +312,7 @@ class _Maker:
     # --- schemas ----------------------------------------------------------------------------
 
     def definition(self, node: Node) -> Any:
-        """A type."""
+        """Returns a type."""
         kind = node["Kind"]
         common: dict[str, Any] = {
             "name": self.name(node["Name"]),
@@ -361,7 +361,7 @@ class _Maker:
         )
 
     def directive_definition(self, node: Node) -> Any:
-        """A directive's declaration."""
+        """Returns a directive's declaration."""
         return core.DirectiveDefinitionNode(
             name=self.name(node["Name"]),
             arguments=self._inputs(node["Arguments"]),

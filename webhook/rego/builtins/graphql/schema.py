@@ -24,7 +24,7 @@ _BUILT_IN_DIRECTIVES: Final = frozenset(
 _OUTPUT_KINDS: Final = ("SCALAR", "OBJECT", "INTERFACE", "UNION", "ENUM")
 _INPUT_KINDS: Final = ("SCALAR", "ENUM", "INPUT_OBJECT")
 
-# What every schema has (GraphQL, 3.5, 3.13 and 4.2).
+# The definitions in every schema (GraphQL, 3.5, 3.13 and 4.2).
 _PRELUDE: Final = """
 scalar Int scalar Float scalar String scalar Boolean scalar ID
 directive @defer(if: Boolean = true, label: String) on FRAGMENT_SPREAD | INLINE_FRAGMENT
@@ -195,7 +195,7 @@ def _check_name(node: Node) -> None:
 
 
 def type_text(node: Node | None) -> str:
-    """A type reference as it is written."""
+    """Returns a type reference as it is written."""
     if node is None:
         return ""
     inner = node["NamedType"] or f"[{type_text(node['Elem'])}]"

@@ -28,7 +28,7 @@ LOCATIONS: Final = frozenset(
 
 
 def parse_schema(source: str) -> Node:
-    """The tree of a schema document; raises :class:`BuiltinError`."""
+    """Returns the tree of a schema document; raises :class:`BuiltinError`."""
     return _SchemaParser(source).document()
 
 
@@ -36,7 +36,7 @@ class _SchemaParser(Parser):
     """Type system documents (GraphQL, 3)."""
 
     def document(self) -> Node:
-        """The whole document."""
+        """Returns the whole document."""
         document = make("SchemaDocument")
         while not self.peek(lexer.END):
             description, before = self.description()
@@ -125,7 +125,7 @@ class _SchemaParser(Parser):
         return members
 
     def _described(self, structure: str) -> Node:
-        """A member's node with what stands before its name, and the name."""
+        """Returns a member's node with its description, comments, position and name."""
         description, before = self.description()
         node = make(structure)
         if description is not None and description.value:

@@ -166,7 +166,7 @@ OBJECT: Final = 9
 
 
 def make(structure: str, place: Token | None = None, **fields: Any) -> Node:
-    """A node of a structure: the given fields, and zero values for the rest."""
+    """Returns a node of a structure: the given fields, and zero values for the rest."""
     node = {name: _zero(kind) for name, kind in _STRUCTURES[structure].items()}
     node |= fields
     node["Position"] = None if place is None else (place.line, place.column)
@@ -180,7 +180,7 @@ def _zero(kind: Any) -> Any:
 
 
 def comments(tokens: Sequence[Token]) -> Node | None:
-    """A group of comments, or nothing."""
+    """Returns a group of comments, or nothing."""
     if not tokens:
         return None
     return make("Comments", List=[make("Comment", token, Value=token.value) for token in tokens])

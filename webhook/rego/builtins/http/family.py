@@ -1,9 +1,9 @@
-"""``http.send`` (OPA reference, "HTTP"): off unless the caller lends a client.
+"""``http.send`` (OPA reference, "HTTP"): off unless the caller passes a client.
 
 ``context.services["http"]`` is that client, :class:`~webhook.rego.builtins.http.client.HttpClient`
-or anything with its methods. Equal requests of one query are sent once.
-Responses are kept between queries when the request says so: as long as
-``force_cache_duration_seconds`` or the response's ``max-age`` has it.
+or any object with its methods. Equal requests of one query are sent once. Responses are cached
+between queries if the request says so: for ``force_cache_duration_seconds``, or for the response's
+``max-age``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class HttpSender(Protocol):
     deterministic=False,
 )
 def http_send(context: Context, request: Value) -> Value:
-    """The response to an HTTP request."""
+    """Returns the response to an HTTP request."""
     client: HttpSender | None = context.services.get("http")
     raising = raises_error(request)
     if client is None:

@@ -175,7 +175,7 @@ def _body(request: dict[str, Value]) -> bytes:
 
 
 def _timeout(request: dict[str, Value]) -> float:
-    """The timeout in seconds; a number, or a text without unit, counts nanoseconds."""
+    """Returns the timeout in seconds; a number, or a text without unit, counts nanoseconds."""
     if "timeout" not in request:
         return DEFAULT_TIMEOUT_SECONDS
     given = request["timeout"]

@@ -42,7 +42,7 @@ _DRAFTS: Final = {
 
 
 def compile_schema(document: Any, context: Context) -> Schema:
-    """The prepared schema; raises :class:`BuiltinError` with gojsonschema's message."""
+    """Returns the prepared schema; raises :class:`BuiltinError` with gojsonschema's message."""
     compiler = _Compiler(context)
     resolved, draft = compiler.add_document(document, "")
     root = Schema("(Root)", Draft.HYBRID if draft is None else draft, "")
@@ -72,7 +72,7 @@ def _float_json(value: float) -> str:
 
 
 def _draft(document: Any) -> Draft | None:
-    """The draft that ``$schema`` names, if it is a known one."""
+    """Returns the draft that ``$schema`` names, if it is a known one."""
     if isinstance(document, bool):
         return None
     if not isinstance(document, dict):
@@ -103,7 +103,7 @@ class _Compiler:
         self._schemas: dict[str, Schema] = {}
 
     def add_document(self, document: Any, address: str) -> tuple[Any, Draft | None]:
-        """The document with absolute references, known under its address and its ids."""
+        """Returns the document with absolute references, known under its address and its ids."""
         draft = _draft(document)
         resolved = self._resolve(document, address, draft)
         if address in self._documents and address:

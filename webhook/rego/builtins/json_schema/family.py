@@ -82,7 +82,7 @@ def json_match_schema(context: Context, document: Value, schema: Value) -> list[
 def _compiled(context: Context, schema: Value) -> Schema:
     """Compiles a schema, once in an evaluation; raises :class:`BuiltinError` for an invalid one."""
     cache: dict[str | int, tuple[Value, Schema]] = context.cache.setdefault(_CACHE, {})
-    # By identity: a key of the whole schema would cost what the cache saves. The cache holds the
+    # By identity: a key of the whole schema would take as long as compiling it. The cache holds the
     # schema too, so that no other object gets its id meanwhile.
     key = schema if isinstance(schema, str) else id(schema)
     cached, compiled = cache.get(key, (None, None))

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def invalid_type(expected: str, given: str) -> BuiltinError:
-    """The complaint about a value of the wrong type."""
+    """Returns the complaint about a value of the wrong type."""
     return BuiltinError(f"Invalid type. Expected: {expected}, given: {given}")
 
 
 def string_keyword(node: dict[str, Any], name: str) -> str | None:
-    """A keyword that must be a string; None where it is absent."""
+    """Returns a keyword that must be a string; None where it is absent."""
     if name not in node:
         return None
     if not isinstance(node[name], str):
@@ -28,7 +28,7 @@ def string_keyword(node: dict[str, Any], name: str) -> str | None:
 
 
 def array_keyword(node: dict[str, Any], name: str) -> list[Any] | None:
-    """A keyword that must be an array; None where it is absent."""
+    """Returns a keyword that must be an array; None where it is absent."""
     if name not in node:
         return None
     value = node[name]

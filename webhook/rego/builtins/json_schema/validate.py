@@ -35,7 +35,7 @@ class Fault:
     description: str
 
     def json(self) -> dict[str, str]:
-        """The fault as OPA shows it."""
+        """Returns the fault as OPA shows it."""
         return {
             "error": f"{self.field}: {self.description}",
             "type": self.kind,
@@ -83,7 +83,7 @@ class _Validation:
         return result
 
     def visit(self, schema: Schema, value: Any, result: _Result, place: str) -> None:
-        """Add the faults of ``value`` under ``schema``."""
+        """Adds the faults of ``value`` under ``schema``."""
         self._context.charge(_STEPS_A_VISIT)
         if schema.accepts is not None:
             if not schema.accepts:

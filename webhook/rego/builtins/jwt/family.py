@@ -50,7 +50,7 @@ class _Token:
         return utf8(f"{self.header}.{self.payload}")
 
     def decoded_header(self) -> dict[str, Value]:
-        """The header's object."""
+        """Returns the header's object."""
         text = _section(self.header, "header")
         try:
             header = _json_object(text)
@@ -334,7 +334,7 @@ def _is_audience(claims: dict[str, Value], expected: str) -> bool:
     deterministic=False,
 )
 def jwt_encode_sign(context: Context, headers: Value, payload: Value, key: Value) -> str:
-    """A token with these headers and this payload, signed with a JSON web key."""
+    """Returns a token with these headers and this payload, signed with a JSON web key."""
     return _sign(context, json_text(headers), json_text(payload), json_text(key))
 
 

@@ -127,7 +127,7 @@ def candidates(
 
 
 def verifier(algorithm: str) -> Callable[[Any, bytes, bytes], bool]:
-    """Return the check of signatures of one algorithm, given a key, the signed bytes and the signature."""
+    """Returns a function that checks a signature by a key, the signed bytes and the signature."""
     family, digest = algorithm[:2], _DIGESTS.get(algorithm[2:])
     public = _KEYS[family][0]
 
@@ -199,7 +199,7 @@ def _verify_pss_of_digest_length(
 
 
 def parse_signing(text: str) -> jwk.Key:
-    """The first key of a JSON web key or set."""
+    """Returns the first key of a JSON web key or set."""
     keys = jwk.parse(text)
     if not keys:
         raise BuiltinError("no keys found in JWK set")

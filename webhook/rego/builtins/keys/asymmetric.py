@@ -49,11 +49,11 @@ class PublicKey:
     spki: bytes
 
     def json(self) -> Any:
-        """The key in Go's JSON form."""
+        """Returns the key in Go's JSON form."""
         return self.fields.get("bytes", self.fields)
 
     def load(self) -> PublicKeyTypes | None:
-        """The key for verification; ``None`` where ``cryptography`` refuses it."""
+        """Returns the key for verification; ``None`` where ``cryptography`` refuses it."""
         try:
             return serialization.load_der_public_key(self.spki)
         except (ValueError, UnsupportedAlgorithm):
@@ -61,7 +61,7 @@ class PublicKey:
 
 
 def parse_spki(spki: bytes) -> PublicKey:
-    """The key of a SubjectPublicKeyInfo (RFC 5280, 4.1.2.7)."""
+    """Returns the key of a SubjectPublicKeyInfo (RFC 5280, 4.1.2.7)."""
     fault = "x509: malformed spki"
     reader = der.Reader(spki).enter(der.SEQUENCE, fault)
     algorithm = reader.enter(der.SEQUENCE, "x509: malformed public key algorithm identifier")
@@ -72,7 +72,7 @@ def parse_spki(spki: bytes) -> PublicKey:
 
 
 def parse_pkix(data: bytes) -> PublicKey:
-    """The key of a ``PUBLIC KEY`` block: only kinds that Go's ParsePKIXPublicKey knows."""
+    """Returns the key of a ``PUBLIC KEY`` block: only kinds that Go's ParsePKIXPublicKey knows."""
     key = parse_spki(data)
     if key.kind == "unknown":
         raise BuiltinError("x509: unknown public key algorithm")
@@ -134,7 +134,7 @@ def _dsa(parameters: bytes, data: bytes) -> dict[str, Any]:
 
 
 def parse_private(label: str, data: bytes) -> PrivateKeyTypes:
-    """The key of a private key's PEM block, ``label`` being the block's type."""
+    """Returns the key of a private key's PEM block, ``label`` being the block's type."""
     try:
         key = serialization.load_der_private_key(data, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -161,7 +161,7 @@ def _private_fault(label: str) -> str:
 
 
 def private_json(key: PrivateKeyTypes) -> Any:
-    """A private key in Go's JSON form."""
+    """Returns a private key in Go's JSON form."""
     if isinstance(key, rsa.RSAPrivateKey):
         return _rsa_private_json(key)
     if isinstance(key, ec.EllipticCurvePrivateKey):

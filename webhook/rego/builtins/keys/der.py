@@ -36,7 +36,7 @@ _GENERALIZED: Final = re.compile(rb"(\d{14})(Z|[+-]\d{4})")
 
 
 def context(number: int, *, constructed: bool = False) -> int:
-    """The tag of a context-specific element."""
+    """Returns the tag of a context-specific element."""
     return 0x80 | (0x20 if constructed else 0) | number
 
 
@@ -62,7 +62,7 @@ class Reader:
         return bool(self) and self._data[self._position] == tag
 
     def any(self, fault: str) -> tuple[int, bytes, bytes]:
-        """The next element: its tag, its content, and all of its bytes."""
+        """Returns the next element: its tag, its content, and all of its bytes."""
         data, start = self._data, self._position
         if start + 2 > len(data) or data[start] & 0x1F == 0x1F:  # tags of two bytes: none is used
             raise BuiltinError(fault)
@@ -81,29 +81,29 @@ class Reader:
         return data[start], data[body:end], data[start:end]
 
     def element(self, tag: int, fault: str) -> bytes:
-        """All bytes of the next element, which must have this tag."""
+        """Returns all bytes of the next element, which must have this tag."""
         tag_read, _, whole = self.any(fault)
         if tag_read != tag:
             raise BuiltinError(fault)
         return whole
 
     def read(self, tag: int, fault: str) -> bytes:
-        """The content of the next element, which must have this tag."""
+        """Returns the content of the next element, which must have this tag."""
         tag_read, content, _ = self.any(fault)
         if tag_read != tag:
             raise BuiltinError(fault)
         return content
 
     def enter(self, tag: int, fault: str) -> Reader:
-        """A reader of the next element's content."""
+        """Returns a reader of the next element's content."""
         return Reader(self.read(tag, fault))
 
     def optional(self, tag: int, fault: str) -> Reader | None:
-        """A reader of the next element's content, if it has this tag."""
+        """Returns a reader of the next element's content, if it has this tag."""
         return self.enter(tag, fault) if self.peek(tag) else None
 
     def integer(self, fault: str, tag: int = INTEGER) -> int:
-        """The next element as an integer in its shortest form."""
+        """Returns the next element as an integer in its shortest form."""
         content = self.read(tag, fault)
         if not content:
             raise BuiltinError(fault)
@@ -114,14 +114,14 @@ class Reader:
         return int.from_bytes(content, "big", signed=True)
 
     def boolean(self, fault: str) -> bool:
-        """The next element as a boolean, 0 or 255."""
+        """Returns the next element as a boolean, 0 or 255."""
         content = self.read(BOOLEAN, fault)
         if content not in (b"\x00", b"\xff"):
             raise BuiltinError(fault)
         return content == b"\xff"
 
     def oid(self, fault: str) -> tuple[int, ...]:
-        """The next element as an object identifier."""
+        """Returns the next element as an object identifier."""
         return oid_arcs(self.read(OBJECT_IDENTIFIER, fault), fault)
 
     def bits(self, fault: str) -> tuple[bytes, int]:
@@ -135,7 +135,7 @@ class Reader:
         return content[1:], unused
 
     def time(self) -> str:
-        """The next element as RFC 3339 text, with Go's faults."""
+        """Returns the next element as RFC 3339 text, with Go's faults."""
         if self.peek(UTC_TIME):
             return _utc_time(self.read(UTC_TIME, "x509: malformed UTCTime"))
         if self.peek(GENERALIZED_TIME):
@@ -148,7 +148,7 @@ class Reader:
 
 
 def right_aligned(bits: tuple[bytes, int]) -> bytes:
-    """A bit string's bytes with the unused bits moved to the front."""
+    """Returns a bit string's bytes with the unused bits moved to the front."""
     data, unused = bits
     if not unused:
         return data
@@ -156,7 +156,7 @@ def right_aligned(bits: tuple[bytes, int]) -> bytes:
 
 
 def oid_arcs(content: bytes, fault: str) -> tuple[int, ...]:
-    """The numbers of an encoded object identifier."""
+    """Returns the numbers of an encoded object identifier."""
     if not content or content[-1] & 0x80:
         raise BuiltinError(fault)
     arcs: list[int] = []

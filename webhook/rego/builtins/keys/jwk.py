@@ -182,7 +182,7 @@ def _key(document: Any) -> Key:
 
 
 def _decoded(document: dict[str, Any], required: tuple[str, ...]) -> dict[str, bytes]:
-    """The members that are bytes; all strings are checked to be strings."""
+    """Returns the members that are bytes; all strings are checked to be strings."""
     decoded = {}
     for name, value in document.items():
         if name not in _BYTES and name not in ("alg", "kid", "use", "crv"):
@@ -290,7 +290,7 @@ _MATERIALS: Final[dict[str, Any]] = {"RSA": _rsa, "EC": _ec, "oct": _oct, "OKP":
 
 
 def from_private_key(key: Any) -> dict[str, str]:
-    """The JSON web key of a private key."""
+    """Returns the JSON web key of a private key."""
     if isinstance(key, rsa.RSAPrivateKey):
         numbers = key.private_numbers()
         public = numbers.public_numbers

@@ -38,7 +38,7 @@ def decode(text: bytes) -> tuple[Block | None, bytes]:
 
 
 def blocks(text: bytes) -> Iterator[Block]:
-    """Every block in turn."""
+    """Yields every block in turn."""
     rest = text
     while True:
         block, rest = decode(rest)
@@ -48,7 +48,7 @@ def blocks(text: bytes) -> Iterator[Block]:
 
 
 def _block(text: bytes, start: int) -> tuple[Block | None, int]:
-    """The block whose BEGIN line goes on at ``start``, and where the text after it begins."""
+    """Returns the block with its BEGIN line at ``start``, and the position of the text after it."""
     line, body = _line(text, start)
     if not line.endswith(_DASHES):
         return None, body
@@ -76,7 +76,7 @@ def _block(text: bytes, start: int) -> tuple[Block | None, int]:
 
 
 def _line(text: bytes, start: int) -> tuple[bytes, int]:
-    """The line at ``start``, without space at its end, and where the next one begins."""
+    """Returns the line at ``start``, without space at its end, and where the next one begins."""
     end = text.find(b"\n", start)
     if end < 0:
         return text[start:].rstrip(b" \t\r"), len(text)

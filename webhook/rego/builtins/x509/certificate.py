@@ -1,9 +1,8 @@
 """X.509 certificates and certificate requests, parsed into the JSON form of Go's structures.
 
-OPA hands policies ``encoding/json`` of ``x509.Certificate`` (Go's crypto/x509),
-so field names, the numbers of algorithms and the faults are Go's. What
-``cryptography`` offers differs in all three, so elements are read with
-:mod:`webhook.rego.builtins.keys.der`.
+OPA hands policies ``encoding/json`` of ``x509.Certificate`` (Go's crypto/x509), so field names, the
+numbers of algorithms and the faults are Go's. ``cryptography`` differs in all three, so elements
+are read with :mod:`webhook.rego.builtins.keys.der`.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ _PRINTABLE: Final = frozenset(
 
 
 def parse_all(data: bytes) -> list[Fields]:
-    """The certificates that follow one another in ``data``."""
+    """Returns the certificates that follow one another in ``data``."""
     certificates = []
     rest = data
     while rest:
@@ -80,7 +79,7 @@ def parse_all(data: bytes) -> list[Fields]:
 
 
 def parse(data: bytes) -> Fields:
-    """The one certificate that ``data`` is."""
+    """Returns the single certificate in ``data``."""
     fields, rest = _parse(data)
     if rest:
         raise BuiltinError("x509: trailing data")
@@ -188,7 +187,7 @@ def signature_algorithm(content: bytes) -> int:
 
 
 def _pss_algorithm(parameters: bytes) -> int:
-    """RSA-PSS with the parameters of RFC 3447, 8.1; whatever else is unknown to Go."""
+    """RSA-PSS with the parameters of RFC 3447, 8.1; Go knows no other parameters."""
     fault = "unknown parameters"
     reader = der.Reader(parameters).enter(der.SEQUENCE, fault)
     digest = _digest(reader.enter(der.context(0, constructed=True), fault), fault)
@@ -211,7 +210,7 @@ def _digest(reader: der.Reader, fault: str) -> tuple[int, ...]:
 
 
 def parse_name(data: bytes) -> Fields:
-    """A distinguished name as Go's ``pkix.Name``."""
+    """Returns a distinguished name as Go's ``pkix.Name``."""
     fault = "x509: invalid RDNSequence"
     name: Fields = dict.fromkeys((*_NAME_LISTS.values(), "ExtraNames", "Names"))
     name |= dict.fromkeys(_NAME_STRINGS.values(), "")
@@ -286,7 +285,7 @@ _TEXT_NAMES: Final = {
 
 
 def parse_request(data: bytes) -> Fields:
-    """The certificate request that ``data`` is, as Go's ``x509.CertificateRequest``."""
+    """Returns the certificate request that ``data`` is, as Go's ``x509.CertificateRequest``."""
     fault = "asn1: structure error: malformed certificateRequest"
     outer = der.Reader(data)
     raw = outer.element(der.SEQUENCE, fault)
@@ -356,7 +355,7 @@ def _attribute_set(attribute: bytes) -> Fields:
 
 
 def _plain(tag: int, content: bytes, fault: str) -> Any:
-    """A value as Go's ``encoding/asn1`` decodes one of unknown type."""
+    """Returns a value of unknown type as Go's ``encoding/asn1`` decodes it."""
     if tag == der.OCTET_STRING:
         return encode(content)
     if tag in _TEXTS:
@@ -391,7 +390,7 @@ def _requested_extensions(attributes: list[bytes], fault: str) -> list[Fields] |
 
 
 def uri_strings(fields: Fields) -> list[str] | None:
-    """The certificate's URIs as text, which OPA adds to Go's fields."""
+    """Returns the certificate's URIs as text, which OPA adds to Go's fields."""
     if fields["URIs"] is None:
         return None
     extensions = [e for e in fields["Extensions"] if tuple(e["Id"]) == _SUBJECT_ALT_NAME]

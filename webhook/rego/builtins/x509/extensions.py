@@ -78,7 +78,7 @@ def blank() -> ExtensionFields:
 
 
 def apply(fields: ExtensionFields) -> None:
-    """Set the fields that ``fields["Extensions"]`` describes."""
+    """Sets the fields that ``fields["Extensions"]`` describes."""
     unhandled = []
     for extension in fields["Extensions"] or ():
         value = base64.b64decode(extension["Value"])
@@ -115,7 +115,7 @@ def _apply_one(fields: ExtensionFields, extension: ExtensionFields, value: bytes
 
 
 def alternative_names(extensions: Iterable[ExtensionFields]) -> ExtensionFields:
-    """The subject's alternative names among these extensions."""
+    """Returns the subject's alternative names among these extensions."""
     names: ExtensionFields = dict.fromkeys(_NAMES)
     for extension in extensions:
         if extension["Id"] == [*_STANDARD, 17]:
@@ -145,7 +145,7 @@ def _alternative_names(value: bytes) -> ExtensionFields:
 
 
 def uri_texts(extensions: Iterable[ExtensionFields]) -> list[str]:
-    """The URIs among the subject's alternative names, as Go prints them again."""
+    """Returns the URIs among the subject's alternative names, as Go prints them again."""
     texts = []
     for extension in extensions:
         sequence = der.Reader(base64.b64decode(extension["Value"])).enter(der.SEQUENCE, "")
@@ -323,7 +323,7 @@ def _name_constraints(fields: ExtensionFields, value: bytes) -> bool:
 
 
 def _constraint(tag: int, content: bytes) -> tuple[str, Any] | None:
-    """The field that a constraint belongs to, and its value."""
+    """Returns the field that a constraint belongs to, and its value."""
     if tag == der.context(7):
         return "IPRanges", _ip_range(content)
     kind = {
@@ -370,7 +370,7 @@ def _is_ip(text: str) -> bool:
 
 
 def ip_text(data: bytes) -> str:
-    """An address of 4 or 16 bytes as Go's ``net.IP`` prints it."""
+    """Returns an address of 4 or 16 bytes as Go's ``net.IP`` prints it."""
     address = ipaddress.ip_address(data)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)

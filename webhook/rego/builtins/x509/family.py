@@ -56,7 +56,7 @@ _KEY_USAGES: Final = {
 
 @builtin("crypto.x509.parse_certificates", STRING, result=array_of(NAMED), context=True)
 def parse_certificates(context: Context, certs: str) -> list[Fields]:
-    """The certificates of PEM or base64 text, each with its URIs as strings too."""
+    """Returns the certificates of PEM or base64 text, each with its URIs as strings too."""
     return [_with_uri_strings(fields) for fields in _certificates(context, certs)]
 
 
@@ -80,7 +80,7 @@ def parse_and_verify_certificates(context: Context, certs: str) -> list[Any]:
 def parse_and_verify_certificates_with_options(
     context: Context, certs: str, options: Value
 ) -> list[Any]:
-    """Parse and verify certificates for a host's name, a time or key usages that the options name."""
+    """Parses and verifies certificates for the options' host name, time and key usages."""
     try:
         certificates = parse_certificates(context, certs)
     except BuiltinError:
@@ -158,7 +158,7 @@ def _with_uri_strings(fields: Fields) -> Fields:
 
 @builtin("crypto.x509.parse_certificate_request", STRING, result=NAMED, context=True)
 def parse_certificate_request(context: Context, csr: str) -> Fields:
-    """The PKCS #10 request of PEM or base64 text."""
+    """Returns the PKCS #10 request of PEM or base64 text."""
     data = text_bytes(context, csr)
     context.charge(_STEPS_A_CERTIFICATE)
     if not data.startswith(b"-----BEGIN CERTIFICATE REQUEST-----"):
@@ -173,7 +173,7 @@ def parse_certificate_request(context: Context, csr: str) -> Fields:
 
 @builtin("crypto.x509.parse_keypair", STRING, STRING, result=NAMED, context=True)
 def parse_keypair(context: Context, cert: str, key: str) -> dict[str, Any]:
-    """A certificate with its private key, which must belong to it."""
+    """Returns a certificate with its private key, which must belong to it."""
     context.charge(_STEPS_A_CERTIFICATE)
     cert_pem = _as_pem(text_bytes(context, cert), "CERTIFICATE")
     key_pem = _as_pem(text_bytes(context, key), "PRIVATE KEY")
@@ -271,7 +271,7 @@ def parse_rsa_private_key(context: Context, pem_text: str) -> dict[str, str] | N
 
 @builtin("crypto.parse_private_keys", STRING, result=array_of(NAMED), context=True)
 def parse_private_keys(context: Context, pem_text: str) -> list[Any] | None:
-    """Every private key of PEM or base64 text, in Go's JSON form."""
+    """Returns every private key of PEM or base64 text, in Go's JSON form."""
     if not pem_text:
         return None
     parsed = _private_keys(context, text_bytes(context, pem_text))
