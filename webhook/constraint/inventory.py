@@ -32,7 +32,7 @@ class Inventory:
         # Levels made since the last publication, by identity: they may be changed in place.
         self._own: dict[int, dict[str, Any]] = {}
         self._unordered: dict[int, dict[str, Any]] = {}
-        """Those of them to which a name was added out of order."""
+        """Own levels to which a name was added out of order."""
 
     def put(self, path: tuple[str, ...], value: Mapping[str, Any] | None) -> None:
         """Sets the value at a path; None removes it and levels that become empty."""
