@@ -237,6 +237,7 @@ def server(
         *("--host=127.0.0.1", f"--port={port}", f"--health-addr=127.0.0.1:{health}"),
         *("--prometheus-host=127.0.0.1", f"--prometheus-port={metrics}"),
         *(f"--cert-dir={certificates}", "--shutdown-delay=0", "--decision-log-grace=0"),
+        "--memo-bytes=0",  # One body is sent again and again: a kept result would decide it.
     ]
     if sidecar is not None:
         config = folder / f"{name}.yaml"

@@ -122,6 +122,7 @@ def _serving(policies: Path, certificates: Path, core: int, log: Path) -> Any:
     port, health, metrics = free_ports(3)
     command: list[str | Path] = [sys.executable, "-m", "webhook", "serve"]
     command += [f"--policies={policies}", f"--cert-dir={certificates}", "--shutdown-delay=0"]
+    command += ["--memo-bytes=0"]  # One body is sent again and again.
     command += ["--host=127.0.0.1", f"--port={port}", f"--health-addr=127.0.0.1:{health}"]
     command += ["--prometheus-host=127.0.0.1", f"--prometheus-port={metrics}"]
     return _Started(
