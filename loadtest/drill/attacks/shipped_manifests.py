@@ -15,6 +15,7 @@ from loadtest.drill.attacks.review_memory import trying as making
 from loadtest.drill.drill import Bystander, Row, library, limited, server
 from loadtest.drill.floods import (
     RATIO_MAX,
+    SAMPLES_PER_SECOND,
     Flood,
     Tries,
     beside,
@@ -74,20 +75,20 @@ def slow_objects() -> Iterator[Row]:
     name = "120 threads with violating Pods of 60 KB"
     tries = Tries(several, 120, ADMIT)
     with server(*shipped.flags(), documents=library()) as running, limited(running), apart(running):
-        with Bystander(running, 20, *bodies) as quiet:
+        with Bystander(running, SAMPLES_PER_SECOND, *bodies) as quiet:
             time.sleep(SECONDS)
         how_many = let_in(running, Tries(alone, 1, ADMIT))
         yield from stored("3,000 init containers; 20,000 capabilities", how_many)
         with (
             trying(running, tries) as await_stored,
-            Bystander(running, 20, *bodies) as others,
+            Bystander(running, SAMPLES_PER_SECOND, *bodies) as others,
         ):
             how_many = await_stored()
     with (
         bare() as at_once,
         apart(at_once),
         trying(at_once, tries) as await_end,
-        Bystander(at_once, 20, *bodies) as floor,
+        Bystander(at_once, SAMPLES_PER_SECOND, *bodies) as floor,
     ):
         await_end()
     yield from stored(name, how_many)
@@ -259,7 +260,7 @@ def loaded(*documents: str) -> Bystander:
     """Returns the measurements of ordinary requests beside these policies."""
     with (
         server(*shipped.flags(), documents=(*library(), *documents)) as running,
-        Bystander(running, 20, usual(), usual(privileged=True)) as others,
+        Bystander(running, SAMPLES_PER_SECOND, usual(), usual(privileged=True)) as others,
     ):
         time.sleep(SECONDS)
     return others
