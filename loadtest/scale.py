@@ -24,6 +24,7 @@ from loadtest.audit import pods
 from loadtest.audit.__main__ import SWEEP_SECONDS_MAX, figures_of, install, waddle
 from loadtest.audit.auditor import auditing
 from loadtest.bench import policies
+from loadtest.bench.goals import Verdict
 from loadtest.bench.machine import describe
 from loadtest.bench.measurement import say
 from loadtest.bench.servers import Cores
@@ -172,19 +173,6 @@ def replicas(folder: Path, plan: Plan, cores: Cores) -> list[Replicated]:
     return found
 
 
-class Verdict(NamedTuple):
-    """A goal, its figure and its bound."""
-
-    goal: str
-    measured: float
-    bound: float
-
-    @property
-    def met(self) -> bool:
-        """Whether the figure is within its bound."""
-        return self.measured <= self.bound
-
-
 def verdicts(audited: list[Audited], replicated: list[Replicated]) -> list[Verdict]:
     """Judges a run."""
     first, last = audited[0], audited[-1]
@@ -194,24 +182,28 @@ def verdicts(audited: list[Audited], replicated: list[Replicated]) -> list[Verdi
             f"peak memory of an audit of {last.pods:,} Pods, MiB",
             max(one.peak_mib for one in audited),
             PEAK_MIB_MAX,
+            "at most",
         ),
         Verdict(
             f"CPU for each Pod in the first sweep {growth}",
             last.first_of_pod / first.first_of_pod,
             GROWTH_MAX,
+            "at most",
         ),
         Verdict(
             f"CPU for each Pod in a later sweep {growth}",
             (last.later_cpu / last.pods) / (first.later_cpu / first.pods),
             GROWTH_MAX,
+            "at most",
         ),
         Verdict(
             f"writes of a replica after a change, among {replicated[-1].replicas}, of those among "
             f"{replicated[0].replicas}",
             replicated[-1].writes_each / replicated[0].writes_each,
             GROWTH_MAX,
+            "at most",
         ),
-        Verdict("writes at rest", float(max(one.rest_writes for one in replicated)), 0.0),
+        Verdict("writes at rest", max(one.rest_writes for one in replicated), 0.0, "at most"),
     ]
 
 

@@ -2,9 +2,10 @@
 
 ``cluster[groupVersion][kind][name]`` and
 ``namespace[namespace][groupVersion][kind][name]``. A published tree is never
-changed: the first change after a publication copies the levels on its path. Each level of a
-published tree, up to :data:`ORDERED_MAX`, is in order of its names: CEL iterates it as it stands, and a message that depends on
-this order is then the same on every replica, whatever the order of its events.
+changed: the first change after a publication copies the levels on its path.
+
+Each level of a published tree, up to :data:`ORDERED_MAX`, is in order of its names. CEL iterates it
+as it stands, so a message that depends on the order is the same on every replica.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 NAMESPACES: Final = ("cluster", "v1", "Namespace")
 
 ORDERED_MAX: Final = 10_000
-"""A level with more names keeps the order of its events: each change would cost milliseconds, for
-100,000 names 35. It takes 1 ms here.
+"""A level with more names keeps the order of its events. Putting 10,000 names in order takes 1 ms at
+each change, 100,000 names 35 ms.
 """
 
 

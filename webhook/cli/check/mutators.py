@@ -90,7 +90,7 @@ class MutationChecked:
     changes: list[MutatedManifest] = field(default_factory=list)
     """Changes of the manifests given beside them."""
     places: dict[tuple[str, str], str] = field(default_factory=dict)
-    """File and line of each extension and of the API server's own policies, by kind and name."""
+    """File and line of each fault of an extension, by kind and name."""
     extension_keys: frozenset[tuple[str, str]] = frozenset()
     """The kind and name of each mutator, ExpansionTemplate, exception, group and the like."""
     cluster: dict[MutatorId, MutatorEffect] = field(default_factory=dict)
@@ -114,11 +114,6 @@ def prepare(
     checked = MutationChecked(
         count=sum(not is_foreign_policy(item.gvk) for item in by_identity.values())
     )
-    checked.places = {
-        item.key: item.place
-        for item in manifests
-        if is_extension(item.document) or item.gvk.group in CONFIGURATION_GROUPS
-    }
     checked.extension_keys = frozenset(
         item.key for item in by_identity.values() if not is_foreign_policy(item.gvk)
     )

@@ -100,12 +100,10 @@ def as_table(checked: PolicyCheck) -> str:
     ]
     unusable = checked.unusable
     verdict = f"can be used, {len(unusable)} cannot" if unusable else "can be used"
-    extensions_unusable = len(unusable & checked.mutation.extension_keys)
-    policies_unusable = len(unusable) - extensions_unusable
-    counted = quantity(checked.policies - policies_unusable, "policy", "policies")
+    counted = quantity(checked.policies - len(unusable & checked.policy_keys), "policy", "policies")
     if number := checked.mutation.count:
         extensions = quantity(
-            number - extensions_unusable,
+            number - len(unusable & checked.mutation.extension_keys),
             "mutator, ExpansionTemplate or exception",
             "mutators, ExpansionTemplates and exceptions",
         )
@@ -141,8 +139,7 @@ def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
 
 def place_of(checked: PolicyCheck, problem: Problem) -> str:
     """Returns the file and line of a problem's object; empty if it is from no file."""
-    key = problem.kind, problem.name
-    return checked.places.get(key) or checked.manifest_places.get(key, "")
+    return checked.places.get((problem.kind, problem.name), "")
 
 
 def placed(checked: PolicyCheck, problem: Problem) -> str:

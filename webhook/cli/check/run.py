@@ -64,9 +64,9 @@ class PolicyCheck:
     problems: list[Problem] = field(default_factory=list)
     policies: int = 0
     places: dict[tuple[str, str], str] = field(default_factory=dict)
-    """File and line of each policy, by kind and name."""
-    manifest_places: dict[tuple[str, str], str] = field(default_factory=dict)
-    """File and line of every manifest, by kind and name."""
+    """File and line of each manifest, by kind and name."""
+    policy_keys: set[tuple[str, str]] = field(default_factory=set)
+    """The kind and name of each policy."""
     manifests: Effect | None = None
     """The effect on the manifests given beside the policies."""
     cluster: Effect | None = None
@@ -85,9 +85,9 @@ class PolicyCheck:
 
     @property
     def unusable(self) -> set[tuple[str, str]]:
-        """The kind and name of each policy with an error."""
-        errors = (item for item in self.problems if item.severity == "error")
-        return {key for item in errors if (key := (item.kind, item.name)) in self.places}
+        """The kind and name of each policy, mutator or the like with an error."""
+        errors = {(item.kind, item.name) for item in self.problems if item.severity == "error"}
+        return errors & (self.policy_keys | self.mutation.extension_keys)
 
     @property
     def ok(self) -> bool:
@@ -133,15 +133,19 @@ def prepare(
     manifests have none.
     """
     documents = [item.document for item in manifests if is_policy(item.document)]
-    checked.policies = len(documents)
-    checked.places = {item.key: item.place for item in manifests if is_policy(item.document)}
-    checked.manifest_places = {item.key: item.place for item in manifests}
+    foreign_keys = {
+        item.key
+        for item in manifests
+        if is_extension(item.document) and is_foreign_policy(item.gvk)
+    }
+    checked.policies = len(documents) + len(foreign_keys)
+    checked.policy_keys = foreign_keys.union(
+        item.key for item in manifests if is_policy(item.document)
+    )
+    checked.places = {item.key: item.place for item in manifests}
     after = checked.after = base.copy()
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)
     checked.places |= checked.mutation.places
-    checked.policies += sum(
-        is_foreign_policy(item.gvk) for item in manifests if is_extension(item.document)
-    )
     checked.problems = validate(after, documents, budget_seconds) + problems
     _check_kyverno(manifests, checked)
     checked.problems += check_mutators.problems_of_exceptions(
@@ -181,10 +185,8 @@ def _check_kyverno(manifests: Sequence[Manifest], checked: PolicyCheck) -> None:
     """Warns of each policy of Kyverno that Waddle does not evaluate."""
     for item in manifests:
         if why := why_not_run(item.document):
-            kind, name = item.gvk.kind, name_of(item.document)
-            checked.places[kind, name] = f"{item.file}:{item.line}"
             text = f"not evaluated: {why}"
-            checked.problems.append(Problem(kind, name, "warning", "kyverno", text))
+            checked.problems.append(Problem(*item.key, "warning", "kyverno", text))
 
 
 def derive_reads(checked: PolicyCheck) -> dict[str, PolicyReads]:
@@ -200,7 +202,7 @@ def derive_reads(checked: PolicyCheck) -> dict[str, PolicyReads]:
         keys: list[tuple[str, str, Any]] = [("ConstraintTemplate", template.name, None)]
         keys += [(item.kind, item.name, item.parameters or {}) for item in entry.constraints]
         for kind, name, parameters in keys:
-            if (kind, name) not in checked.places:
+            if (kind, name) not in checked.policy_keys:
                 continue
             if (read := dependencies_of(template, parameters)) is not None:
                 reads[f"{kind}/{name}"] = read
