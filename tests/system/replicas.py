@@ -21,7 +21,7 @@ from tests import policies
 from tests.asking_everything import ask_for_everything
 from tests.behaviour.serving import Server, review
 from tests.cluster import Api, ApiError, Cluster, serves
-from tests.patience import until
+from tests.patience import running, until
 from webhook.certificates.pairs import self_signed
 
 NAMESPACE = "waddle-system"
@@ -150,6 +150,12 @@ class Replica(Server):
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.ports: dict[str, int] = {}
+        running.add(self)
+
+    @property
+    def title(self) -> str:
+        """The name of its Pod."""
+        return self.name
 
     def wait_ready(self) -> Self:
         """Wait until it answers."""
