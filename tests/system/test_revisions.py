@@ -90,7 +90,7 @@ def test_the_last_good_revision_is_enforced_after_every_replica_was_restarted(
         # The condition holds as soon as one of them has spoken.
         until(
             lambda where=where: all(enforces_the_first(entry) for entry in plane.by_pod(where)),
-            lambda where=where: f"each says what it enforces: {plane.by_pod(where)}",
+            f"each says of {where} what it enforces",
         )
         shown = {entry["activeDigest"] for entry in plane.by_pod(where)}
         if where == template_path:
