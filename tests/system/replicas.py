@@ -237,6 +237,13 @@ class Plane:
         keys = {"apiVersion": "v1", "kind": "Secret", "metadata": named, "type": "Opaque"}
         self.api.apply(KEYS, keys)
         ask_for_everything(self.api)
+        for name in (NAMESPACE, WORKLOADS):
+            self.await_account(name)
+
+    def await_account(self, namespace: str) -> None:
+        """Wait until Pods can be made in a namespace: its service account comes in a moment."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+        until(lambda: try_request(self.api, "GET", path), f"{namespace} has its service account")
 
     def make_pod(self, name: str, labels: Mapping[str, str] | None = None) -> str:
         """The UID of a new Pod object, by default one of a webhook's."""

@@ -58,6 +58,7 @@ def install(plane: Plane) -> None:
         )
         until(lambda path=path: reporting.is_established(plane, path), f"{path} is served")
     make_namespace(plane, SPACE)
+    plane.await_account(SPACE)
 
 
 @pytest.fixture(scope="module")
