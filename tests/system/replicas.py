@@ -22,6 +22,7 @@ from tests.asking_everything import ask_for_everything
 from tests.behaviour.serving import Server, review
 from tests.cluster import Api, ApiError, Cluster, serves
 from tests.patience import running, until
+from webhook.api.shapes import objects_of, status_of
 from webhook.certificates.pairs import self_signed
 
 NAMESPACE = "waddle-system"
@@ -468,9 +469,10 @@ class Plane:
         until(are_gone, "the constraints' CRDs are collected")
 
     def by_pod(self, path: str) -> list[dict[str, Any]]:
-        """``status.byPod`` of an object; empty where there is none."""
-        found = try_request(self.api, "GET", path)
-        return list(((found or {}).get("status") or {}).get("byPod") or ())
+        """``status.byPod`` of an object; empty where there is none, or nothing of its shape."""
+        found = try_request(self.api, "GET", path) or {}
+        entries = objects_of(status_of(found).get("byPod"))
+        return [dict(entry) for entry in entries]
 
     def apply_and_await(
         self, path: str, document: dict[str, Any], replicas: Sequence[Replica]
