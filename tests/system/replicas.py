@@ -34,7 +34,9 @@ POD_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "we
 
 PATIENT_SECONDS = 30
 """A webhook's timeout where nobody is to be late: on a busy machine a policy that is admitted was
-seen to wait five seconds for the process that tries it, which stands behind all others."""
+seen to wait five seconds for the process that tries it, which stands behind all others. Likewise the
+time for a connection's handshake and headers: where replica or test stood still for five seconds, the
+replica closed the connection."""
 
 CRDS = Path(__file__).parents[2] / "manifests" / "crds"
 TEMPLATES = "/apis/templates.gatekeeper.sh/v1/constrainttemplates"
@@ -137,6 +139,10 @@ class Replica(Server):
         command += [f"--kubeconfig={plane.cluster.kubeconfig}", f"--cert-dir={plane.certificates}"]
         command += ["--host=127.0.0.1", "--port=0", "--health-addr=127.0.0.1:0"]
         command += ["--prometheus-host=127.0.0.1", "--prometheus-port=0", "--shutdown-delay=1"]
+        command += [
+            f"--handshake-timeout={PATIENT_SECONDS}s",
+            f"--header-timeout={PATIENT_SECONDS}s",
+        ]
         self._started = [*command, *flags], environment
         self.start(*self._started)
 
