@@ -10,14 +10,14 @@ from __future__ import annotations
 from array import array
 from typing import Final
 
-DIGEST_BYTES: Final = 16
+OBJECT_DIGEST_BYTES: Final = 16
 ENTRY_BYTES: Final = 30
 """The memory of a digest at most, on average: its record, and its share of a bucket."""
 VALUE_BYTES: Final = 144
 """The memory of a value at most, besides its length: an object, its entry in a dict, a number."""
 
-_NUMBER: Final = slice(DIGEST_BYTES, DIGEST_BYTES + 4)
-_MARK: Final = DIGEST_BYTES + 4
+_NUMBER: Final = slice(OBJECT_DIGEST_BYTES, OBJECT_DIGEST_BYTES + 4)
+_MARK: Final = OBJECT_DIGEST_BYTES + 4
 _RECORD: Final = _MARK + 1
 """A digest, the number of its value, and the mark of the last round in which it was seen."""
 _MARKS: Final = 256

@@ -20,7 +20,7 @@ import orjson
 
 from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.encoding import compact
-from webhook.audit.digest_table import DIGEST_BYTES, DigestTable
+from webhook.audit.digest_table import OBJECT_DIGEST_BYTES, DigestTable
 from webhook.audit.kinds import group_kinds
 from webhook.constraint import enforcement
 from webhook.constraint.result import Responses
@@ -97,7 +97,7 @@ class KeptKind:
         self._listed = 0
         """The resource version of the last list, as a number, as in every API server."""
         self._whole = whole
-        self._hashed = hashlib.blake2b(digest_size=DIGEST_BYTES, key=whole.key)
+        self._hashed = hashlib.blake2b(digest_size=OBJECT_DIGEST_BYTES, key=whole.key)
         self._table = DigestTable()
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._alike: list[Result] = []

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from webhook.audit.digest_table import DIGEST_BYTES, ENTRY_BYTES, VALUE_BYTES, DigestTable
+from webhook.audit.digest_table import ENTRY_BYTES, OBJECT_DIGEST_BYTES, VALUE_BYTES, DigestTable
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_it_is_a_dict_of_what_complete_rounds_saw(seed: int) -> None:
     random = Random(seed)
-    digests = [random.randbytes(DIGEST_BYTES) for _ in range(random.choice([5, 400]))]
+    digests = [random.randbytes(OBJECT_DIGEST_BYTES) for _ in range(random.choice([5, 400]))]
     table, model = DigestTable(), dict[bytes, bytes]()
     for _ in range(30):
         table.begin()
@@ -51,7 +51,7 @@ def test_a_digest_is_not_found_across_two_records() -> None:
 @pytest.mark.parametrize("number", [1_000, 12_500, 24_000])
 def test_its_memory_is_what_it_says(number: int) -> None:
     random = Random(number)
-    digests = [random.randbytes(DIGEST_BYTES) for _ in range(number)]
+    digests = [random.randbytes(OBJECT_DIGEST_BYTES) for _ in range(number)]
     for length in (0, 100):
         table = DigestTable()
         tracemalloc.start()
