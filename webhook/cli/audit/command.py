@@ -37,6 +37,7 @@ mutators and ExpansionTemplates of both.
 @click.option("--once", is_flag=True, help="Audit now, once. It must be given.")
 @cluster_options
 @click.option(
+    "-f",
     "--policies",
     metavar="DIR",
     multiple=True,
