@@ -184,9 +184,7 @@ def test_check_asks_whether_another_resource_is_meant(tmp_path):
 def test_check_says_that_manifests_lack_the_api_server_s_defaults(tmp_path):
     documents = NAMED, binding("b", "named")
     done = waddle("check", "-f", written(tmp_path, *documents, pod()))
-    message = (
-        "manifests were reviewed by 1 ValidatingAdmissionPolicy without the API server's defaults"
-    )
+    message = "1 ValidatingAdmissionPolicy reviewed manifests without the API server's defaults"
     assert message in done.stderr
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}}
     assert message not in waddle("check", "-f", written(tmp_path, *documents, other)).stderr

@@ -499,5 +499,7 @@ def test_policies_of_a_function_come_by_a_pipe(folder):
 def test_standard_input_is_one_of_them_alone(folder):
     """The kubeconfig was empty: what is piped had been read as policies."""
     taken = waddle("check", "--cluster", "--kubeconfig", "-", "-f", "-", cwd=folder)
-    assert "standard input is policies, decisions or the kubeconfig" in taken.stderr
+    assert (
+        "standard input can be only one of policies, decisions and the kubeconfig" in taken.stderr
+    )
     assert taken.returncode == 64

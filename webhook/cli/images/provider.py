@@ -57,7 +57,7 @@ are read again.
     type=click.IntRange(0, 65535),
     default=8443,
     show_default=True,
-    help="The port; 0 for one that the system chooses.",
+    help="The port; 0 lets the system choose one.",
 )
 @click.option(
     "--answer-within",

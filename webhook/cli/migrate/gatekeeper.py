@@ -25,7 +25,7 @@ Deployments read one by one. What differs is a row of docs/compatibility/*.md. N
     "A file or folder, - for standard input, as FILE alone is; repeatable. Without it a cluster is read."
 )
 @KUBECONFIG
-@click.option("--context", metavar="NAME", default=None, help="A context of it.")
+@click.option("--context", metavar="NAME", default=None, help="The context of the kubeconfig.")
 @click.option(
     "-n",
     "--namespace",

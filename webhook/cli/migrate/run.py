@@ -69,7 +69,7 @@ def from_cluster(
     try:
         return event_loop.run(look())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return None
 
 

@@ -134,7 +134,7 @@ def _apply(pulled: Pulled, policies: PackagedPolicies, options: ClusterOptions) 
             complain(line)
         return exit_codes.NO
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return exit_codes.UNKNOWN
     except TimeoutError:
         complain(

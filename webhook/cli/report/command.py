@@ -28,7 +28,7 @@ webhook write, whether there is one for each resource or for each policy and nam
 
 @click.command("report", help=_HELP + exit_codes.paragraph("report"))
 @KUBECONFIG
-@click.option("--context", metavar="NAME", default=None, help="A context of it.")
+@click.option("--context", metavar="NAME", default=None, help="The context of the kubeconfig.")
 @click.option(
     "-n",
     "--namespace",
@@ -86,7 +86,7 @@ def command(  # one parameter for each option
     try:
         summary, confirmed = event_loop.run(look())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return exit_codes.UNKNOWN
     if summary is None:
         names = ", ".join(api.namespaced.gvk.group for api in apis)

@@ -69,7 +69,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
     try:
         standing = event_loop.run(look())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return exit_codes.UNKNOWN
     if output == "json":
         write(status_report.as_json(standing))

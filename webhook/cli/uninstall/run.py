@@ -84,7 +84,7 @@ def run(
         complain(str(error))
         return exit_codes.NO
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return exit_codes.UNKNOWN
     if not count:
         write("this cluster holds nothing of Waddle")
