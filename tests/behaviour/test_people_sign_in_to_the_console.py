@@ -364,7 +364,7 @@ def test_a_login_that_could_not_work_is_refused_at_the_start(tmp_path: Path):
         ({"--oidc-client-id": None}, "needs --oidc-client-id, too"),
         ({"--oidc-issuer-url": None}, "needs --oidc-issuer-url"),
         ({"--oidc-issuer-url": "http://issuer.example"}, "an https:// address"),
-        ({"--oidc-redirect-url": "https://console.example/policies"}, "a path of its own"),
+        ({"--oidc-redirect-url": "https://console.example/policies"}, "give another one"),
         ({"--cookie-key-file": str(tmp_path / "short")}, "a key has 32 to 4096 bytes"),
         ({"--kubeconfig": None, "--policies": str(tmp_path)}, "remove it for files"),
     ):

@@ -85,7 +85,7 @@ def nobody(provider: str, advice: str = "") -> ProviderResponse:
 
     ``advice`` is the remedy.
     """
-    message = f"nobody answers for the provider {provider} here"
+    message = f"no provider the provider {provider} answers here"
     return ProviderResponse(None, None, _NOBODY, f"{message}: {advice}" if advice else message)
 
 

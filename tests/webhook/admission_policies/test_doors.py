@@ -81,7 +81,7 @@ def test_nothing_is_green_that_was_not_asked(tmp_path):
     done = reviewed(tmp_path, NAMED, pod())
     assert done.returncode == 2
     assert "ValidatingAdmissionPolicy/named: no binding names it" in done.stderr
-    assert "nothing is reviewed by ValidatingAdmissionPolicy/named" in done.stderr
+    assert "no object matches ValidatingAdmissionPolicy/named" in done.stderr
     assert "there is no constraint" not in done.stdout + done.stderr
     done = reviewed(tmp_path, NAMED, binding("b", "named"), LIMITS)
     assert "ValidatingAdmissionPolicy/named matched no object" in done.stderr

@@ -277,8 +277,8 @@ def test_several_forms_at_once(tmp_path, command):
     assert run("table").stdout.split("(")[0] == (tmp_path / "t.txt").read_text().split("(")[0]
     assert run("json=all.json").stdout == ""
     for wrong, message in (
-        (("json", "table"), "one form goes to standard output"),
-        (("json=",), "names no file"),
+        (("json", "table"), "only one format goes to standard output"),
+        (("json=",), "has no file name after the ="),
         (("jsn=x",), "is not one of"),
     ):
         refused = run(*wrong)

@@ -71,7 +71,7 @@ def test_independent_replicas_agree_with_the_formula_and_tied_ones_do_not() -> N
 @pytest.mark.parametrize("rounds", [[], [[]], [[1.0], [1.0, 2.0]]])
 def test_rounds_that_cannot_be_compared_are_refused(rounds: list[list[float]]) -> None:
     """None, or of different replicas."""
-    with pytest.raises(ValueError, match="one time for each of the same replicas"):
+    with pytest.raises(ValueError, match="one time for each replica, of the same replicas"):
         compare(rounds)
 
 

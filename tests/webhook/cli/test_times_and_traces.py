@@ -72,8 +72,8 @@ def test_an_engine_without_templates_is_named_and_the_other_is_measured(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("pods.yaml",), "hold no ConstraintTemplate"),
-        (("rego.yaml",), "hold no object to review"),
+        (("pods.yaml",), "have no ConstraintTemplate"),
+        (("rego.yaml",), "have no object to review"),
         (("rego.yaml", "pods.yaml", "-e", "cel"), "cel: no template has code for this engine"),
         (("none.yaml",), "none.yaml"),
         (("rego.yaml", "pods.yaml", "--compare", "pods.yaml"), "not results of --save"),

@@ -308,7 +308,7 @@ def test_providers_say_what_was_typed_beside_the_objects() -> None:
     assert [len(one["violations"]) for one in found["reviews"]] == [1, 0]
     without = answer("policy", ASKING, typed=POD % "sample")
     [fault] = without["reviews"][0]["notDecided"]
-    assert "nobody answers for the provider p here: give its answers as a document" in fault
+    assert "no provider the provider p answers here: give its answers as a document" in fault
     broken = answer("policy", ASKING, typed=POD % "sample" + "providers: {p: {item: {}}}")
     assert broken == {"error": "providers.p: unknown field 'item': there are items and systemError"}
 

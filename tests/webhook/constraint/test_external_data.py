@@ -216,7 +216,7 @@ def test_a_large_operand_is_paid_for_before_it_is_read() -> None:
 def test_without_anybody_to_ask_there_is_no_verdict_and_the_provider_is_named() -> None:
     outcome = reviewed(f'violation[{{"msg": "bad"}}] {{ not {ONE}.x }}', None)
     assert [fault.message for fault in outcome.responses.faults] == [
-        "external_data: nobody answers for the provider p here"
+        "external_data: no provider the provider p answers here"
     ]
     assert outcome.responses.results == ()
     advised = reviewed(one(ONE), lambda request: {request[0]: nobody("p", "give answers")})

@@ -47,7 +47,9 @@ class LogNormal:
     def __post_init__(self) -> None:
         """Raises ``ValueError`` if no such distribution exists."""
         if not 0 < self.median <= self.p95 < math.inf:
-            raise ValueError("expected a median above 0 and a 95th percentile not below it")
+            raise ValueError(
+                "expected a median above 0, and a 95th percentile that is not below it"
+            )
 
     @property
     def _sigma(self) -> float:
@@ -74,7 +76,7 @@ class Measured:
     def __init__(self, times: Sequence[float]) -> None:
         """``times`` are in milliseconds; raises ``ValueError`` if empty."""
         if not times:
-            raise ValueError("nothing was measured")
+            raise ValueError("there are no measured times")
         self._times = sorted(times)
 
     def within(self, milliseconds: float) -> float:
@@ -150,7 +152,7 @@ def compare(rounds: Sequence[Sequence[float]]) -> Comparison:
     """
     counts = {len(times) for times in rounds}
     if len(counts) != 1 or counts == {0}:
-        raise ValueError("expected rounds with one time for each of the same replicas")
+        raise ValueError("expected rounds with one time for each replica, of the same replicas")
     return Comparison(
         Measured([time for times in rounds for time in times]),
         Measured([max(times) for times in rounds]),

@@ -144,5 +144,5 @@ async def _visible(standings: Awaitable[list[_StandingT]], subject: str) -> list
     except ApiError as error:
         if not error.is_forbidden:
             raise
-        complain(f"{subject} are not shown: {error}")
+        complain(f"{subject} cannot be shown: {error}")
         return []
