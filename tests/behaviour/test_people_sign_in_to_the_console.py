@@ -361,7 +361,7 @@ def test_a_login_that_could_not_work_is_refused_at_the_start(tmp_path: Path):
         "--cookie-key-file": str(tmp_path / "key"),
     }
     for change, words in (
-        ({"--oidc-client-id": None}, "needs --oidc-client-id, too"),
+        ({"--oidc-client-id": None}, "also needs --oidc-client-id"),
         ({"--oidc-issuer-url": None}, "needs --oidc-issuer-url"),
         ({"--oidc-issuer-url": "http://issuer.example"}, "an https:// address"),
         ({"--oidc-redirect-url": "https://console.example/policies"}, "give another one"),
