@@ -254,7 +254,7 @@ class Policies:
             named = ", ".join(map(str, (*paths, *(texts or ())))) or "the values"
             inventory = policies.snapshot.inventory
             reasons = [f"{kind}/{name}: {text}" for kind, name, text in foreign.warnings(inventory)]
-            raise InvalidPoliciesError(reasons or [f"there is no constraint in {named}"])
+            raise InvalidPoliciesError(reasons or [f"{named} has no constraint"])
         places = {item.key: f"{item.place}: " for item in report.read}
         for problem in advice_on(policies.snapshot):
             place = places.get((problem.kind, problem.name), "")
@@ -493,8 +493,8 @@ def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:
     missing = [name for name in ("apiVersion", "kind") if not isinstance(obj.get(name), str)]
     if missing:
         raise InvalidInputError(
-            f"{prefix}expected an object of Kubernetes, which this is not: "
-            f"no {' and no '.join(missing)}; review_document takes any JSON value"
+            f"{prefix}expected an object of Kubernetes, but it has no {' and no '.join(missing)}; "
+            "review_document takes any JSON value"
         )
     document: dict[str, Any] = plain(obj, place)
     if _is_list(document):
@@ -535,7 +535,7 @@ def _refuse_without_verdict(outcome: Found) -> None:
     responses = outcome.responses
     problems = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
     if problems or responses.deadline_exceeded:
-        raise NoVerdictError("; ".join(problems) or "the review took too long")
+        raise NoVerdictError("; ".join(problems) or "the review exceeded its time limit")
 
 
 @dataclass(frozen=True, slots=True)

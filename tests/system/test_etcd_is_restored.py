@@ -86,7 +86,7 @@ def test_replicas_follow_a_cluster_whose_etcd_was_restored(
     assert all(one.denies("kept") for one in replicas)
     for one in replicas:
         until(lambda one=one: one.metric("waddle_watch_restores_total"), "the restore is counted")
-        message = "the API server is at an older version than before"
+        message = "the API server has an older version than before"
         assert any(event["msg"].startswith(message) for event in one.events)
         until(lambda one=one: one.is_ready, "it is ready again")
 

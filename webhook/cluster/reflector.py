@@ -392,8 +392,8 @@ class Reflector:
             self._statistics.outdated = True
             self._statistics.restores += 1
             self._tell(
-                "the API server is at an older version than before, as after a restore of etcd; "
-                "everything is listed anew",
+                "the API server has an older version than before, as after a restore of etcd; "
+                "everything is listed again",
                 f"resourceVersion {version} after {known}",
             )
         return True
@@ -451,7 +451,7 @@ class Reflector:
             if not token:
                 return objects, version
             if token in tokens:
-                raise ApiUnreachable(f"{self._path}: the list goes in a circle")
+                raise ApiUnreachable(f"{self._path}: the list repeats its pages without end")
             tokens.add(token)
             query = {**self._query, "continue": token}
 

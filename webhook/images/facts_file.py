@@ -190,10 +190,10 @@ def _read(kind: str, value: bytes) -> str | ImageFacts:
     document = decode(value)
     if kind == DIGEST:
         if type(document) is not str:
-            raise TypeError("a digest is a text")
+            raise TypeError("a digest is a string")
         return document
     if kind != FACTS:
-        raise ValueError(f"{kind!r} is no kind")
+        raise ValueError(f"{kind!r} is not a kind")
     return ImageFacts(
         tuple(
             tuple(

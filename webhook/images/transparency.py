@@ -208,7 +208,7 @@ def _check_body(entry: LogEntry, thing: SignedThing) -> None:
         kind = (document["kind"], document["apiVersion"])
         digests, signature, verifier, envelope = _BODIES[kind](document["spec"])
     except DecodeError as error:
-        raise UntrustedEntry(f"its body is no JSON: {error}") from None
+        raise UntrustedEntry(f"its body is not JSON: {error}") from None
     except UnknownBody as error:
         raise UntrustedEntry(str(error)) from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):

@@ -410,7 +410,7 @@ def _is_subject(subject: Json) -> str:
         )
     if kind == "Group":
         return f"request.userInfo.?groups.orValue([]).exists(g, {text_matches('g', name)})"
-    raise Unwritable(f"subjects: {kind} is no kind of a subject")
+    raise Unwritable(f"subjects: {kind} is not a kind of subject")
 
 
 def _any_text(value: str, patterns: list[Any]) -> str:

@@ -121,7 +121,7 @@ def advice_on_document(
         for kind in kinds:
             message = ""
             if not kind:
-                message = f"its {field} names an empty kind, which no object has"
+                message = f"its {field} has an empty kind, which no object has"
             elif suggestion := nearest(groups, kind, seen):
                 message = (
                     f"its {field} names the kind {_shown(groups, kind)}: is {suggestion} meant?"
@@ -188,7 +188,8 @@ def advice_on_groups(
         if constraint.enforcement_action == "scoped" and not any(constraint.points.values()):
             yield _of_group(
                 constraint,
-                f"it is enforced nowhere: {enforcement.VAP} knows no groups; name another point",
+                f"it is enforced nowhere: {enforcement.VAP} does not support groups; name another "
+                "point",
             )
 
 

@@ -138,7 +138,7 @@ def coverage_of(need: Need, around: WebhookContext) -> CoverageState:
             gaps.is_any_sent = True
             continue
         if not need.direct:
-            of_kind.others[f"nothing that is sent generates {_shown(kind)}"] = None
+            of_kind.others[f"no object that the API server sends generates {_shown(kind)}"] = None
         gaps.is_any_sent |= of_kind.is_any_sent
         gaps.rules |= of_kind.rules
         gaps.others |= of_kind.others

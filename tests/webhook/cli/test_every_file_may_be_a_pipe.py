@@ -184,7 +184,7 @@ PIPED = {
         )
         for command, code in IMAGED.items()
         for option, message in (
-            ("--registry-config", "is no object"),
+            ("--registry-config", "is not an object"),
             ("--registry-ca", "certificates"),
         )
     },
@@ -327,7 +327,7 @@ PIPED = {
         "verify-image -f signed.yaml --registry-config {} 127.0.0.1:9/app:1",
         "[]",
         2,
-        "is no object",
+        "is not an object",
     ),
     ("verify-image", "--registry-ca"): (
         "verify-image -f signed.yaml --registry-ca {} 127.0.0.1:9/app:1",

@@ -31,9 +31,7 @@ OWNER = mutator(
         }
     },
 )
-NOBODY = (
-    "no provider the provider images answers here: give its answers with --provider images=FILE"
-)
+NOBODY = "no provider images answers here: give its answers with --provider images=FILE"
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def test_verify_runs_the_tests_of_the_others(tmp_path):
             "K8sDeny/denies",
             {"matchConditions": [{"name": "owned", "expression": "object.metadata.owner == 'me'"}]},
             (
-                "not excused, for its conditions could not be known: "
+                "it has no effect, because its conditions could not be evaluated: "
                 "expression 'object.metadata.owner == 'me'' resulted in error: no such key: owner"
             ),
         ),
