@@ -266,7 +266,7 @@ class Policies:
             warnings.warn(line, PolicyWarning, stacklevel=2)
         ask = _asking(providers or {})
         known = client.snapshot.targets.items()
-        documents = {name: one for name, one in known if isinstance(one, DocumentTarget)}
+        documents = {name: target for name, target in known if isinstance(target, DocumentTarget)}
         return cls(policies, {**documents, **DOCUMENT_TARGETS}, ask)
 
     @property
@@ -275,7 +275,7 @@ class Policies:
 
         These are bound ValidatingAdmissionPolicies and Kyverno's ValidatingPolicies.
         """
-        constraint_names = ("/".join(one.key) for one in self._snapshot.constraints)
+        constraint_names = ("/".join(constraint.key) for constraint in self._snapshot.constraints)
         foreign = self._policies.foreign
         return (
             *constraint_names,
@@ -288,7 +288,9 @@ class Policies:
 
         They have no verdict, which is not a pass.
         """
-        constraint_names = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
+        constraint_names = (
+            "/".join(constraint.key) for constraint in self._matched.missing(self._snapshot)
+        )
         foreign = self._policies.foreign
         every = (*foreign.keys, *foreign.document_keys)
         others = (key for key in every if key not in foreign.matched_keys)
@@ -368,11 +370,13 @@ class Policies:
         except ReviewError as error:
             raise InvalidInputError(str(error)) from None
         # An asset may be an object of a cluster, for policies of admission.
-        self._check_targets(self._targets[target].name, *(one.target for one in documents))
-        each = [self._found(one, seconds) for one in documents]
+        self._check_targets(
+            self._targets[target].name, *(document.target for document in documents)
+        )
+        each = [self._found(document, seconds) for document in documents]
         return Violations(
-            (violation for one in each for violation in one),
-            (violation for one in each for violation in one.excused),
+            (violation for violations in each for violation in violations),
+            (violation for violations in each for violation in violations.excused),
         )
 
     async def review_async(
@@ -400,7 +404,7 @@ class Policies:
     def _warn_of_templates(self) -> None:
         """Warns once for each template that was evaluated without its inputs."""
         for entry, problem in list(self._advice):
-            if any(one.key in self._matched for one in entry.constraints):
+            if any(constraint.key in self._matched for constraint in entry.constraints):
                 self._advice.remove((entry, problem))
                 warnings.warn(str(problem), PolicyWarning, stacklevel=3)
 
@@ -591,7 +595,7 @@ class Rego:
         context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
         return [
             Answer(
-                tuple(to_json(one.value) for one in solution.expressions),
+                tuple(to_json(expression.value) for expression in solution.expressions),
                 {name: to_json(value) for name, value in solution.bindings.items()},
             )
             for solution in self._queries[query](given, plain(data or {}, "data"), context)

@@ -93,8 +93,8 @@ def is_older(version: str, known: str) -> bool:
     """Whether a version is certainly older than the known one."""
     if not (_is_number(version) and _is_number(known)):
         return False
-    one, other = version.lstrip("0"), known.lstrip("0")
-    return (len(one), one) < (len(other), other)
+    first, other = version.lstrip("0"), known.lstrip("0")
+    return (len(first), first) < (len(other), other)
 
 
 def _is_number(version: str) -> bool:

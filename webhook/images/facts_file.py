@@ -119,7 +119,7 @@ class FactsFile:
                         continue
                     self._connection.execute(
                         "INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, ?)",
-                        (kind, key, kept.made, kept.until, kept.size, _written(kept.value)),
+                        (kind, key, kept.stored_at, kept.until, kept.size, _written(kept.value)),
                     )
         except sqlite3.Error as error:
             raise UnusableFactsFile(f"{self._path}: {error}") from None

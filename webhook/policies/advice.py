@@ -267,8 +267,8 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
             return ""
         if all(_is_foreign(group) for group in groups):
             return ""
-        left = [group for group in of_kind if not gone_since(_ANY, group, plural_of(kind))]
-        return " or ".join(f'{kind} of the group "{group}"' for group in left or of_kind)
+        served = [group for group in of_kind if not gone_since(_ANY, group, plural_of(kind))]
+        return " or ".join(f'{kind} of the group "{group}"' for group in served or of_kind)
     if not everywhere and all(_is_foreign(group) for group in groups):
         return ""
     names = sorted(

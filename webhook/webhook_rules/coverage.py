@@ -186,8 +186,8 @@ def _is_generated(
     return False
 
 
-def _meets(one: GroupAndKind, other: GroupAndKind) -> bool:
-    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
+def _meets(first: GroupAndKind, other: GroupAndKind) -> bool:
+    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(first, other, strict=True))
 
 
 def _look(  # the resources, their context, and the record

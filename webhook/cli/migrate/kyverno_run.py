@@ -214,13 +214,13 @@ def _say_what_overlaps(converted: Sequence[Json]) -> None:
         object_of(document["spec"]) for document in converted if document["kind"] == CONSTRAINT
     ]
     names = [name_of(document) for document in converted if document["kind"] == CONSTRAINT]
-    for (one, spec), (other, its) in combinations(zip(names, specs, strict=True), 2):
+    for (name, spec), (other, its) in combinations(zip(names, specs, strict=True), 2):
         if (spec["match"], spec["enforcementAction"]) == (its["match"], its["enforcementAction"]):
             continue
         pairs = product(spec["parameters"]["images"], its["parameters"]["images"])
         if any(globs_overlap(*pair) for pair in pairs):
             complain(
-                f"{CONSTRAINT} {one} and {other} may match the same image, which must then satisfy "
+                f"{CONSTRAINT} {name} and {other} may match the same image, which must then satisfy "
                 "both"
             )
 

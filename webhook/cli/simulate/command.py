@@ -89,7 +89,7 @@ def command(
     try:
         distribution: Distribution
         if ingest_ms is None and comparison is not None:
-            distribution = comparison.one
+            distribution = comparison.single
         else:
             distribution = _log_normal(ingest_ms or DEFAULT_INGEST)
     except ValueError as error:
@@ -178,7 +178,7 @@ def _seen(comparison: Comparison | None, replicas: int, t: float) -> dict[str, f
     """
     if comparison is None:
         return {}
-    shares = {"measuredOne": comparison.one.within(t)}
+    shares = {"measuredOne": comparison.single.within(t)}
     if comparison.replicas == replicas:
         shares["measuredAll"] = comparison.all.within(t)
     return shares

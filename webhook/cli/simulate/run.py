@@ -126,7 +126,7 @@ def availability(p_fail: float, replicas: int) -> list[Availability]:
 class Comparison:
     """The formula and the measurement: the time of the last of N replicas for each change."""
 
-    one: Measured
+    single: Measured
     """Times of single replicas, over all replicas."""
     all: Measured
     """Times of the last replica."""
@@ -135,14 +135,16 @@ class Comparison:
     @property
     def error(self) -> float:
         """The largest distance between P(t)^N and the measured share, over all t (0 to 1)."""
-        steps = sorted({*self.one.times, *self.all.times})
-        return max(abs(all_within(self.one, self.replicas, t) - self.all.within(t)) for t in steps)
+        steps = sorted({*self.single.times, *self.all.times})
+        return max(
+            abs(all_within(self.single, self.replicas, t) - self.all.within(t)) for t in steps
+        )
 
     @property
     def late_error(self) -> float:
         """Returns the relative error of the formula's 95th percentile; positive if it is later."""
         measured = self.all.quantile(0.95)
-        return all_quantile(self.one, self.replicas, 0.95) / measured - 1
+        return all_quantile(self.single, self.replicas, 0.95) / measured - 1
 
 
 def compare(rounds: Sequence[Sequence[float]]) -> Comparison:
