@@ -21,7 +21,7 @@ from tests import policies
 from tests.asking_everything import ask_for_everything
 from tests.behaviour.serving import Server, review
 from tests.cluster import Api, ApiError, Cluster, serves
-from tests.patience import until
+from tests.patience import running, until
 from webhook.certificates.pairs import self_signed
 
 NAMESPACE = "waddle-system"
@@ -150,6 +150,12 @@ class Replica(Server):
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.ports: dict[str, int] = {}
+        running.add(self)
+
+    @property
+    def title(self) -> str:
+        """The name of its Pod."""
+        return self.name
 
     def wait_ready(self) -> Self:
         """Wait until it answers."""
@@ -231,6 +237,13 @@ class Plane:
         keys = {"apiVersion": "v1", "kind": "Secret", "metadata": named, "type": "Opaque"}
         self.api.apply(KEYS, keys)
         ask_for_everything(self.api)
+        for name in (NAMESPACE, WORKLOADS):
+            self.await_account(name)
+
+    def await_account(self, namespace: str) -> None:
+        """Wait until Pods can be made in a namespace: its service account comes in a moment."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+        until(lambda: try_request(self.api, "GET", path), f"{namespace} has its service account")
 
     def make_pod(self, name: str, labels: Mapping[str, str] | None = None) -> str:
         """The UID of a new Pod object, by default one of a webhook's."""

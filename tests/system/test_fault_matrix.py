@@ -41,6 +41,9 @@ from tests.system.replicas import (
 )
 
 KINDS = [*BROKEN, *LASTING, "Errs", "Overruns"]
+TEMPLATES_AT_FAULT = {
+    kind: stage for kind, stage in {**BROKEN, **LASTING}.items() if stage != "constraint"
+}
 PARAMETERS = ("--validate-templates=schema", "--kept-revisions=0", "--evaluation-budget=20ms")
 
 
@@ -153,15 +156,23 @@ def _all_broken(matrix: Matrix) -> bool:
     """Whether each replica's statuses of templates and constraints speak of the fault."""
     templates = matrix.statuses("constrainttemplatepodstatuses")
     found = matrix.statuses("constraintpodstatuses")
-    return all(
-        templates.get((replica.name, kind.lower(), ""), {}).get("observedGeneration") == 2
-        for replica in matrix.replicas
-        for kind in (*BROKEN, *LASTING)
-    ) and all(
-        found.get((replica.name, one.kind.lower(), one.name), {}).get("fault", {}).get("cause")
-        == one.cause
-        for replica in matrix.replicas
-        for one in BROKEN_TRIES
+    return (
+        all(
+            templates.get((replica.name, kind.lower(), ""), {}).get("observedGeneration") == 2
+            for replica in matrix.replicas
+            for kind in (*BROKEN, *LASTING)
+        )
+        and all(
+            templates[replica.name, kind.lower(), ""].get("fault", {}).get("cause") == stage
+            for replica in matrix.replicas
+            for kind, stage in TEMPLATES_AT_FAULT.items()
+        )
+        and all(
+            found.get((replica.name, one.kind.lower(), one.name), {}).get("fault", {}).get("cause")
+            == one.cause
+            for replica in matrix.replicas
+            for one in BROKEN_TRIES
+        )
     )
 
 
@@ -253,6 +264,7 @@ def faults_counted(replica: Replica) -> Counter[tuple[str, str, str]]:
 
 def test_broken_policies_answer_by_the_table_and_statuses_say_so(matrix: Matrix) -> None:
     ask(matrix, BROKEN_TRIES)
+    until(lambda: _all_broken(matrix), "every replica says what is broken")
     statuses = matrix.statuses("constraintpodstatuses")
     for replica in matrix.replicas:
         for one in BROKEN_TRIES:
@@ -273,9 +285,7 @@ def test_broken_policies_answer_by_the_table_and_statuses_say_so(matrix: Matrix)
 def test_statuses_of_broken_templates_say_which_generation_is_active(matrix: Matrix) -> None:
     statuses = matrix.statuses("constrainttemplatepodstatuses")
     for replica in matrix.replicas:
-        for kind, stage in {**BROKEN, **LASTING}.items():
-            if stage == "constraint":
-                continue  # The template is not the one at fault.
+        for kind, stage in TEMPLATES_AT_FAULT.items():
             status = statuses[replica.name, kind.lower(), ""]
             assert status["observedGeneration"] == 2, kind
             assert status["activeGeneration"] == (1 if kind in LASTING else 0), kind

@@ -392,7 +392,7 @@ class Reflector:
             self._statistics.outdated = True
             self._statistics.restores += 1
             self._tell(
-                "the API server has an older version than before, as after a restore of etcd; "
+                "the API server is at an older version than before, as after a restore of etcd; "
                 "everything is listed again",
                 f"resourceVersion {version} after {known}",
             )

@@ -102,7 +102,7 @@ def test_the_share_of_requests_that_meet_a_change_stands_beside_what_was_measure
     one, found = LogNormal(median=20, p95=40), compare(rounds)
     for row in answer["enforced"]:
         assert row["one"] == pytest.approx(one.within(row["ms"]))
-        assert row["measuredOne"] == found.one.within(row["ms"])
+        assert row["measuredOne"] == found.single.within(row["ms"])
         assert row["measuredAll"] == found.all.within(row["ms"])
     shown = waddle("simulate", *options).stdout
     assert "requests measured all measured" in " ".join(shown.split())

@@ -505,9 +505,9 @@ def see_as_somebody(folder: Path, issuer: str) -> str:
     assert "There is no policy that you may read" in world.go("/").text
     assert "No policy that you may read is here" in world.go("/policies").text
     assert "You may not see the replicas" in world.go("/health").text
-    assert "What you have no right to read, or not everywhere" in world.go("/").text
+    assert "What you may not read, or not everywhere" in world.go("/").text
     hidden = world.go("/playground", {"mode": "review", "input": json.dumps(pod())}).text
-    assert "1 more violation by policies that you have no right to read" in hidden
+    assert "1 more violation by policies that you may not read" in hidden
     stranger = World(folder, options).read().show(rich_cluster())
     assert stranger.go("/").status in (303, 401)
     assert "Not signed in" in stranger.go("/oidc/callback", state="forged").text

@@ -117,7 +117,7 @@ def test_who_has_no_configuration_asks_as_nobody(tmp_path, monkeypatch):
         (b'{"auths": [1]}', "wrong type"),
         (b'{"auths": {"a": 1}}', "is not an object"),
         (b'{"auths": {"a": {"auth": "%%"}}}', "not base64"),
-        (b'{"auths": {"a": {"auth": "YQ=="}}}', "not a USER:PASSWORD"),
+        (b'{"auths": {"a": {"auth": "YQ=="}}}', "not USER:PASSWORD"),
         (b'{"auths": {"a": {"username": 1}}}', "not a string"),
         (b'{"credsStore": "../../evil"}', "not the name of a credential helper"),
         (b'{"credHelpers": {"a": "-x"}}', "not the name of a credential helper"),

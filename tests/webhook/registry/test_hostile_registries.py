@@ -523,7 +523,7 @@ def test_a_bundle_of_opa_is_opened(registry):
         (archive(("a.yaml", tarfile.FIFOTYPE, b"")), "an entry that is not a file"),
         (archive(("../a.yaml", tarfile.REGTYPE, b"a")), "outside of its folder"),
         (gzip.compress(b"\0" * (PACKAGE_BYTES_MAX + (32 << 20))), "too large"),
-        (b"no gzip", "no gzip"),
+        (b"not gzip", "not gzip"),
         (archive(("a.yaml", tarfile.REGTYPE, b"a"))[:-20], "cut short"),
     ],
     ids=["link", "hard link", "pipe", "above", "bomb", "text", "short"],
