@@ -109,7 +109,7 @@ def _notes(
     if missing := missing_constraints(item, constraints):
         yield f"there is no constraint {', '.join(missing)}"
     if condition_fault:
-        yield f"not excused, for its conditions could not be known: {condition_fault}"
+        yield f"it has no effect, because its conditions could not be evaluated: {condition_fault}"
 
 
 def warnings_after_reviews(

@@ -85,7 +85,7 @@ def nobody(provider: str, advice: str = "") -> ProviderResponse:
 
     ``advice`` is the remedy.
     """
-    message = f"nobody answers for the provider {provider} here"
+    message = f"no provider {provider} answers here"
     return ProviderResponse(None, None, _NOBODY, f"{message}: {advice}" if advice else message)
 
 
@@ -100,7 +100,7 @@ def nobodys(requests: Sequence[ProviderRequest], advice: str = "") -> ProviderAn
 
 
 TOO_MANY_ROUNDS: Final = failure(
-    f"the review asked {ROUNDS_MAX} times already, and what hangs on more answers is not asked"
+    f"the review has already asked {ROUNDS_MAX} times, and may not ask again"
 )
 
 

@@ -60,11 +60,11 @@ _WAITING: Final = "waddle.waiting"
 """The key of a waiting request's state in its ASGI scope, between its two calls."""
 
 _TOO_MANY_LARGE: Final = (
-    "too many large requests of the same user are being reviewed: send fewer at once"
+    "the same user already has too many large requests in review: send fewer at once"
 )
 
 _NO_ROOM: Final = Unanswerable(
-    429, "overload", "too many large requests are being reviewed: try again or try another replica"
+    429, "overload", "too many large requests are in review: try again, or try another replica"
 )
 
 _RETRY: Final = ((b"retry-after", b"0"), (b"connection", b"close"))

@@ -87,7 +87,7 @@ def test_what_would_have_to_wait_and_finds_no_room_has_to_try_again() -> None:
     endpoint = CalledEndpoint(wait, Memory(1))
     code, found = endpoint.post(json.dumps(review()).encode())
     assert code == 429
-    assert "too many large requests are being reviewed" in found["message"]
+    assert "too many large requests are in review" in found["message"]
     assert endpoint.refused == {("overload",): 1}
 
 
