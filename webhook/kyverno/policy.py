@@ -8,7 +8,7 @@ from webhook.admission_policies.kinds import InvalidAdmissionPolicy
 from webhook.admission_policies.matching import Matching, requested_resource
 from webhook.api.gvk import name_of, namespace_of, plural_of, text
 from webhook.api.shapes import object_of, objects_of
-from webhook.cel.check.types import BOOL
+from webhook.cel.check.types import BOOL, NULL, STRING
 from webhook.cel.cost import cost_warning
 from webhook.cel.errors import EvaluationError
 from webhook.cel.fast.policy import Part
@@ -179,7 +179,7 @@ class CompiledSpec:
             if type(variable.get("name")) is not str:
                 raise InvalidPolicy(f"spec.variables[{at}].name is missing")
             expression = self.compiled(
-                variable, "expression", self.environment, None, f"variables[{at}]"
+                variable, "expression", self.environment, (), f"variables[{at}]"
             )
             self.types[variable["name"]] = expression.type
             self.variables[variable["name"]] = expression
@@ -189,7 +189,11 @@ class CompiledSpec:
             (
                 str(annotation.get("key") or ""),
                 self.compiled(
-                    annotation, "valueExpression", self.environment, None, f"auditAnnotations[{at}]"
+                    annotation,
+                    "valueExpression",
+                    self.environment,
+                    (STRING, NULL),
+                    f"auditAnnotations[{at}]",
                 ),
             )
             for at, annotation in enumerate(objects_in(spec, "auditAnnotations"))
@@ -201,10 +205,10 @@ class CompiledSpec:
         return environment(self.types, namespaced=bool(self.namespace))
 
     def compiled(
-        self, item: Json, field: str, known: Environment, result: Type | None, noun: str
+        self, item: Json, field: str, known: Environment, results: Sequence[Type], noun: str
     ) -> Expression:
         """Compile the expression of a field of the spec, as :func:`compiled` does."""
-        expression, checked = compiled(item, field, known, result, noun)
+        expression, checked = compiled(item, field, known, results, noun)
         self.parts[expression] = Part(checked, expression.tells)
         self._checked.append((noun, checked))
         return expression
@@ -233,7 +237,9 @@ class CompiledSpec:
 
     def _conditions(self, spec: Json) -> list[Expression]:
         return [
-            self.compiled(condition, "expression", self.environment, BOOL, f"matchConditions[{at}]")
+            self.compiled(
+                condition, "expression", self.environment, (BOOL,), f"matchConditions[{at}]"
+            )
             for at, condition in enumerate(objects_in(spec, "matchConditions"))
         ]
 

@@ -79,9 +79,11 @@ class Rule(CompiledSpec):
         known = self.environment
         self._validations = [
             _Validation(
-                self.compiled(validation, "expression", known, BOOL, f"validations[{at}]"),
+                self.compiled(validation, "expression", known, (BOOL,), f"validations[{at}]"),
                 validation.get("message") or "",
-                self.compiled(validation, "messageExpression", known, STRING, f"validations[{at}]")
+                self.compiled(
+                    validation, "messageExpression", known, (STRING,), f"validations[{at}]"
+                )
                 if validation.get("messageExpression")
                 else None,
             )
