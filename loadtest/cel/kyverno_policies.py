@@ -165,12 +165,12 @@ def _request(item: Json) -> Json:
 
 def _timed_alone(kyverno: Kyverno, case: Case, rounds: int) -> dict[str, Any] | str:
     """A row of one policy by itself; why there is none where they decide differently."""
+    answer = kyverno.ask([case.policy], case.requests)
+    if answer.get("error"):
+        return str(answer["error"])
     timed, fails = [], 0
-    for request in case.requests:
-        answer = kyverno.ask([case.policy], [request])
-        if answer.get("error"):
-            return str(answer["error"])
-        theirs = sorted(_statuses(answer))
+    for at, request in enumerate(case.requests):
+        theirs = _statuses(answer, at)
         if theirs and theirs == sorted(_own_statuses(case, request)):
             timed.append(request)
             fails += "fail" in theirs
@@ -184,11 +184,12 @@ def _timed_alone(kyverno: Kyverno, case: Case, rounds: int) -> dict[str, Any] | 
 def _timed_together(kyverno: Kyverno, cases: Sequence[Case], rounds: int) -> dict[str, Any] | None:
     """The row of all policies, each about every object on which both agree; None without any."""
     policies = [case.policy for case in cases]
+    requests = [request for case in cases for request in case.requests]
+    answer = kyverno.ask(policies, requests)
     timed, matched = [], 0
-    for request in (request for case in cases for request in case.requests):
-        theirs = sorted(_statuses(kyverno.ask(policies, [request])))
-        ours = sorted(status for case in cases for status in _own_statuses(case, request))
-        if theirs == ours:
+    for at, request in enumerate(requests):
+        theirs = _statuses(answer, at)
+        if theirs == sorted(status for case in cases for status in _own_statuses(case, request)):
             timed.append(request)
             matched += len(theirs)
     if not timed:
@@ -201,8 +202,10 @@ def _timed_together(kyverno: Kyverno, cases: Sequence[Case], rounds: int) -> dic
     }
 
 
-def _statuses(answer: Json) -> list[str]:
-    return [one["status"] for one in answer["verdicts"] or () if one["status"] != "skip"]
+def _statuses(answer: Json, at: int) -> list[str]:
+    """Returns the sorted verdicts of Kyverno's policies about the request at a place."""
+    verdicts = (one for one in answer["verdicts"] or () if one["request"] == at)
+    return sorted(one["status"] for one in verdicts if one["status"] != "skip")
 
 
 def _own_statuses(case: Case, request: Json) -> list[str]:
