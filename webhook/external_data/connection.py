@@ -166,7 +166,8 @@ class ProviderConnection:
                     self._ended()
                     return
                 self._received(data)
-                if count and not self._incoming.pending and not self._tls.pending():
+                # One read takes a whole record.
+                if count and not self._incoming.pending:
                     return
         except ssl.SSLWantReadError:
             self._reply()
