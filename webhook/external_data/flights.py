@@ -102,7 +102,10 @@ class _Landed(NamedTuple):
 
     flight: _Flight
     answer: ProviderAnswer
+    received: float
+    """When it arrived, on the cache's clock."""
     seconds: float
+    """How long it took."""
     refreshes: bool
     """Whether no caller waited for it: it renews cached answers."""
 
@@ -428,7 +431,7 @@ class Flights:
         self._tell_all(flight, failure(f"{SENT}: the request was ended"))
 
     def _landed(self, flight: _Flight, answer: ProviderAnswer | Exception, status: int) -> None:
-        """Ends a flight with its answer: caches the answer, and informs all callers."""
+        """Ends a flight with its answer: informs all callers, then caches and counts the answer."""
         seconds = time.monotonic() - flight.began
         milliseconds = round(seconds * 1000, 3)
         station, name = flight.station, flight.provider.name
@@ -439,15 +442,16 @@ class Flights:
             )
             refreshes = all(item.round is None for item in flight.waiters)
             self._answered(station, flight.requester)
+            # First: a caller on another thread that asks again finds the answer.
+            self._note_later(_Landed(flight, answer, self._cache.now(), seconds, refreshes))
             self._tell_all(flight, response, items)
-            self._note_later(_Landed(flight, answer, seconds, refreshes))
             return
         outcome, response = "bug", failure(f"{SENT}: internal error")
         if isinstance(answer, ProviderFault):
             outcome, response = answer.outcome, failure(str(answer))
             if outcome in ("timeout", "transport"):
                 self._failed(station, flight.requester, answer)
-        else:
+        elif isinstance(answer, Exception):
             self._log.fault("bug: a provider was not asked", answer, provider=name)
         self._count(name, outcome, seconds)
         self._tell_all(flight, response._replace(milliseconds=milliseconds))
@@ -464,10 +468,10 @@ class Flights:
         landings = self._landings
         with self._lock:
             while landings:
-                flight, answer, seconds, refreshes = landings[0]
-                self._keep(flight.provider, answer, refreshes=refreshes)
-                outcome = "system_error" if answer.system_error else "success"
-                self._count(flight.provider.name, outcome, seconds)
+                landed = landings[0]
+                self._keep(landed)
+                outcome = "system_error" if landed.answer.system_error else "success"
+                self._count(landed.flight.provider.name, outcome, landed.seconds)
                 landings.popleft()  # Last: whoever finds none finds all answers in the cache.
 
     def _tell_all(
@@ -497,12 +501,15 @@ class Flights:
         if was_open:
             self._log.info("provider answers again", provider=station.client.provider.name)
 
-    def _keep(self, provider: DataProvider, answer: ProviderAnswer, *, refreshes: bool) -> None:
+    def _keep(self, landed: _Landed) -> None:
         """Caches an answer, unless the Provider was changed or deleted meanwhile."""
+        provider = landed.flight.provider
         with self._lock:
             known = self._known.get(provider.name)
             if known is provider or known == provider:
-                self._cache.keep(provider.name, answer, refreshes=refreshes)
+                self._cache.keep(
+                    provider.name, landed.answer, landed.received, refreshes=landed.refreshes
+                )
 
     def _count(self, provider: str, outcome: str, seconds: float | None = None) -> None:
         """Counts a request, and how long it took where it was sent.
