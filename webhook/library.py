@@ -239,7 +239,8 @@ class Policies:
         awaited. A policy that calls another provider has no verdict.
 
         Raises :class:`InvalidPoliciesError` for an unusable policy, and without any policy. Warns
-        (:class:`PolicyWarning`) of constraints that will probably never match.
+        (:class:`PolicyWarning`) of constraints that will probably never match, and of objects that
+        are defined more than once: the last definition counts.
         """
         rego = RegoDriver(disabled_builtins=NEEDS_A_DOOR)
         client = Client(targets=(*TARGETS, *targets), drivers=(CelDriver(), rego))
@@ -262,7 +263,7 @@ class Policies:
         for kind, name, text in foreign.warnings(policies.snapshot.inventory):
             place = places.get((kind, name), "")
             warnings.warn(f"{place}{kind}/{name}: {text}", PolicyWarning, stacklevel=2)
-        for line in left_out(report.read):
+        for line in (*left_out(report.read), *report.repeated):
             warnings.warn(line, PolicyWarning, stacklevel=2)
         ask = _asking(providers or {})
         known = client.snapshot.targets.items()

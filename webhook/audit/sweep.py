@@ -289,7 +289,7 @@ class Sweep:
         kept = self._kept_kind
         if kept is not None and digest is None:
             digest = kept.digest(item)
-        known = None if kept is None or digest is None else kept.recall(digest)
+        known = None if kept is None or digest is None else kept.recall(digest, metadata["name"])
         if known is not None:
             self._recalled += 1
             self._violations += len(known.results)
@@ -303,7 +303,7 @@ class Sweep:
             self._strand(gvk, namespace, metadata["name"])
             return
         if kept is not None and digest is not None:
-            kept.keep(digest, responses)
+            kept.keep(digest, metadata["name"], responses)
         self._violations += len(responses.results)
         await self._tell(obj, responses, time.monotonic_ns() - begun, drifts=drifts)
 

@@ -143,6 +143,8 @@ def replay(source: Path, *, paths: Sequence[Path], ask: RecordedAnswers, output:
         raise _NoAnswer("\n".join(printable(str(fault)) for fault in report.faults))
     if report.skipped:
         complain(f"skipped, because it is not a Kubernetes object: {listed(report.skipped)}")
+    for line in report.repeated:
+        complain(line)
     records = _open(source)
     replayed = run(_read(records, source), policies, ask)
     if replayed.replayed and not (client.snapshot.constraints or policies.foreign.keys):

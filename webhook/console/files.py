@@ -154,7 +154,10 @@ class FilesSource:
             why_no_violations="" if self._place.manifests else _WHY_NONE,
             reviewed=len(objects) if self._place.manifests else None,
             trouble=(*trouble, *more),
-            faults=tuple(str(fault) for fault in faults if fault.message not in policy_faults),
+            faults=(
+                *(str(fault) for fault in faults if fault.message not in policy_faults),
+                *report.repeated,
+            ),
             by_key=by_key,
         )
 

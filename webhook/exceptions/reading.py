@@ -82,8 +82,7 @@ def warnings_of_exception(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the probable mistakes of a usable exception."""
     spec = document["spec"]
     warnings = []
-    narrowing = ("match", "subjects", "violations", "parts", "matchConditions")
-    if not any(spec.get(name) for name in narrowing):
+    if not _is_narrow(spec):
         warnings.append(
             "it excuses whatever its constraints find in its namespace: narrow it by spec.match, "
             "spec.violations or spec.parts"
@@ -203,8 +202,7 @@ class _Reader:
 
     def _check_narrow(self) -> None:
         """Refuses a ClusterPolicyException that would excuse all violations of its constraints."""
-        narrowing = ("match", "subjects", "violations", "parts", "matchConditions")
-        if self._kind == CLUSTER_KIND and not any(self._spec.get(name) for name in narrowing):
+        if self._kind == CLUSTER_KIND and not _is_narrow(self._spec):
             raise InvalidException(
                 "it would excuse everything: narrow it by spec.match, spec.subjects, spec.violations, "
                 "spec.parts or spec.matchConditions, or set enforcementAction: dryrun on the constraint"
@@ -283,6 +281,43 @@ class _Reader:
         from webhook.exceptions.conditions import compile_conditions  # noqa: PLC0415
 
         return compile_conditions([item["expression"] for item in listed])
+
+
+def _is_narrow(spec: Mapping[str, Any]) -> bool:
+    """Returns whether any field leaves violations unexcused; a lone ``*`` leaves none."""
+    subjects, violations = spec.get("subjects"), spec.get("violations")
+    return (
+        not all(_takes_all(field, value) for field, value in (spec.get("match") or {}).items())
+        or bool(spec.get("parts") or spec.get("matchConditions"))
+        or bool(subjects and not any(_is_any(item["name"]) for item in subjects))
+        or bool(
+            violations
+            and not any(
+                _is_any(item.get("message")) and not item.get("details") for item in violations
+            )
+        )
+    )
+
+
+def _takes_all(field: str, value: Any) -> bool:
+    """Returns whether a criterion of a match is true of every object."""
+    if field == "kinds":
+        return not value or any(
+            all(not item.get(name) or ANY in item[name] for name in ("apiGroups", "kinds"))
+            for item in value
+        )
+    if field == "namespaces":
+        return not value or any(map(_is_any, value))
+    if field in ("labelSelector", "namespaceSelector"):
+        return not any((value or {}).values())
+    if field == "source":
+        return value in (None, "", "All")
+    return not value or _is_any(value)
+
+
+def _is_any(text: object) -> bool:
+    """Returns whether a pattern is only stars."""
+    return type(text) is str and text != "" and not text.strip(ANY)
 
 
 def _matches(match: Json, place: str | None) -> Callable[[View, MatchSubject], bool] | None:

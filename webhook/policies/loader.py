@@ -79,6 +79,7 @@ class PolicyLoader:
         self._parts = frozenset(kyverno_parts(kyverno))
         self._foreign_advice: frozenset[str] = frozenset()
         self._skipped: tuple[str, ...] = ()
+        self._repeated: tuple[str, ...] = ()
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
         self._idle = ""
@@ -176,6 +177,10 @@ class PolicyLoader:
                 files=", ".join(report.skipped[:FAULTS_SHOWN]),
             )
         self._skipped = report.skipped
+        if report.repeated != self._repeated:
+            for line in report.repeated:
+                self._log.warning("an object is defined more than once", object=line)
+        self._repeated = report.repeated
         for fault, text in zip(report.faults, self._faults, strict=True):
             if text not in self._logged:
                 stays = "; what was in force before stays" if was_serving and fault.stays else ""

@@ -151,5 +151,15 @@ def test_each_fault_of_a_policy_names_file_and_line(tmp_path):
         assert any(place in line for line in tested), (name, tested)
         assert place in checked.stdout
         assert places[name].endswith(place)
-    usable = "1 policy and 0 mutators, ExpansionTemplates and exceptions can be used, 4 cannot"
+    usable = "1 policy, 0 PolicyExceptions and 0 Providers can be used, 4 cannot"
     assert usable in checked.stdout.splitlines()
+
+
+def test_only_objects_besides_policies_are_counted(tmp_path):
+    denies = constraint("K8sDeny", "denies", match={"kinds": [{"apiGroups": [""], "kinds": ["*"]}]})
+    denies["metadata"]["annotations"] = {"waddle.dev/exceptions": "all"}
+    excused = exception("e", "K8sDeny/denies", namespace="shop", match={"name": "other"})
+    folder = folder_of(tmp_path, template("K8sDeny", DENY), denies, excused, pod())
+    assert "in 1 object, by 1 constraint" in waddle("test", "-f", folder).stdout
+    checked = waddle("check", "-f", folder).stdout
+    assert "2 policies and 1 PolicyException can be used\n" in checked

@@ -119,6 +119,19 @@ def test_a_spec_that_stays_is_not_asked_about() -> None:
     assert rights.reviews == []
 
 
+ANYTHING = {
+    "kinds": [{"apiGroups": ["*"], "kinds": ["*"]}],
+    "namespaces": ["*"],
+    "excludedNamespaces": [],
+    "labelSelector": {"matchLabels": {}},
+    "namespaceSelector": {},
+    "scope": "*",
+    "source": "All",
+    "name": "*",
+}
+"""A match of every object, field by field."""
+
+
 @pytest.mark.parametrize(
     ("document", "code", "says"),
     [
@@ -127,6 +140,18 @@ def test_a_spec_that_stays_is_not_asked_about() -> None:
         (wide(expires=None, permanent=True), 422, "longer than 30 days"),
         (wide(), 422, "longer than 30 days"),
         (exception("e", OF), 422, "it would excuse everything"),
+        (exception("e", OF, match={"kinds": []}), 422, "it would excuse everything"),
+        (exception("e", OF, match=ANYTHING), 422, "it would excuse everything"),
+        (
+            exception("e", OF, subjects=[{"kind": "Group", "name": "*"}]),
+            422,
+            "it would excuse everything",
+        ),
+        (
+            exception("e", OF, violations=[{"message": "no"}, {"message": "**"}]),
+            422,
+            "it would excuse everything",
+        ),
         (exception("e", OF, namespace="shop"), 403, "allows no exceptions of namespaces"),
         (exception("e", "*/*", match={"name": "p"}), 422, "is no kind"),
         (exception("e", "RequiredLabel/*", namespace="shop"), 422, "which only a Cluster"),

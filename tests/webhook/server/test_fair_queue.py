@@ -34,6 +34,15 @@ def test_one_who_asks_once_comes_before_the_second_of_many() -> None:
     assert waiting.size == 0
 
 
+def test_one_piece_of_work_is_next() -> None:
+    waiting = queue("alice/a/1", "alice/b/1", "bob/b/1")
+    works = [(Party(ALICE, "a"), "alice/a/1"), (Party(ALICE, "b"), "alice/b/1")]
+    assert [waiting.is_next(*work) for work in works] == [True, False]
+    assert not waiting.is_next(Party(BOB, "b"), "bob/b/1")
+    drained(waiting)
+    assert not waiting.is_next(*works[0]), "nothing waits"
+
+
 def test_namespaces_of_one_user_come_in_turn() -> None:
     waiting = queue("alice/a/1", "alice/a/2", "alice/b/1", "alice/c/1")
     assert drained(waiting) == ["alice/a/1", "alice/b/1", "alice/c/1", "alice/a/2"]

@@ -37,6 +37,7 @@ mutators and ExpansionTemplates of both.
 @click.option("--once", is_flag=True, help="Audit now, once. It must be given.")
 @cluster_options
 @click.option(
+    "-f",
     "--policies",
     metavar="DIR",
     multiple=True,
@@ -126,7 +127,7 @@ def command(  # noqa: PLR0913  # each is an option
             emit(output, audit_report.FORMATS[output.word](outcome))
     if outcome.skipped:
         complain(f"skipped, because it is not a Kubernetes object: {listed(outcome.skipped)}")
-    for line in audit_report.missing(outcome):
+    for line in (*outcome.repeated, *audit_report.missing(outcome)):
         complain(line)
     if not outcome.whole:
         return exit_codes.UNKNOWN

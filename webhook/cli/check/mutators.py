@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,7 +87,8 @@ class MutationChecked:
     extensions: Extensions = field(default_factory=Extensions)
     """The new mutators and ExpansionTemplates, with those in force."""
     in_force: Extensions = field(default_factory=Extensions)
-    count: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    """The number of checked mutators, ExpansionTemplates and the like of each kind."""
     changes: list[MutatedManifest] = field(default_factory=list)
     """Changes of the manifests given beside them."""
     places: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -111,11 +113,10 @@ def prepare(
 ) -> tuple[MutationChecked, list[Problem]]:
     """Validates extensions on top of those in force; returns them with their faults."""
     by_identity = {item.identity: item for item in manifests if is_extension(item.document)}
+    counted = [item for item in by_identity.values() if not is_foreign_policy(item.gvk)]
     checked = MutationChecked(
-        count=sum(not is_foreign_policy(item.gvk) for item in by_identity.values())
-    )
-    checked.extension_keys = frozenset(
-        item.key for item in by_identity.values() if not is_foreign_policy(item.gvk)
+        kinds=Counter(item.gvk.kind for item in counted),
+        extension_keys=frozenset(item.key for item in counted),
     )
     faults = checked.extensions.load(on_top(list(by_identity.values()), in_force))
     checked.in_force.load(on_top((), in_force))

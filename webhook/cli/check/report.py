@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli.formats.document import as_json as document_json
@@ -29,7 +30,7 @@ def as_json(checked: PolicyCheck) -> str:
     document: dict[str, Any] = {
         "valid": checked.ok,
         "policies": checked.policies,
-        "mutators": checked.mutation.count,
+        "mutators": checked.mutation.kinds.total(),
         "problems": [
             {**problem.document(), "place": place_of(checked, problem)}
             for problem in checked.problems
@@ -100,15 +101,15 @@ def as_table(checked: PolicyCheck) -> str:
     ]
     unusable = checked.unusable
     verdict = f"can be used, {len(unusable)} cannot" if unusable else "can be used"
-    counted = quantity(checked.policies - len(unusable & checked.policy_keys), "policy", "policies")
-    if number := checked.mutation.count:
-        extensions = quantity(
-            number - len(unusable & checked.mutation.extension_keys),
-            "mutator, ExpansionTemplate or exception",
-            "mutators, ExpansionTemplates and exceptions",
-        )
-        counted = f"{counted} and {extensions}" if checked.policies else extensions
-    lines.append(f"{counted} {verdict}")
+    usable = checked.policies - len(unusable & checked.policy_keys)
+    counted = [quantity(usable, "policy", "policies")] if checked.policies else []
+    broken = Counter(kind for kind, _ in unusable & checked.mutation.extension_keys)
+    counted += [
+        quantity(number - broken[kind], kind)
+        for kind, number in sorted(checked.mutation.kinds.items())
+    ]
+    *first, last = counted or [quantity(0, "policy", "policies")]
+    lines.append(f"{' and '.join([', '.join(first), last] if first else [last])} {verdict}")
     if checked.mutation.changes:
         lines += ["", *_changes(checked.mutation)]
     for title, effect in (

@@ -138,10 +138,10 @@ def prepare(
         for item in manifests
         if is_extension(item.document) and is_foreign_policy(item.gvk)
     }
-    checked.policies = len(documents) + len(foreign_keys)
     checked.policy_keys = foreign_keys.union(
         item.key for item in manifests if is_policy(item.document)
     )
+    checked.policies = len(checked.policy_keys)
     checked.places = {item.key: item.place for item in manifests}
     after = checked.after = base.copy()
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)

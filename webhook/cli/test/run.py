@@ -181,7 +181,7 @@ def review_objects(
     violating = {id(item.manifest.document) for item in findings}
     reviewed = sum(
         id(item.document) in violating
-        or not (is_policy(item.document) or is_foreign_policy(item.gvk))
+        or not (is_policy(item.document) or is_beside_policies(item.gvk))
         for item in sources.manifests
     )
     reviewing.advise()
