@@ -33,7 +33,7 @@ turn of the loop (20 µs), short for a client.
 """
 
 CROWDED_SLICE_SECONDS: Final = 0.001
-"""The same while handshakes wait, or requests are shared out: as long as the handshake that begins
+"""The slice while handshakes wait, or requests are shared out: as long as the handshake that begins
 in each turn. A small request that arrives meanwhile waits for both. With slices of 5 ms it waited
 for 6 on average.
 """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from webhook.server.http.fair_queue import FairQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from webhook.server.http.fair_queue import Party
     from webhook.server.responsibility import Delay
@@ -80,6 +80,8 @@ class RequestQueue:
         """Whether requests are shared out even if none waits."""
         self._shares_until = -math.inf
         """How long they are."""
+        self.take_beside: Callable[[], Mapping[str, float]] = dict
+        """Returns the work of other threads by user, since the last call."""
         self._on_bug = on_bug
 
     def __len__(self) -> int:
@@ -137,6 +139,8 @@ class RequestQueue:
 
     def _share_out(self) -> None:
         """Moves newly arrived requests into the queues of their users."""
+        for user, seconds in self.take_beside().items():
+            self._shared.charge(user, seconds)
         while self._arrived:
             request = self._arrived.popleft()
             party = request.party
