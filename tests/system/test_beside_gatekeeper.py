@@ -123,7 +123,7 @@ def shows_itself(plane: Plane, replicas: list[Replica]) -> None:
     rows = {line.split()[0]: line.split()[1:] for line in table if "  " in line}
     assert rows["Shared/words"] == ["1", "3/3", "-", "yes", "yes", "yes"]
     assert rows["ConstraintTemplate/shared"] == ["1", "3/3", "-", "yes", "yes", "yes"]
-    assert "since when is not known: the CRDs of statuses are Gatekeeper's own" in table[-1]
+    assert "times are not known: the CRDs of statuses are Gatekeeper's own" in table[-1]
     for replica in replicas:
         event = replica.wait_for(
             "the CRD is another product's: statuses lack the fields that only Waddle has",

@@ -142,7 +142,7 @@ def test_who_starts_after_all_were_killed_says_what_is_no_longer_asked(
         replicas = [started(stack, plane, f"sent-{number}") for number in range(3)]
         proxy.replicas = list(replicas)
         put_policies(stack, plane)
-        until(lambda: reported_unsent(plane, "leases"), "nobody is asked about Leases")
+        until(lambda: reported_unsent(plane, "leases"), "no requests are sent about Leases")
         for name in ("opened", "closed"):
             path = f"{CONSTRAINTS}/sent/{name}"
             until(lambda path=path: says(plane, path, "Enforced", "3/3 replicas"), "all say so")
