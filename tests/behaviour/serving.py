@@ -20,7 +20,7 @@ from typing import Any, Self
 from tests.patience import PATIENCE_SECONDS, running
 
 SHOWN_LINES, SHOWN_CHARACTERS = 15, 400
-"""The end of a log that a failed test shows, and of each line the beginning."""
+"""The end of a log that a failed test shows, and of each line the beginning and the end."""
 
 REQUIRED_LABELS = """
 apiVersion: templates.gatekeeper.sh/v1
@@ -89,6 +89,13 @@ metadata: {name: failing}
 spec:
   match: {kinds: [{apiGroups: [""], kinds: [Secret]}]}
 """
+
+
+def shortened(text: str) -> str:
+    """Returns the beginning and the end of a long line: a traceback ends with its error."""
+    if len(text) <= 2 * SHOWN_CHARACTERS:
+        return text
+    return f"{text[:SHOWN_CHARACTERS]} … {text[-SHOWN_CHARACTERS:]}"
 
 
 def constraint(name: str, label: str, *, action: str = "deny", extra: str = "") -> str:
@@ -203,7 +210,7 @@ class Server:
     def last_lines(self) -> str:
         """Returns its name, whether it runs, and the end of its log."""
         state = "runs" if (code := self.process.poll()) is None else f"ended with {code}"
-        shown = [str(event)[:SHOWN_CHARACTERS] for event in self.events[-SHOWN_LINES:]]
+        shown = [shortened(str(event)) for event in self.events[-SHOWN_LINES:]]
         return "\n  ".join([f"{self.title} {state}; its log ends with:", *shown])
 
     def _read(self) -> None:
