@@ -27,7 +27,7 @@ def objects_in(spec: Mapping[str, Any], field: str) -> list[Json]:
     """Returns the objects of a list, empty if absent; raises :class:`InvalidPolicy`."""
     value = spec.get(field) or []
     if type(value) is not list or any(type(item) is not dict for item in value):
-        raise InvalidPolicy(f"spec.{field} is no list of objects")
+        raise InvalidPolicy(f"spec.{field} is not a list of objects")
     return value
 
 
@@ -35,7 +35,7 @@ def object_in(spec: Mapping[str, Any], field: str) -> Json:
     """Returns the object in a field, empty if absent; raises :class:`InvalidPolicy`."""
     value = spec.get(field) or {}
     if type(value) is not dict:
-        raise InvalidPolicy(f"{field} is no object")
+        raise InvalidPolicy(f"{field} is not an object")
     return value
 
 

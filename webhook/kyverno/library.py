@@ -301,10 +301,10 @@ def list_to_map(keys: list[Any], values: list[Any], key: str, value: str) -> dic
             f"listObjToMap must take lists of equal length. list1: {len(keys)}, list2: {len(values)}"
         )
     mapping = {}
-    for one, other in zip(keys, values, strict=True):
-        if type(one) is not dict or type(one.get(key)) is not str or type(other) is not dict:
+    for first, other in zip(keys, values, strict=True):
+        if type(first) is not dict or type(first.get(key)) is not str or type(other) is not dict:
             raise EvaluationError(f"listObjToMap: no object with the text {key}")
-        mapping[one[key]] = other.get(value)
+        mapping[first[key]] = other.get(value)
     return mapping
 
 
