@@ -325,8 +325,7 @@ def expand_lists(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
         pending = [manifest]  # a stack: the depth of lists is their author's choice
         while pending:
             item = pending.pop()
-            items = _items(item)
-            if items is None:
+            if (items := _items(item)) is None:
                 yield item
             else:
                 pending += reversed(items)
@@ -344,15 +343,15 @@ def _items(manifest: Manifest) -> list[Manifest] | None:
             return None
         raise _no_items(manifest, "items: expected a list", items)
     typed = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
-    found = []
+    manifests = []
     for index, item in enumerate(items):
         if type(item) is dict:
-            if is_list and not item.get("kind") and not item.get("apiVersion"):
-                item = {**item, **typed}  # noqa: PLW2901 - the item as it is meant
-            found.append(Manifest(item, manifest.file, manifest.line))
+            untyped = is_list and not item.get("kind") and not item.get("apiVersion")
+            document = {**item, **typed} if untyped else item
+            manifests.append(Manifest(document, manifest.file, manifest.line))
         elif item is not None:
             raise _no_items(manifest, f"items[{index}]: expected an object", item)
-    return found
+    return manifests
 
 
 def _no_items(manifest: Manifest, expected: str, value: object) -> UnreadableFile:
