@@ -125,8 +125,7 @@ def read_sources(
             if text.repeated is not None:
                 key, line = text.repeated
                 sources.warnings.append(
-                    f'{file}:{line}: "{key}" is said twice, and the last one counts: '
-                    "is there a --- missing?"
+                    f'{file}:{line}: "{key}" occurs twice, and the last value counts: is a --- missing?'
                 )
             try:
                 _sort(sources, text, file, named=named, any_value=any_value, keeps=keeps)
@@ -173,7 +172,7 @@ def _read_standard_input() -> list[FileDocument]:
     except (OSError, ValueError):
         waits = False
     if waits:
-        complain("waiting for standard input; where there is none, redirect it from /dev/null")
+        complain("waiting for standard input; if there is none, redirect it from /dev/null")
     return parse(text_of(sys.stdin.buffer.read(), "stdin"), "stdin")
 
 

@@ -49,7 +49,7 @@ INTERVAL_SECONDS: Final = 5.0
 """The time between two checks on systems that do not report file changes."""
 
 VIOLATIONS_MAX: Final = 100_000
-_WHY_NONE: Final = "no manifests were given to be reviewed (--manifests)"
+_WHY_NONE: Final = "no manifests are given to review: add --manifests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class FileObjects:
             named = gvk_of(document), namespace_of(document), name_of(document)
             if named == (place.gvk, place.namespace, place.name):
                 return document
-        raise NotReadable("no given manifest contains it")
+        raise NotReadable("none of the manifests contains it")
 
 
 class FilesSource:

@@ -365,7 +365,7 @@ def test_of_a_policy_defined_twice_the_definition_that_counts_is_named(tmp_path)
     run = waddle("test", "-f", path)
 
     line = path.read_text().split("---")[0].count("\n") + 2
-    assert run.stderr.splitlines()[0].endswith(f": the one in {path}:{line} counts")
+    assert run.stderr.splitlines()[0].endswith(f": Waddle uses the one in {path}:{line}")
     assert "other" in run.stdout
 
 
@@ -581,11 +581,11 @@ def test_what_was_joined_without_a_line_of_dashes_is_reported(tmp_path):
 
     for command in ("test", "check"):
         run = waddle(command, "-f", policies, "-f", joined)
-        twice = [line for line in run.stderr.splitlines() if "said twice" in line]
+        twice = [line for line in run.stderr.splitlines() if "occurs twice" in line]
         place = f"{joined}:{len(yaml.safe_dump(pod()).splitlines()) + 1}"
-        lost = '"apiVersion" is said twice, and the last one counts: is there a --- missing?'
+        lost = '"apiVersion" occurs twice, and the last value counts: is a --- missing?'
         assert twice == [f"{place}: {lost}"]
-    assert "said twice" not in waddle("test", "-f", policies, "-f", merged).stderr
+    assert "occurs twice" not in waddle("test", "-f", policies, "-f", merged).stderr
 
 
 def test_a_list_within_a_list_is_reviewed(tmp_path):

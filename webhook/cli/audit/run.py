@@ -211,7 +211,7 @@ async def _read_policies(
         return _Read(given, (*report.configuration, *kyverno_policies))
     templates, faults = await read_constraints(client, policies, request.namespace)
     if not (templates or request.kyverno or request.admission_policies):
-        raise CannotAudit("the cluster has no ConstraintTemplates: name some with --policies")
+        raise CannotAudit("the cluster has no ConstraintTemplates: name files with --policies")
     outcome.faults += faults
     return _Read(await read_configuration(client, request.namespace))
 

@@ -81,8 +81,8 @@ def _loaded(manifests: list[Manifest]) -> Extensions:
 def untouched(manifests: Sequence[Manifest], named: str, kind: PolicyKind) -> str:
     """Returns why no object was processed: this must not pass for a good result."""
     if any(item.gvk.group == kind.group for item in manifests):
-        return f"no {named} of the given files is about an object in them"
-    return f"the given files hold no {named}"
+        return f"no {named} of the files matches an object in them"
+    return f"the files have no {named}"
 
 
 def is_object(manifest: Manifest) -> bool:
