@@ -21,8 +21,8 @@ AnswerUnread: TypeAlias = "Callable[[str, Responsible], UnreadAnswer]"
 """The answer to a request about a namespace that is not read, by the party responsible."""
 
 _REASONS: Final = {
-    "object": "its review took all the time there is",
-    "requester": "the time went to this request and others of the same user",
+    "object": "its review used up the time limit",
+    "requester": "other requests of the same user used up the time limit",
 }
 
 
