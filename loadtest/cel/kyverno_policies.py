@@ -22,7 +22,7 @@ from webhook.kyverno.kinds import CLUSTER_POLICY, InvalidPolicy, is_evaluated
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.validating_policy import SKIPPED, ValidatingPolicy
-from webhook.kyverno.world import World, nothing_known
+from webhook.kyverno.world import World, objects_known
 from webhook.policies.kyverno_suite import find_kyverno_suites, namespace_of, placed
 from webhook.policies.suite import InvalidSuite
 
@@ -166,7 +166,7 @@ def _timed(
 
 def _say(policy: ValidatingPolicy, request: Json) -> str:
     namespace = {"metadata": {"name": request["namespace"], "labels": {}}}
-    return policy.say(PolicyQuestion(request, namespace, World(nothing_known))).result
+    return policy.say(PolicyQuestion(request, namespace, World(objects_known(())))).result
 
 
 def _runner(own: list[ValidatingPolicy], requests: list[Json]) -> Callable[[], float]:
