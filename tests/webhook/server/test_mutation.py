@@ -266,7 +266,9 @@ def test_without_a_place_beside_the_thread_who_has_its_share_is_refused(
     if code is None:
         assert isinstance(found, AdmissionResponse)
         assert (found.allowed, found.code, found.reason) == (False, 429, "TooManyRequests")
-        assert found.message.startswith("the object cannot be mutated: the time went to this")
+        assert found.message.startswith(
+            "the object cannot be mutated: other requests of the same user"
+        )
     else:
         assert isinstance(found, Unanswerable)
         assert (found.code, found.retry) == (429, True)
