@@ -326,6 +326,40 @@ def test_names_are_no_riddles():
     ] == []
 
 
+PLACEHOLDERS = frozenset(["asked", "made", "one", "own", "stuff", "thing", "told", "wanted"])
+"""Words that stand for any value. ``left`` is the partner of ``right``, an operand's side."""
+
+
+def placeholders(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yields variables, parameters and fields that are named by such a word; a number may be ``one``."""
+    numbers = {
+        id(target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) if id(node) not in numbers:
+                pass
+            case ast.arg(arg=name) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                pass
+            case _:
+                continue
+        if name in PLACEHOLDERS:
+            yield name, node.lineno
+
+
+def test_variables_are_named_by_their_value():
+    made_up = ast.parse("one = 1\nfor one, thing in a: pass\ndef f(made): x = one\n")
+    assert sorted(name for name, _ in placeholders(made_up)) == ["made", "one", "thing"]
+    assert [
+        f"{module}:{line}: {name}"
+        for module, path in modules().items()
+        for name, line in placeholders(ast.parse(path.read_text()))
+    ] == []
+
+
 HELPER_RIDDLES = frozenset(["asked", "heard", "made", "meant", "said", "spoiled", "told"])
 """Words of the names of helpers in tests. A test's name is a sentence: it has all but ``told``."""
 

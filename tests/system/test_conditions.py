@@ -167,7 +167,7 @@ def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
                 "it broke again",
             )
             assert logged_faults(replica, "hopeless")[-1] == (
-                "policy cannot be used; what was in force before stays"
+                "policy cannot be used; the earlier version stays in force"
             )
             assert replica.denies("hopeless")
     finally:

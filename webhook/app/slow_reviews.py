@@ -225,7 +225,7 @@ class SlowReviews:
             now = time.thread_time()
             work.review.worked_seconds = now - began
             if now - noted >= NOTED_SECONDS:
-                self._times.note(work.party.user, now - noted)
+                self._times.note_beside(work.party.user, now - noted)
                 noted = now
             self._rest(work, worked_seconds)
 
@@ -238,7 +238,7 @@ class SlowReviews:
             fault = error
         now = time.thread_time()
         work.review.worked_seconds = now - began
-        self._times.note(work.party.user, now - noted)
+        self._times.note_beside(work.party.user, now - noted)
         if fault is not None:
             future.set_exception(fault)
         else:

@@ -1,9 +1,9 @@
 """Keeps the last results of each object until a deciding input changes.
 
 An object is not reviewed again while it, its Namespace and the policies about it are unchanged. The
-key of its results is a keyed digest of object and Namespace; the value is a number without
-violations, else JSON. Policies with more inputs are evaluated in each sweep: see
-:meth:`KeptResults.of`.
+key of its results is a keyed digest of object and Namespace; the value is JSON. Objects whose
+results differ only by the object's name share one value. Policies with more inputs are evaluated in
+each sweep: see :meth:`KeptResults.of`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import orjson
 
 from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.encoding import compact
+from webhook.audit.digest_table import OBJECT_DIGEST_BYTES, DigestTable
 from webhook.audit.kinds import group_kinds
 from webhook.constraint import enforcement
 from webhook.constraint.result import Responses
@@ -39,15 +40,13 @@ if TYPE_CHECKING:
 
     _Policies = tuple[tuple[Evaluator, Constraint], ...]
 
-ENTRY_BYTES: Final = 170
-"""The bytes of a digest (49), and of its entry in a dict that grows by halves: twice, during the
-sweep of its kind."""
-
 VERSION_SECONDS: Final = 3600.0
 """The validity of a resource version, in seconds. An API server of a newer release may add defaults
 to an object under the same version."""
 
-_OBJECT_DIGEST_BYTES: Final = 16
+_NAME: Final = b"\0"
+"""Stands for the object's name in kept results: JSON has no such byte."""
+
 _AS_IT_IS: Final = (
     orjson.OPT_PASSTHROUGH_SUBCLASS
     | orjson.OPT_PASSTHROUGH_DATACLASS
@@ -90,7 +89,6 @@ class KeptKind:
         """``by_version`` identifies objects by resource version, otherwise by content."""
         self.basis = basis
         self.by_version = by_version
-        self.bytes = 0
         self.until = (
             time.monotonic() + VERSION_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311  # no secret
             if by_version
@@ -99,16 +97,19 @@ class KeptKind:
         self._listed = 0
         """The resource version of the last list, as a number, as in every API server."""
         self._whole = whole
-        self._hashed = hashlib.blake2b(digest_size=_OBJECT_DIGEST_BYTES, key=whole.key)
-        self._kept: dict[bytes, int | bytes] = {}
-        self._fresh: dict[bytes, int | bytes] = {}
-        self._fresh_bytes = 0
+        self._hashed = hashlib.blake2b(digest_size=OBJECT_DIGEST_BYTES, key=whole.key)
+        self._table = DigestTable()
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._alike: list[Result] = []
         """For each number a result that others are like, but for message and details."""
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._table)
+
+    @property
+    def memory(self) -> int:
+        """Returns the memory of the results, about."""
+        return self._table.memory
 
     def listed(self, version: str) -> None:
         """Takes the resource version of a list.
@@ -118,14 +119,13 @@ class KeptKind:
         """
         number = int(version) if version.isascii() and version.isdecimal() else 0
         if number < self._listed:
-            self._whole.bytes -= self.bytes
-            self._kept, self.bytes = {}, 0
-            self.begin()
+            self._whole.bytes -= self.memory
+            self._table = DigestTable()
         self._listed = number
 
     def begin(self) -> None:
-        """Begins a sweep of the kind; drops an unfinished one."""
-        self._fresh, self._fresh_bytes = {}, 0
+        """Begins a sweep of the kind; an unfinished one drops nothing."""
+        self._table.begin()
 
     def digest(self, item: Object) -> bytes | None:
         """Returns the digest of an object with its Namespace.
@@ -141,7 +141,7 @@ class KeptKind:
             return None
         hashed = self._hashed.copy()
         try:
-            hashed.update(f"{namespace}\0{uid}\0{version}\0".encode())
+            hashed.update(f"{namespace}\0{metadata['name']}\0{uid}\0{version}\0".encode())
             if not self.by_version:
                 hashed.update(orjson.dumps(item))
         except (TypeError, UnicodeEncodeError, RecursionError):  # no plain JSON
@@ -152,45 +152,39 @@ class KeptKind:
     def known(self, item: Object) -> bytes | None:
         """Returns the digest of an object with kept results; by version, its metadata is enough."""
         digest = self.digest(item)
-        return digest if digest in self._kept else None
+        return digest if digest is not None and digest in self._table else None
 
-    def recall(self, digest: bytes) -> Responses | None:
-        """Returns the kept results of an object; None if it must be reviewed."""
-        kept = self._kept.get(digest)
+    def recall(self, digest: bytes, name: str) -> Responses | None:
+        """Returns the kept results of an object of this name; None if it must be reviewed."""
+        kept = self._table.see(digest)
         if kept is None:
             return None
-        self._note(digest, kept)
-        if isinstance(kept, int):
-            return Responses(evaluated=kept, recalled=kept)
-        evaluated, violations = orjson.loads(kept)
+        evaluated, violations = orjson.loads(kept.replace(_NAME, name.encode()))
         results = tuple(
             self._alike[number]._replace(msg=msg, details=details)
             for number, msg, details in violations
         )
         return Responses(results, evaluated=evaluated, recalled=evaluated)
 
-    def keep(self, digest: bytes, responses: Responses) -> None:
+    def keep(self, digest: bytes, name: str, responses: Responses) -> None:
         """Keeps the results of an object, if they are complete and there is room."""
         if not is_settled(responses) or (responses.results and self.basis.stages):
             return
-        kept: int | bytes | None = responses.evaluated
-        if responses.results and (kept := self._written(responses)) is None:
+        written = self._written(responses)
+        if written is None:
             return
-        assert kept is not None
-        added = self._fresh_bytes + _size(kept) - self.bytes
-        if self._whole.bytes + max(0, added) <= self._whole.bytes_max:
-            self._note(digest, kept)
+        kept = written.replace(name.encode(), _NAME) if name else written
+        table, whole = self._table, self._whole
+        if whole.bytes + table.cost(kept) <= whole.bytes_max:
+            before = table.memory
+            table.put(digest, kept)
+            whole.bytes += table.memory - before
 
     def end(self) -> None:
         """Ends a sweep of all objects; drops results of absent objects."""
-        self._whole.bytes += self._fresh_bytes - self.bytes
-        self._kept, self.bytes = self._fresh, self._fresh_bytes
-        self.begin()
-
-    def _note(self, digest: bytes, kept: int | bytes) -> None:
-        if digest not in self._fresh:
-            self._fresh[digest] = kept
-            self._fresh_bytes += _size(kept)
+        before = self.memory
+        self._table.end()
+        self._whole.bytes += self.memory - before
 
     def _written(self, responses: Responses) -> bytes | None:
         """Returns results as JSON; None if they would not survive the conversion."""
@@ -306,7 +300,7 @@ class KeptResults:
     def _drop(self, gvk: GroupVersionKind) -> None:
         kept = self._kinds.pop(gvk, None)
         if kept is not None:
-            self.bytes -= kept.bytes
+            self.bytes -= kept.memory
 
     async def _basis(self, scope: Scope, resource: Resource) -> _Basis | None:
         gvk, snapshot = resource.gvk, scope.snapshot
@@ -378,9 +372,5 @@ def is_settled(responses: Responses) -> bool:
     )
 
 
-def _is_same(one: Constraint, other: Constraint) -> bool:
-    return one is other or (one.document is other.document and one == other)
-
-
-def _size(kept: int | bytes) -> int:
-    return ENTRY_BYTES if isinstance(kept, int) else ENTRY_BYTES + 33 + len(kept)
+def _is_same(first: Constraint, other: Constraint) -> bool:
+    return first is other or (first.document is other.document and first == other)

@@ -214,8 +214,8 @@ class Sweep:
         self._unseen = unseen(scope.snapshot, scope.expansion, seen, kinds)
         if self._unseen:
             self._log.warning(
-                "constraints were not audited: no kind that they match is synced; "
-                "name such kinds in a SyncSet, or audit without --audit-from-cache",
+                "constraints were not audited: none of the kinds that they match is synced. Name "
+                "their kinds in a SyncSet, or audit without --audit-from-cache",
                 constraints=sorted(f"{kind}/{name}" for kind, name in self._unseen),
             )
 
@@ -234,7 +234,7 @@ class Sweep:
         if gvk not in self._failed:
             self._failed[gvk] = reason
             self._log.error(
-                "a kind was not audited as a whole: its results are not published",
+                "the audit of a kind is incomplete: its results are not published",
                 kind=str(gvk),
                 error=reason,
             )
@@ -289,7 +289,7 @@ class Sweep:
         kept = self._kept_kind
         if kept is not None and digest is None:
             digest = kept.digest(item)
-        known = None if kept is None or digest is None else kept.recall(digest)
+        known = None if kept is None or digest is None else kept.recall(digest, metadata["name"])
         if known is not None:
             self._recalled += 1
             self._violations += len(known.results)
@@ -303,7 +303,7 @@ class Sweep:
             self._strand(gvk, namespace, metadata["name"])
             return
         if kept is not None and digest is not None:
-            kept.keep(digest, responses)
+            kept.keep(digest, metadata["name"], responses)
         self._violations += len(responses.results)
         await self._tell(obj, responses, time.monotonic_ns() - begun, drifts=drifts)
 
@@ -344,4 +344,6 @@ class Sweep:
             return
         for resource in self._absent:
             if resource.gvk in served:
-                self._fail(resource.gvk, "its list was not found, and yet the kind is served")
+                self._fail(
+                    resource.gvk, "the API server answers 404 to its list, but serves the kind"
+                )

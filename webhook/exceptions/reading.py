@@ -86,13 +86,13 @@ def warnings_of_exception(document: Mapping[str, Any]) -> tuple[str, ...]:
     warnings = []
     if not _is_narrow(spec):
         warnings.append(
-            "it excuses whatever its constraints find in its namespace: narrow it by spec.match, "
-            "spec.violations or spec.parts"
+            "it excuses every violation of its constraints in its namespace: narrow it by "
+            "spec.match, spec.violations or spec.parts"
         )
     if spec.get("subjects"):
         warnings.append(NOT_FOR_AUDIT)
     if spec.get("permanent"):
-        warnings.append("it never ends: nobody will be asked whether it is still needed")
+        warnings.append("it is permanent: nothing will remind anybody to remove it")
     return tuple(warnings)
 
 
@@ -100,7 +100,7 @@ def warnings_in_files(document: Mapping[str, Any], now: float) -> tuple[str, ...
     """Returns the probable mistakes of an exception in a file; files may have ended exceptions."""
     item = read_exception(document)
     if item.ends <= now:
-        return (f"it ended at {item.excuse.expires}: it excuses nothing any more",)
+        return (f"it ended at {item.excuse.expires}, and has no effect any more",)
     return warnings_of_exception(document)
 
 
@@ -173,7 +173,7 @@ class _Reader:
             return seconds_of(text)
         except ValueError:
             raise InvalidException(
-                f"spec.{name} is no time such as 2027-03-31T12:00:00Z: {text!r}"
+                f"spec.{name} is not a time such as 2027-03-31T12:00:00Z: {text!r}"
             ) from None
 
     def _ends(self) -> float:
@@ -193,7 +193,7 @@ class _Reader:
             if not kind or not name:
                 raise InvalidException(f"{at} has no {'name' if kind else 'kind'}")
             if "*" in kind:
-                raise InvalidException(f"{at}.kind is no kind: {kind!r}; name each kind")
+                raise InvalidException(f"{at}.kind is not a kind: {kind!r}; name each kind")
             if "*" in name and name != ANY:
                 raise InvalidException(f"{at}.name is a pattern: {name!r}; name each constraint")
             if name == ANY and self._kind != CLUSTER_KIND:
@@ -385,7 +385,7 @@ def _path(text: str, at: str) -> Location:
     try:
         path = parse(text)
     except InvalidMutator as error:
-        raise InvalidException(f"{at} is no location: {error}") from None
+        raise InvalidException(f"{at} is not a location: {error}") from None
     first = path[0] if path else None
     if type(first) is not Field or (
         first.name in ("apiVersion", "kind")

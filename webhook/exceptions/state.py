@@ -35,7 +35,7 @@ NOTICE_SECONDS: Final = 7 * 24 * 3600.0
 
 _ENDS: Final = "it ends at"
 
-_UNKNOWN: Final = "not excused, for its conditions could not be known: "
+_UNKNOWN: Final = "it has no effect, because its conditions could not be evaluated: "
 
 _BETWEEN: Final = "; "
 """The separator of notes in a message."""

@@ -124,7 +124,7 @@ def advice_on_document(
         for kind in kinds:
             message = ""
             if not kind:
-                message = f"its {field} names an empty kind, which no object has"
+                message = f"its {field} has an empty kind, which no object has"
             elif suggestion := nearest(groups, kind, seen):
                 message = (
                     f"its {field} names the kind {_shown(groups, kind)}: is {suggestion} meant?"
@@ -193,7 +193,8 @@ def advice_on_groups(
         if constraint.enforcement_action == "scoped" and not any(constraint.points.values()):
             yield _of_group(
                 constraint,
-                f"it is enforced nowhere: {enforcement.VAP} knows no groups; name another point",
+                f"it is enforced nowhere: {enforcement.VAP} does not support groups; name another "
+                "point",
             )
 
 
@@ -271,8 +272,8 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
             return ""
         if all(_is_foreign(group) for group in groups):
             return ""
-        left = [group for group in of_kind if not gone_since(_ANY, group, plural_of(kind))]
-        return " or ".join(f'{kind} of the group "{group}"' for group in left or of_kind)
+        served = [group for group in of_kind if not gone_since(_ANY, group, plural_of(kind))]
+        return " or ".join(f'{kind} of the group "{group}"' for group in served or of_kind)
     if not everywhere and all(_is_foreign(group) for group in groups):
         return ""
     names = sorted(

@@ -316,31 +316,43 @@ def is_object(document: Mapping[str, Any]) -> bool:
 
 
 def expand_lists(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
-    """The manifests, each ``List`` of Kubernetes replaced by its items.
+    """The manifests, each ``List`` of Kubernetes replaced by its items, also within a list.
 
     As for kubectl, items of a ``PodList`` without kind and apiVersion are Pods. Raises
     :class:`UnreadableFile` for items that are no objects.
     """
     for manifest in manifests:
-        document, kind = manifest.document, manifest.gvk.kind
-        is_list = len(kind) > len("List") and kind.endswith("List")
-        if name_of(document) or "items" not in document or not (kind == "List" or is_list):
-            yield manifest
-            continue
-        items = document["items"]
-        if type(items) is not list:
-            if is_list or items is None:
-                yield manifest
-                continue
-            raise _no_items(manifest, "items: expected a list", items)
-        typed = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
-        for index, item in enumerate(items):
-            if type(item) is dict:
-                if is_list and not item.get("kind") and not item.get("apiVersion"):
-                    item = {**item, **typed}  # noqa: PLW2901 - the item as it is meant
-                yield Manifest(item, manifest.file, manifest.line)
-            elif item is not None:
-                raise _no_items(manifest, f"items[{index}]: expected an object", item)
+        pending = [manifest]  # a stack: the depth of lists is their author's choice
+        while pending:
+            item = pending.pop()
+            items = _items(item)
+            if items is None:
+                yield item
+            else:
+                pending += reversed(items)
+
+
+def _items(manifest: Manifest) -> list[Manifest] | None:
+    """Returns the items of a list of Kubernetes; None for any other object."""
+    document, kind = manifest.document, manifest.gvk.kind
+    is_list = len(kind) > len("List") and kind.endswith("List")
+    if name_of(document) or "items" not in document or not (kind == "List" or is_list):
+        return None
+    items = document["items"]
+    if type(items) is not list:
+        if is_list or items is None:
+            return None
+        raise _no_items(manifest, "items: expected a list", items)
+    typed = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+    found = []
+    for index, item in enumerate(items):
+        if type(item) is dict:
+            if is_list and not item.get("kind") and not item.get("apiVersion"):
+                item = {**item, **typed}  # noqa: PLW2901 - the item as it is meant
+            found.append(Manifest(item, manifest.file, manifest.line))
+        elif item is not None:
+            raise _no_items(manifest, f"items[{index}]: expected an object", item)
+    return found
 
 
 def _no_items(manifest: Manifest, expected: str, value: object) -> UnreadableFile:

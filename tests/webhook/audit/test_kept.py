@@ -20,6 +20,7 @@ from tests.webhook.audit.made import (
 from tests.webhook.audit.swept import Given, RecordingSink
 from webhook import log
 from webhook.api.gvk import GroupVersionKind
+from webhook.audit.digest_table import ENTRY_BYTES
 from webhook.audit.kept import KeptKind, KeptResults, is_of_the_api_server
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.pages import PartialObject
@@ -289,14 +290,33 @@ def test_violations_are_not_kept_while_something_may_excuse_them_and_conforming_
     assert (end.recalled, end.violations) == (1, 0)
 
 
+def test_objects_whose_results_differ_by_their_names_share_them() -> None:
+    in_force = client(*PODS).snapshot
+    kept = keeping()
+    sweep(in_force, {POD: [pod("web-0", "b")]}, kept)
+    of_one = kept.bytes
+    sweep(in_force, {POD: [pod(f"web-{number}", "b") for number in range(10)]}, kept)
+    assert kept.bytes == of_one + 9 * ENTRY_BYTES
+
+
+@pytest.mark.parametrize("name", ["0", "1", "a", "in", "is a", '"', "\\", "null", "[[0", "\0", "ü"])
+def test_results_come_back_whatever_an_object_is_called(name: str) -> None:
+    in_force = client(*PODS).snapshot
+    objects, kept = {POD: [pod(name, "b"), pod("other", "b")]}, keeping()
+    sweep(in_force, objects, kept)
+    end, sink = sweep(in_force, objects, kept)
+    assert end.recalled == 2
+    assert shown(sink) == shown(sweep(in_force, objects)[1])
+
+
 def test_what_has_no_room_is_reviewed_in_each_sweep() -> None:
     in_force = client(*PODS).snapshot
     objects = {POD: [pod(f"p{number}", "b") for number in range(20)]}
-    kept = keeping(2_000)
+    kept = keeping(600)
     sweep(in_force, objects, kept)
     end, sink = sweep(in_force, objects, kept)
     assert 0 < end.recalled < 20
-    assert kept.bytes <= 2_000
+    assert kept.bytes <= 600
     assert shown(sink) == shown(sweep(in_force, objects)[1])
     end, _ = sweep(in_force, {POD: []}, kept)
     assert (kept.bytes, kept.objects) == (0, 0)
@@ -336,7 +356,7 @@ def test_kinds_that_a_crd_defines_are_known_by_all_that_they_hold() -> None:
 def test_with_and_without_it_the_same_is_reported_whatever_changes(seed: int) -> None:
     random = Random(seed)
     made = client()
-    kept = keeping(random.choice([1_000, 1 << 20]), by_version=random.random() < 0.5)
+    kept = keeping(random.choice([500, 1 << 20]), by_version=random.random() < 0.5)
     objects: dict[GroupVersionKind, list[Any]] = {POD: [], SECRET: [], DEPLOYMENT: []}
     version = recalled = 0
     for _ in range(40):

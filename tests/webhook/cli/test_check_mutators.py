@@ -123,7 +123,7 @@ def test_a_preview_that_would_conflict_is_a_warning_that_names_the_other(tmp_pat
     assert code == 0
     [problem] = [one for one in found["problems"] if one["code"] != "update"]
     assert problem["severity"] == "warning"
-    assert "would conflict with Assign/c" in problem["message"]
+    assert "once enforced it conflicts with Assign/c" in problem["message"]
 
 
 def test_an_object_that_a_mutator_cannot_be_applied_to_is_named(tmp_path: Path) -> None:

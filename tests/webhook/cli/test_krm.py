@@ -204,3 +204,13 @@ def test_an_item_that_is_a_policy_which_is_not_evaluated_is_named(tmp_path):
     }
     run = krm(resource_list(template(), pods(), deleting, pod()), cwd=tmp_path)
     assert "DeletingPolicy old: not evaluated: " in run.stderr
+
+
+def test_the_items_of_a_list_among_the_items_are_reviewed(tmp_path):
+    listed = {"apiVersion": "v1", "kind": "List", "items": [pod()]}
+
+    assert krm(resource_list(template(), pods(), listed), cwd=tmp_path).returncode == 1
+    listed["items"] = "x"
+    run = krm(resource_list(template(), pods(), listed), cwd=tmp_path)
+    assert run.returncode
+    assert "items: expected a list, got a text" in run.stderr

@@ -44,7 +44,7 @@ def test_nothing_found_is_not_said_where_not_all_was_judged(tmp_path):
     run = waddle("test", "-f", folder_of(tmp_path, UNUSABLE["does not parse"], pod()))
     assert run.returncode == 1
     assert "0 violations" not in run.stdout
-    assert "not all could be judged (faults: 1)" in run.stdout
+    assert "the check is incomplete (faults: 1)" in run.stdout
 
 
 @pytest.mark.parametrize("why", UNUSABLE)
@@ -99,7 +99,7 @@ def test_verify_runs_the_tests_of_the_others(tmp_path):
             "K8sDeny/denies",
             {"matchConditions": [{"name": "owned", "expression": "object.metadata.owner == 'me'"}]},
             (
-                "not excused, for its conditions could not be known: "
+                "it has no effect, because its conditions could not be evaluated: "
                 "expression 'object.metadata.owner == 'me'' resulted in error: no such key: owner"
             ),
         ),

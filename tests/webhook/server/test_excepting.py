@@ -108,7 +108,7 @@ def test_who_may_not_is_refused_and_informed_what_it_takes() -> None:
 def test_whoever_cannot_be_asked_about_is_refused(access: AccessAnswer | None) -> None:
     response = answer(wide(), Rights(access), query=b"timeout=1s")
     assert (response.allowed, response.code) == (False, 503)
-    assert "could not be asked" in response.message
+    assert "the API server did not say" in response.message
 
 
 def test_a_spec_that_stays_is_not_asked_about() -> None:
@@ -157,7 +157,7 @@ ANYTHING = {
             403,
             "it has no annotation waddle.dev/exceptions: all",
         ),
-        (exception("e", "*/*", match={"name": "p"}), 422, "is no kind"),
+        (exception("e", "*/*", match={"name": "p"}), 422, "is not a kind"),
         (exception("e", "RequiredLabel/*", namespace="shop"), 422, "which only a Cluster"),
         (wide(reason=""), 422, "spec.reason"),
         (wide(effect="allow"), 422, "spec.effect"),

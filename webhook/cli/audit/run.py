@@ -95,6 +95,8 @@ class AuditOutcome:
     """The faults of unusable policies."""
     skipped: Sequence[str] = ()
     """Policy files with documents that are no objects."""
+    repeated: Sequence[str] = ()
+    """Warnings about objects with several definitions."""
     excused: list[AuditedViolation] = field(default_factory=list)
     """The findings that exceptions excuse."""
 
@@ -201,6 +203,7 @@ async def _read_policies(
         report = PolicyDirectory(policies, request.policies).load()
         outcome.faults += map(str, report.faults)
         outcome.skipped = report.skipped
+        outcome.repeated = report.repeated
         given: list[Mapping[str, Any]] = [item.document for item in report.configuration]
         if not any(document.get("kind") == config.CONFIG.kind for document in given):
             given += await read_configuration(client, request.namespace)
@@ -208,7 +211,7 @@ async def _read_policies(
         return _Read(given, (*report.configuration, *kyverno_policies))
     templates, faults = await read_constraints(client, policies, request.namespace)
     if not (templates or request.kyverno or request.admission_policies):
-        raise CannotAudit("the cluster has no ConstraintTemplates: name some with --policies")
+        raise CannotAudit("the cluster has no ConstraintTemplates: name files with --policies")
     outcome.faults += faults
     return _Read(await read_configuration(client, request.namespace))
 

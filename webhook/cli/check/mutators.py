@@ -160,7 +160,7 @@ def _mutator_warnings(
     """Yields the warnings about a mutator: a conflict, probable mistakes, an empty name."""
     if parties := extensions.mutations.would_conflict.get(key):
         names = ", ".join(f"{party.kind}/{party.name}" for party in parties if party != key)
-        message = f"previewed; enforced it would conflict with {names}"
+        message = f"it is in preview; once enforced it conflicts with {names}"
         yield Problem(*key, "warning", "conflict", message)
     for warning in extensions.warnings_of(key):
         yield Problem(*key, "warning", "update", warning)
@@ -200,8 +200,8 @@ def problems_of_exceptions(
 
 
 _NO_NAME: Final = (
-    "it assigns metadata.name, which a Pod of a ReplicaSet or Job does not have yet when it is "
-    "created (generateName): an empty text is assigned"
+    "it assigns metadata.name, which is still empty when a ReplicaSet or Job creates a "
+    "Pod (generateName): it assigns an empty string"
 )
 
 

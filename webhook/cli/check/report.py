@@ -153,7 +153,7 @@ def placed(checked: PolicyCheck, problem: Problem) -> str:
 def _changes(checked: MutationChecked) -> list[str]:
     """Returns the changes of mutators to the manifests."""
     lines = [
-        f"of the manifests {quantity(len(checked.changes), 'object is', 'objects are')} changed:"
+        f"{quantity(len(checked.changes), 'object is', 'objects are')} of the manifests changed:"
     ]
     for change in checked.changes:
         lines.append(f"  {printable_name(change.object)}: by {printable_name(change.mutators)}")
@@ -163,7 +163,7 @@ def _changes(checked: MutationChecked) -> list[str]:
 
 def _drift(checked: MutationChecked) -> list[str]:
     """Returns the changes of mutators to the objects of the cluster."""
-    lines = ["Objects of the cluster that would be changed when they are written:"]
+    lines = ["Objects of the cluster that mutators would change at the next write:"]
     for key, effect in checked.cluster.items():
         lines.append(f"  {printable_name(f'{key.kind}/{key.name}')}: {effect.objects}")
         lines += [
@@ -199,7 +199,7 @@ def _generated_lines(agreement: Agreement) -> list[str]:
 def _effect(title: str, effect: Effect) -> list[str]:
     objects = f"{quantity(effect.objects, 'object')} of {title}"
     if not effect.constraints:
-        return [f"{objects}: the given files hold no constraint to review them by"]
+        return [f"{objects}: the files have no constraint to review them by"]
     lines = [f"{objects}:"]
     for (kind, name), constraint in effect.constraints.items():
         now = quantity(constraint.before, "violation")

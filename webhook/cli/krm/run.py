@@ -20,8 +20,16 @@ from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.test import run as review_run
 from webhook.policies.advice import left_out
+from webhook.policies.definitions import repeated
 from webhook.policies.field_lines import FieldLines
-from webhook.policies.manifests import FILE_BYTES_MAX, Manifest, UnreadableFile, parse, text_of
+from webhook.policies.manifests import (
+    FILE_BYTES_MAX,
+    Manifest,
+    UnreadableFile,
+    expand_lists,
+    parse,
+    text_of,
+)
 from webhook.policies.validation import is_policy
 from webhook.policy_kinds.known import is_admission_policy, is_extension
 from webhook.values import dataclass
@@ -63,8 +71,14 @@ def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
     paths = [*policies, *_configured(document.get("functionConfig"))]
     # Only the policies of a folder: the items are reviewed, not its other files.
     read = read_sources(paths, any_value=False, standard_input=False) if paths else Sources()
-    listed = list(_listed(text, document, items))
-    sources = Sources(warnings=[*read.warnings, *left_out([*read.manifests, *listed])])
+    try:
+        listed = list(expand_lists(_listed(text, document, items)))
+    except UnreadableFile as error:
+        raise CannotTest(f"reading: {error}") from None
+    every = [*read.manifests, *listed]
+    several = (f"WARNING - {line}" for line in repeated(every, reviewed=True))
+    warnings = dict.fromkeys([*read.warnings, *left_out(every), *several])
+    sources = Sources(warnings=list(warnings))
     sources.manifests.extend(item for item in read.manifests if _decides(item))
     sources.manifests.extend(listed)
     printed: list[str] = []

@@ -217,7 +217,7 @@ class ClusterPolicies:
         """Logs the Kyverno policies without requests, each with the missing webhook rule."""
         for title in sorted(reasons.keys() - (self._not_asked or {}).keys()):
             reason = reasons[title]
-            self._log.warning("nobody is asked about a policy", policy=title, reason=reason)
+            self._log.warning("no requests are sent for a policy", policy=title, reason=reason)
         self._not_asked = reasons
         self._gauge_extensions()
 
@@ -447,5 +447,5 @@ class ClusterPolicies:
             self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
         faults, self._new_faults = self._new_faults, []
         for fault, has_last_good in faults:
-            stays = "; what was in force before stays" if has_last_good else ""
+            stays = "; the earlier version stays in force" if has_last_good else ""
             self._log.error(f"policy cannot be used{stays}", fault=fault)
