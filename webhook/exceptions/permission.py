@@ -69,7 +69,7 @@ def closed_by(item: PolicyException, constraints: Iterable[Constraint]) -> Excep
         if not allows(constraint.document, of_cluster=is_of_cluster):
             return ExceptionFault(
                 403,
-                f"{kind} {name} allows {_allowed(constraint)}: its annotation {ANNOTATION} says so",
+                f"{kind} {name} allows {_allowed(constraint)}",
             )
         if is_left_to_api_server(constraint):
             return ExceptionFault(
@@ -81,11 +81,9 @@ def closed_by(item: PolicyException, constraints: Iterable[Constraint]) -> Excep
 
 
 def _allowed(constraint: Constraint) -> str:
-    return (
-        f"no exceptions of namespaces, only a {CLUSTER_KIND}"
-        if allows(constraint.document, of_cluster=True)
-        else "no exceptions"
-    )
+    if not allows(constraint.document, of_cluster=True):
+        return f"no exceptions: its annotation {ANNOTATION} says so"
+    return f"no exceptions of namespaces, only a {CLUSTER_KIND}: it has no annotation {ANNOTATION}: all"
 
 
 def is_left_to_api_server(constraint: Constraint) -> bool:

@@ -114,8 +114,8 @@ def _notes(
         yield f"{_UNKNOWN}{condition_fault}"
 
 
-def _fault(document: Mapping[str, Any], item: PolicyException, found: str) -> str:
-    """Returns the fault of conditions in the status; else the one that was found here.
+def _fault(document: Mapping[str, Any], item: PolicyException, fault: str) -> str:
+    """Returns the fault of conditions in the status; else ``fault``, which reviews of this process had.
 
     A fault stays in the status until the spec changes: only the replica with the review knows it,
     and all replicas must write the same status.
@@ -125,7 +125,7 @@ def _fault(document: Mapping[str, Any], item: PolicyException, found: str) -> st
         reported = str(status.get("message", "")).partition(_UNKNOWN)[2]
         if reported:
             return reported
-    return found if item.generation == generation else ""
+    return fault if item.generation == generation else ""
 
 
 def warnings_after_reviews(

@@ -294,6 +294,14 @@ def test_policies_are_searched_and_the_gravest_come_first():
     assert pages.policies(shown, {"state": "error"})["position"]["total"] == 1
 
 
+def test_the_kinds_of_policies_to_choose_from_are_in_the_plural():
+    shown = hostile_picture()
+    drawn = draw("policies", shown, pages.policies(shown, {}))
+    assert "mutators" in drawn.text
+    assert "admission policies" in drawn.text
+    assert "policys" not in drawn.text
+
+
 def test_rows_beyond_a_page_are_on_the_next_one():
     shown = picture((), tuple(violation(f"n{index:03}") for index in range(250)))
     first = pages.violation_page(shown, {})

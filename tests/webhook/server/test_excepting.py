@@ -152,7 +152,11 @@ ANYTHING = {
             422,
             "it would excuse everything",
         ),
-        (exception("e", OF, namespace="shop"), 403, "allows no exceptions of namespaces"),
+        (
+            exception("e", OF, namespace="shop"),
+            403,
+            "it has no annotation waddle.dev/exceptions: all",
+        ),
         (exception("e", "*/*", match={"name": "p"}), 422, "is not a kind"),
         (exception("e", "RequiredLabel/*", namespace="shop"), 422, "which only a Cluster"),
         (wide(reason=""), 422, "spec.reason"),
