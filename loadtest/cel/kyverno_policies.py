@@ -32,7 +32,7 @@ from webhook.kyverno.kinds import CLUSTER_POLICY, InvalidPolicy, is_evaluated
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.validating_policy import SKIPPED, ValidatingPolicy
-from webhook.kyverno.world import World, nothing_known
+from webhook.kyverno.world import World, objects_known
 from webhook.policies.kyverno_suite import find_kyverno_suites, namespace_of, placed
 from webhook.policies.suite import InvalidSuite
 from webhook.review.kyverno_policies import KyvernoPolicies
@@ -222,7 +222,7 @@ def _lacks_facts(case: Case, request: Json) -> bool:
 
 def _question(request: Json) -> PolicyQuestion:
     namespace = {"metadata": {"name": request["namespace"], "labels": {}}}
-    return PolicyQuestion(request, namespace, World(nothing_known))
+    return PolicyQuestion(request, namespace, World(objects_known(())))
 
 
 def _compared(

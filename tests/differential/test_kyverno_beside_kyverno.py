@@ -10,7 +10,7 @@ from tests.differential.oracle import Oracle
 from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.validating_policy import ValidatingPolicy
-from webhook.kyverno.world import World, nothing_known
+from webhook.kyverno.world import World, objects_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -230,7 +230,7 @@ def _ours(document: Json, part: str = "result") -> list[str] | str:
     except InvalidPolicy:
         return "refused"
     namespace = {"metadata": {"name": "shop", "labels": {}}}
-    world = World(nothing_known)
+    world = World(objects_known(()))
     questions = [PolicyQuestion(_request(one), namespace, world) for one in OBJECTS]
     return [getattr(policy.say(one), part) for one in questions]
 

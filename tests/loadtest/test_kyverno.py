@@ -13,14 +13,14 @@ from tests.programs import ProgramUnavailableError
 from webhook.api.gvk import name_of
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.validating_policy import ValidatingPolicy
-from webhook.kyverno.world import World, nothing_known
+from webhook.kyverno.world import World, objects_known
 
 NAMESPACE = {"metadata": {"name": "payments"}}
 
 
 def verdicts(name: str, review: Any) -> dict[str, str]:
     """Returns the result of Waddle's form of each policy for a review."""
-    question = PolicyQuestion(review["request"], NAMESPACE, World(nothing_known))
+    question = PolicyQuestion(review["request"], NAMESPACE, World(objects_known(())))
     return {
         name_of(policy): ValidatingPolicy(own).say(question).result
         for policy in bench.policies_of(name)

@@ -9,11 +9,11 @@ import pytest
 from webhook.kyverno.autogen import CONTROLLERS, generated_specs
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.validating_policy import ValidatingPolicy
-from webhook.kyverno.world import World, nothing_known
+from webhook.kyverno.world import World, objects_known
 
 Json = dict[str, Any]
 
-WORLD = World(nothing_known, 1_800_000_000 * 10**9)
+WORLD = World(objects_known(()), 1_800_000_000 * 10**9)
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}
 CONTAINER = {"name": "c", "image": "nginx:1"}
 

@@ -103,8 +103,8 @@ def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
                 yield from _unknown(item, fields[name], f"{path}.{name}")
             else:
                 near = get_close_matches(name, fields, n=1)
-                meant = f': is "{near[0]}" meant?' if near else ""
-                yield f"{path}.{name}: unknown field, without effect{meant}"
+                hint = f': is "{near[0]}" meant?' if near else ""
+                yield f"{path}.{name}: unknown field, without effect{hint}"
 
 
 def spec_faults(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:

@@ -145,11 +145,6 @@ class World:
         raise EvaluationError(missing)
 
 
-def nothing_known(version: str, resource: str) -> None:
-    """Returns none: a world without objects."""
-    del version, resource
-
-
 def objects_known(objects: Iterable[Json]) -> KnownObjects:
     """Returns a world of these objects."""
     by_kind: dict[tuple[str, str], dict[tuple[str, str], Json]] = {}

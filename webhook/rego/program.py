@@ -10,7 +10,6 @@ from webhook.rego.check import ir
 from webhook.rego.check.checker import Checker
 from webhook.rego.check.checks import (
     Dependencies,
-    branches,
     check_calls,
     check_conflicts,
     check_recursion,
@@ -315,7 +314,7 @@ def _check(
 ) -> None:
     faults.extend(check_conflicts(compiled.tree, packages, compiled.options.level))
     _raise(faults)
-    everything = [branch for rule in compiled.rules for branch in branches(rule)]
+    everything = [branch for rule in compiled.rules for branch in rule.branches()]
     literals = {id(rule): each_literal(rule.body) for rule in everything}
     for of_name in literals.values():
         _check_modifiers(compiled, of_name, faults)
@@ -369,7 +368,7 @@ def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadErr
         return undeclared or faults
     lines: dict[tuple[str, int], set[tuple[Value, ...]]] = {}
     for rule in compiled.rules:
-        for branch in branches(rule):
+        for branch in rule.branches():
             line = (branch.location.file, branch.location.row)
             lines.setdefault(line, set()).add(tuple(map(str, branch.path)))
     named: list[RegoLoadError] = []

@@ -10,7 +10,7 @@ from webhook.kyverno.conversion import converted, for_requester
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.validating_policy import ValidatingPolicy
-from webhook.kyverno.world import World, nothing_known
+from webhook.kyverno.world import World, objects_known
 
 Json = dict[str, Any]
 ABOUT = {"any": [{"resources": {"kinds": ["Pod"]}}]}
@@ -46,7 +46,7 @@ def verdict_of(rule: Json, spec: Json, kind: str = "Pod", **fields: Any) -> str:
     }
     namespace = {"metadata": {"name": "shop", "labels": {"tier": "front"}}}
     verdict = ValidatingPolicy(converted_policy(rule)).say(
-        PolicyQuestion(request, namespace, World(nothing_known))
+        PolicyQuestion(request, namespace, World(objects_known(())))
     )
     return verdict.result
 
@@ -484,5 +484,5 @@ def test_a_rule_says_of_a_requester_whose_roles_are_known(
         "userInfo": requester.get("userInfo") or {},
         "object": {**obj, "spec": {"hostNetwork": True}},
     }
-    question = PolicyQuestion(request, None, World(nothing_known))
+    question = PolicyQuestion(request, None, World(objects_known(())))
     assert ValidatingPolicy(policy).say(question).result == result

@@ -10,9 +10,9 @@ from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.mutating_policy import KyvernoChange, KyvernoMutatingPolicy
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
-from webhook.kyverno.world import World, nothing_known
+from webhook.kyverno.world import World, objects_known
 
-NOTHING = World(nothing_known, 1_800_000_000 * 10**9)
+NOTHING = World(objects_known(()), 1_800_000_000 * 10**9)
 IN_TEMPLATE = "Object{spec: Object.spec{template: Object.spec.template{"
 NO_PATCH = "true ? [] : [JSONPatch{op: 'remove', path: '/spec'}]"
 PRIORITY = 'Object{spec: Object.spec{priorityClassName: "low"}}'
@@ -88,7 +88,7 @@ def test_an_error_leaves_the_object_as_it_came_and_names_what_is_missing() -> No
     assert (done.result, done.object) == ("error", obj)
     assert done.message == "no such key: none"
     lookup = 'resource.Get("v1", "secrets", "shop", "s").metadata.name'
-    world = World(nothing_known, 0)
+    world = World(objects_known(()), 0)
     made = policy(applied(LABEL.replace('"a"', lookup)))
     done = made.change(question_about(obj, world=world))
     assert (done.result, done.object) == ("error", obj)

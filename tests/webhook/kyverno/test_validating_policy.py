@@ -6,10 +6,10 @@ from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import KyvernoVerdict, ValidatingPolicy
-from webhook.kyverno.world import World, nothing_known, objects_known
+from webhook.kyverno.world import World, objects_known
 
 NOW_NS = 1_800_000_000 * 10**9
-NOTHING = World(nothing_known, NOW_NS)
+NOTHING = World(objects_known(()), NOW_NS)
 PASSED = KyvernoVerdict("pass")
 IN_ERROR = "validations[0].expression resulted in error"
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}
@@ -315,7 +315,7 @@ def test_what_is_not_given_is_reported_and_an_error_unless_another_operand_decid
     assert verdict.result == "error"
     assert verdict.missing == ('secrets "one" (v1) is not among what is given or synced',)
     assert verdict_of(f"true || {expression}") == KyvernoVerdict("pass")
-    whole = World(nothing_known, is_whole=True)
+    whole = World(objects_known(()), is_whole=True)
     assert (
         verdict_of("resource.Get('v1', 'secrets', 'shop', 'one') == null", world=whole).result
         == "pass"
@@ -505,7 +505,7 @@ def test_validations_say_the_same_together_and_one_by_one(
 
 
 def test_what_a_later_validation_asks_for_is_not_missing() -> None:
-    world = World(nothing_known, NOW_NS)
+    world = World(objects_known(()), NOW_NS)
     asks = "resource.Get('v1', 'configmaps', 'shop', 'a') != null"
     both = [{"expression": "false"}, {"expression": asks}]
     assert verdict_of("true", world=world, validations=both) == KyvernoVerdict("fail", OTHERS_FAIL)

@@ -17,7 +17,7 @@ from webhook.rego.syntax.tokens import FUTURE_V0, KEYWORDS
 from webhook.rego.types import type_of, type_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.rego.builtins.registry import Builtin
     from webhook.rego.check import ir
@@ -174,14 +174,6 @@ def _in_term(term: Term, literals: list[Lit]) -> None:
     for part in parts_of(term):
         if type(part) not in LEAVES:
             _in_term(part, literals)
-
-
-def branches(rule: Rule) -> Iterator[Rule]:
-    """Yields the rule and its ``else`` branches."""
-    branch: Rule | None = rule
-    while branch is not None:
-        yield branch
-        branch = branch.else_
 
 
 def function_text(name: Function) -> str:
@@ -379,7 +371,7 @@ def dependents(
     """Returns a look-up of rules that depend, directly or not, on a reference's targets."""
     users: dict[int, list[Rule]] = {}
     for rule in rules:
-        for branch in branches(rule):
+        for branch in rule.branches():
             for used in edges[id(branch)]:
                 users.setdefault(id(used), []).append(rule)
 

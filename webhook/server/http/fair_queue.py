@@ -155,13 +155,11 @@ class FairQueue(Generic[T]):
         places = self.size + len(self._busy)
         return Delay(places_taken=mine, places=places, requesters=users)
 
-    def is_next(self, party: Party, work: T) -> bool:
+    def is_next(self, work: T) -> bool:
         """Whether this work is the first that waits, whatever is running."""
         waiting = (item for item in self._users.items() if item[1].waiting)
         first = min(waiting, key=self._order, default=None)
-        if first is None or first[0] != party.user:
-            return False
-        return next(iter(first[1].namespaces.values()))[0].work is work
+        return first is not None and next(iter(first[1].namespaces.values()))[0].work is work
 
     def take(self) -> tuple[Party, T] | None:
         """Returns the next work; None if nothing may begin now. Call :meth:`done` at its end."""

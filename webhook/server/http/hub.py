@@ -119,7 +119,7 @@ class Hub:
         """The share of each client address."""
         self.handshakes: dict[int, Handshake] = {}
         """Connections in their handshake by descriptor, the oldest first."""
-        self.queue = RequestQueue(self._bug_in)
+        self.queue = RequestQueue(self._bug_in, lambda: self.in_flight > 0)
         self.in_flight = 0
         """Queued requests that are neither answered nor abandoned; connections count down."""
         self.waiting_bytes = 0
