@@ -40,6 +40,7 @@ from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
 from webhook.constraint.targets.known import NAME as JSON
 from webhook.errors import InvalidInputError, WaddleError
 from webhook.policies.advice import Matched, advice_on, advice_on_template, left_out
+from webhook.policies.extensions import foreign_warnings
 from webhook.policies.manifests import Manifest, UnreadableFile, read_text
 from webhook.policies.policy_files import PolicyFiles
 from webhook.policies.recorded_answers import (
@@ -260,10 +261,8 @@ class Policies:
         for problem in advice_on(policies.snapshot):
             place = places.get((problem.kind, problem.name), "")
             warnings.warn(f"{place}{problem}", PolicyWarning, stacklevel=2)
-        for kind, name, text in foreign.warnings(policies.snapshot.inventory):
-            place = places.get((kind, name), "")
-            warnings.warn(f"{place}{kind}/{name}: {text}", PolicyWarning, stacklevel=2)
-        for line in (*left_out(report.read), *report.repeated):
+        foreign_lines = foreign_warnings(policies, report.read)
+        for line in (*foreign_lines, *left_out(report.read), *report.repeated):
             warnings.warn(line, PolicyWarning, stacklevel=2)
         ask = _asking(providers or {})
         known = client.snapshot.targets.items()

@@ -220,7 +220,7 @@ class EncodedStore(Store):
         return _named(key) if held is _UNSEEN else decode(held)
 
     def __iter__(self) -> Iterator[Object]:
-        held = [one for one in self._objects.values() if one is not _UNSEEN]
+        held = [item for item in self._objects.values() if item is not _UNSEEN]
         return iter(map(decode, held))
 
     def get(self, namespace: str, name: str) -> Object | None:

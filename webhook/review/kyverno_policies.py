@@ -221,7 +221,7 @@ class KyvernoPolicies:
                 and _applies_at(policy, point)
                 and (rules := policy.rules_for(requested))
             )
-            self._matched.update(one.key for one in concerned if not one.has_selectors)
+            self._matched.update(item.key for item in concerned if not item.has_selectors)
             if len(self._by_resource) >= PLANS_MAX:
                 self._by_resource.clear()
             self._by_resource[whole] = concerned

@@ -10,6 +10,7 @@ import pytest
 from tests.simulation.api_server import Served
 from tests.webhook.cli.in_process import Run, waddle
 from tests.webhook.controllers.session import NAMESPACE, Session, session
+from webhook.library import Policies, PolicyWarning
 from webhook.policy_kinds.table import KYVERNO_KINDS
 
 Json = dict[str, Any]
@@ -36,6 +37,7 @@ LOST = {
     "metadata": {"name": "lost", "namespace": "shop"},
     "spec": {"policyRefs": [{"kind": "ValidatingPolicy", "name": "none"}]},
 }
+FINE = policy("fine", matchConstraints={"resourceRules": [{**GONE, "apiVersions": ["v1"]}]})
 UNSERVED = policy("unserved", matchConstraints={"resourceRules": [GONE]})
 
 
@@ -83,8 +85,10 @@ def test_policies_of_the_cluster_without_effect_are_named(
     assert (expected in run.stderr.splitlines()) is is_named
 
 
-def test_check_names_the_place_of_an_object_of_a_namespace(tmp_path: Path) -> None:
+def test_check_and_the_library_name_the_place_of_an_object_of_a_namespace(tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
-    file.write_text(json.dumps(LOST))
+    file.write_text("\n---\n".join(map(json.dumps, [LOST, FINE])))
+    with pytest.warns(PolicyWarning, match=f"{file}:1: PolicyException/shop/lost: none of"):
+        Policies.load(file)
     run = waddle("check", "-f", str(file))
     assert f"warning: {file}:1: PolicyException/shop/lost: none of the policies" in run.stdout

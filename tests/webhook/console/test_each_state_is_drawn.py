@@ -138,6 +138,9 @@ def files_with_violations(folder: Path) -> None:
         assert one.name in listed
         assert world.go("/policy", kind=one.kind, name=one.name).status == 200
     assert "selected>templates<" in world.go("/policies", category="template").text
+    assert ">admission policies<" in listed
+    assert ">Kyverno policies<" in listed
+    assert "policys" not in listed
     assert "selected>error<" in world.go("/policies", state="error").text
     assert "Nothing is violated now" in world.go("/resource", **GOOD).text
     assert world.go("/violations").status == 200
