@@ -68,7 +68,7 @@ def _line(known: Sequence[Manifest], *, reviewed: bool) -> str:
         f'Resource named "{first.identity[3]}" (from file: "{second.place}") '
         f'is already defined in file: "{first.place}"'
         + (f", and {quantity(more, 'time')} more" if more else "")
-        + (f": the one in {known[-1].place} counts" if counts else "")
+        + (f": Waddle uses the one in {known[-1].place}" if counts else "")
     )
 
 

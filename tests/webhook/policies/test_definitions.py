@@ -39,7 +39,7 @@ def written(folder: Path, *documents: Any) -> Path:
 def warning(policies: Path) -> str:
     return (
         f'Resource named "{NAME}" (from file: "{policies}/b.yaml:1") is already defined in file: '
-        f'"{policies}/a.yaml:1": the one in {policies}/b.yaml:1 counts'
+        f'"{policies}/a.yaml:1": Waddle uses the one in {policies}/b.yaml:1'
     )
 
 
@@ -89,7 +89,7 @@ def test_a_mutator_or_a_config_that_counts_is_named(tmp_path: Path) -> None:
     same = [expansion_template(), expansion_template(version="v1beta1")]
     listed = [Manifest(document, "f.yaml", line) for line, document in enumerate(same, 1)]
     (line,) = repeated(listed, reviewed=True)
-    assert line.endswith(": the one in f.yaml:2 counts")
+    assert line.endswith(": Waddle uses the one in f.yaml:2")
 
 
 def test_of_many_objects_three_are_named_and_the_others_counted() -> None:
@@ -100,7 +100,7 @@ def test_of_many_objects_three_are_named_and_the_others_counted() -> None:
 
     assert len(lines) == 4
     assert lines[0].startswith("100 resources are defined more than once, 300 times together. The")
-    assert lines[1].endswith(", and 1 time more: the one in f.yaml:201 counts")
+    assert lines[1].endswith(", and 1 time more: Waddle uses the one in f.yaml:201")
 
 
 def test_of_two_configs_of_one_name_the_last_excludes() -> None:

@@ -169,7 +169,7 @@ def test_of_an_object_defined_twice_the_last_is_used_and_both_places_are_named(f
     assert report.repeated == (
         (
             f'Resource named "k8sdeny" (from file: "{folder.path}/b.yaml:1") is already defined in '
-            f'file: "{folder.path}/a.yaml:1": the one in {folder.path}/b.yaml:1 counts'
+            f'file: "{folder.path}/a.yaml:1": Waddle uses the one in {folder.path}/b.yaml:1'
         ),
     )
     assert folder.messages() == ["new"]
@@ -293,7 +293,7 @@ def test_configs_of_one_name_that_exclude_otherwise_are_named(folder):
     report = folder.load()
 
     (line,) = report.repeated
-    assert line.endswith(f": the one in {folder.path}/b.yaml:1 counts")
+    assert line.endswith(f": Waddle uses the one in {folder.path}/b.yaml:1")
     (found,) = report.configuration
     assert excluded_namespaces(found.document, "webhook") == ("x",)
 
