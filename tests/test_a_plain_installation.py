@@ -222,7 +222,7 @@ def test_the_library_is_imported_by_its_name(environment, tmp_path):
         ("verify policies/general/required-labels", 0, "PASS"),
         ("check -f policies", 0, "policies can be used"),
         ("mutate -f docs/examples/good-pod.json", 0, "kind: Pod"),
-        ("migrate gatekeeper -f policies/general", 0, "run as they are"),
+        ("migrate gatekeeper -f policies/general", 0, "run unchanged"),
         ("decisions stats -", 0, "policy, action"),
         ("rego eval -f pretty 1+1", 0, "2"),
         ("cel eval 1+1", 0, "2"),

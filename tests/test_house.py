@@ -190,8 +190,8 @@ def test_what_decides_is_refused_a_door_to_the_outside(tmp_path):
 
 
 _HARMLESS = """
-__future__ abc base64 binascii bisect collections contextlib dataclasses datetime decimal enum fractions
-functools gc gzip hashlib hmac html importlib io ipaddress itertools json marshal math operator random re
+__future__ abc base64 binascii bisect collections contextlib dataclasses datetime decimal difflib enum
+fractions functools gc gzip hashlib hmac html importlib io ipaddress itertools json marshal math operator random re
 reprlib sys threading time traceback types typing urllib.parse uuid weakref zlib zoneinfo
 cryptography graphql orjson re2 unicodedata yaml
 """
@@ -323,6 +323,40 @@ def test_names_are_no_riddles():
         if path.stem not in GENERATED
         for name, line in names_in(path)
         if name.strip("_").lower() in RIDDLES
+    ] == []
+
+
+PLACEHOLDERS = frozenset(["asked", "made", "one", "own", "stuff", "thing", "told", "wanted"])
+"""Words that stand for any value. ``left`` is the partner of ``right``, an operand's side."""
+
+
+def placeholders(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yields variables, parameters and fields that are named by such a word; a number may be ``one``."""
+    numbers = {
+        id(target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) if id(node) not in numbers:
+                pass
+            case ast.arg(arg=name) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                pass
+            case _:
+                continue
+        if name in PLACEHOLDERS:
+            yield name, node.lineno
+
+
+def test_variables_are_named_by_their_value():
+    made_up = ast.parse("one = 1\nfor one, thing in a: pass\ndef f(made): x = one\n")
+    assert sorted(name for name, _ in placeholders(made_up)) == ["made", "one", "thing"]
+    assert [
+        f"{module}:{line}: {name}"
+        for module, path in modules().items()
+        for name, line in placeholders(ast.parse(path.read_text()))
     ] == []
 
 

@@ -107,7 +107,9 @@ def free_what_failed(error: BaseException) -> None:
         frame = traceback.tb_frame
         local_values = frame.f_locals
         large += [
-            one for one in local_values.values() if type(one) in (list, dict) and len(one) > _LARGE
+            value
+            for value in local_values.values()
+            if type(value) in (list, dict) and len(value) > _LARGE
         ]
         if type(local_values) is dict and frame.f_code.co_flags & _CO_OPTIMIZED:
             local_values.clear()  # The copy that Python up to 3.12 keeps of a function's variables.

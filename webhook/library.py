@@ -239,7 +239,8 @@ class Policies:
         awaited. A policy that calls another provider has no verdict.
 
         Raises :class:`InvalidPoliciesError` for an unusable policy, and without any policy. Warns
-        (:class:`PolicyWarning`) of constraints that will probably never match.
+        (:class:`PolicyWarning`) of constraints that will probably never match, and of objects that
+        are defined more than once: the last definition counts.
         """
         rego = RegoDriver(disabled_builtins=NEEDS_A_DOOR)
         client = Client(targets=(*TARGETS, *targets), drivers=(CelDriver(), rego))
@@ -254,7 +255,7 @@ class Policies:
             named = ", ".join(map(str, (*paths, *(texts or ())))) or "the values"
             inventory = policies.snapshot.inventory
             reasons = [f"{kind}/{name}: {text}" for kind, name, text in foreign.warnings(inventory)]
-            raise InvalidPoliciesError(reasons or [f"there is no constraint in {named}"])
+            raise InvalidPoliciesError(reasons or [f"{named} has no constraint"])
         places = {item.key: f"{item.place}: " for item in report.read}
         for problem in advice_on(policies.snapshot):
             place = places.get((problem.kind, problem.name), "")
@@ -262,11 +263,11 @@ class Policies:
         for kind, name, text in foreign.warnings(policies.snapshot.inventory):
             place = places.get((kind, name), "")
             warnings.warn(f"{place}{kind}/{name}: {text}", PolicyWarning, stacklevel=2)
-        for line in left_out(report.read):
+        for line in (*left_out(report.read), *report.repeated):
             warnings.warn(line, PolicyWarning, stacklevel=2)
         ask = _asking(providers or {})
         known = client.snapshot.targets.items()
-        documents = {name: one for name, one in known if isinstance(one, DocumentTarget)}
+        documents = {name: target for name, target in known if isinstance(target, DocumentTarget)}
         return cls(policies, {**documents, **DOCUMENT_TARGETS}, ask)
 
     @property
@@ -275,7 +276,7 @@ class Policies:
 
         These are bound ValidatingAdmissionPolicies and Kyverno's ValidatingPolicies.
         """
-        constraint_names = ("/".join(one.key) for one in self._snapshot.constraints)
+        constraint_names = ("/".join(constraint.key) for constraint in self._snapshot.constraints)
         foreign = self._policies.foreign
         return (
             *constraint_names,
@@ -288,7 +289,9 @@ class Policies:
 
         They have no verdict, which is not a pass.
         """
-        constraint_names = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
+        constraint_names = (
+            "/".join(constraint.key) for constraint in self._matched.missing(self._snapshot)
+        )
         foreign = self._policies.foreign
         every = (*foreign.keys, *foreign.document_keys)
         others = (key for key in every if key not in foreign.matched_keys)
@@ -368,11 +371,13 @@ class Policies:
         except ReviewError as error:
             raise InvalidInputError(str(error)) from None
         # An asset may be an object of a cluster, for policies of admission.
-        self._check_targets(self._targets[target].name, *(one.target for one in documents))
-        each = [self._found(one, seconds) for one in documents]
+        self._check_targets(
+            self._targets[target].name, *(document.target for document in documents)
+        )
+        each = [self._found(document, seconds) for document in documents]
         return Violations(
-            (violation for one in each for violation in one),
-            (violation for one in each for violation in one.excused),
+            (violation for violations in each for violation in violations),
+            (violation for violations in each for violation in violations.excused),
         )
 
     async def review_async(
@@ -400,7 +405,7 @@ class Policies:
     def _warn_of_templates(self) -> None:
         """Warns once for each template that was evaluated without its inputs."""
         for entry, problem in list(self._advice):
-            if any(one.key in self._matched for one in entry.constraints):
+            if any(constraint.key in self._matched for constraint in entry.constraints):
                 self._advice.remove((entry, problem))
                 warnings.warn(str(problem), PolicyWarning, stacklevel=3)
 
@@ -493,8 +498,8 @@ def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:
     missing = [name for name in ("apiVersion", "kind") if not isinstance(obj.get(name), str)]
     if missing:
         raise InvalidInputError(
-            f"{prefix}expected an object of Kubernetes, which this is not: "
-            f"no {' and no '.join(missing)}; review_document takes any JSON value"
+            f"{prefix}expected an object of Kubernetes, but it has no {' and no '.join(missing)}; "
+            "review_document takes any JSON value"
         )
     document: dict[str, Any] = plain(obj, place)
     if _is_list(document):
@@ -535,7 +540,7 @@ def _refuse_without_verdict(outcome: Found) -> None:
     responses = outcome.responses
     problems = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
     if problems or responses.deadline_exceeded:
-        raise NoVerdictError("; ".join(problems) or "the review took too long")
+        raise NoVerdictError("; ".join(problems) or "the review exceeded its time limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,11 +570,21 @@ class Rego:
     ) -> Self:
         """Compiles modules by their names, or the text of one module.
 
-        ``version`` is v0 or v1. Raises ``webhook.rego.RegoErrors``; ValueError for another version.
+        ``version`` is v0 or v1. Raises ``webhook.rego.RegoErrors``; ValueError for another version,
+        and for sources that are no texts.
         """
         if version not in _VERSIONS:
             raise InvalidInputError(f"there is no version {version!r} of Rego: there are v0 and v1")
         named = {"policy.rego": sources} if isinstance(sources, str) else sources
+        if not isinstance(named, Mapping):
+            raise InvalidInputError(
+                f"sources: expected a text or texts by name, got {type(named).__name__}"
+            )
+        for name, source in named.items():
+            if not (isinstance(name, str) and isinstance(source, str)):
+                raise InvalidInputError(
+                    f"sources[{name!r}]: expected a text, got {type(source).__name__}"
+                )
         return cls(named, version, strict=strict)
 
     def query(
@@ -591,7 +606,7 @@ class Rego:
         context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
         return [
             Answer(
-                tuple(to_json(one.value) for one in solution.expressions),
+                tuple(to_json(expression.value) for expression in solution.expressions),
                 {name: to_json(value) for name, value in solution.bindings.items()},
             )
             for solution in self._queries[query](given, plain(data or {}, "data"), context)

@@ -125,7 +125,7 @@ def _lines_below(key: str, value: str) -> bytes:
 
 
 def _written_out(controls: re.Match[bytes]) -> bytes:
-    return b"".join(b"\\u%04x" % one for one in controls.group())
+    return b"".join(b"\\u%04x" % code for code in controls.group())
 
 
 def _word(value: Any) -> str:
@@ -309,8 +309,8 @@ class Logger:
         """Logs many events with their messages as ``message``; see :meth:`Log.write_all`."""
         context = structlog.get_context(self._bound)
         renamed = []
-        for one in events:
-            event = {**context, **one}
+        for fields in events:
+            event = {**context, **fields}
             event["event"] = event.pop("message")
             renamed.append(event)
         self._log.write_all("info", renamed, keeps=keeps)

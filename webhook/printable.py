@@ -98,9 +98,9 @@ def type_of(value: object) -> str:
     return _TYPES.get(type(value), "a number")
 
 
-def quantity(number: int, one: str, many: str = "") -> str:
+def quantity(number: int, singular: str, plural: str = "") -> str:
     """Returns a number with its noun: ``1 policy``, ``2 policies``.
 
-    ``many`` defaults to ``one`` with an s.
+    ``plural`` defaults to ``singular`` with an s.
     """
-    return f"{number} {one if number == 1 else many or f'{one}s'}"
+    return f"{number} {singular if number == 1 else plural or f'{singular}s'}"

@@ -104,8 +104,8 @@ def _matches(entry: str, host: str, port: str, address: IPv4Address | IPv6Addres
     name, expected_port = _split_port(entry)
     if not name or (expected_port and expected_port != port):
         return False
-    if (own := _address(name)) is not None:
-        return own == address
+    if (address_named := _address(name)) is not None:
+        return address_named == address
     if name.startswith((".", "*.")):
         return host.endswith(name.removeprefix("*"))
     return host == name or host.endswith(f".{name}")

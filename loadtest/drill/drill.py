@@ -1,6 +1,7 @@
 """Rows of an attack's table, each a result beside its bound."""
 
 import contextlib
+import http.client
 import json
 import math
 import multiprocessing
@@ -11,11 +12,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self, TypeVar
 
-from tests.behaviour.serving import REQUIRED_LABELS, Server, constraint, pod, review, write_policies
+from tests.behaviour.serving import (
+    REQUIRED_LABELS,
+    Answer,
+    Server,
+    constraint,
+    pod,
+    review,
+    unverified,
+    write_policies,
+)
+from tests.patience import PATIENCE_SECONDS
+
+T = TypeVar("T")
 
 Verdict = Literal["holds", "broken", "machine"]
 """Of a row; ``machine`` is no pass: not even a server that does nothing is within the bound there."""
@@ -65,25 +79,29 @@ def server(*flags: str, documents: tuple[str, ...] = ()) -> Iterator[Server]:
 
 
 @contextmanager
-def elsewhere(work: Callable[..., None], *arguments: object) -> Iterator[Callable[[], None]]:
+def elsewhere(work: Callable[..., T], *arguments: object) -> Iterator[Callable[[], T]]:
     """Carry this out in a process of its own, to its end; behind the others, as from afar.
 
-    Gives what waits for that end. The process takes a while to begin, and to start it
+    Gives what waits for its result. The process takes a while to begin, and to start it
     holds up the threads of this one: who measures times begins within.
     """
-    process = multiprocessing.get_context("spawn").Process(target=_behind, args=(work, *arguments))
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_behind, args=(sender, work, *arguments))
     process.start()
+    sender.close()  # A process that fails is heard of.
     try:
-        yield process.join
+        yield receiver.recv
     finally:
         process.join()
+        receiver.close()
 
 
-def _behind(work: Callable[..., None], *arguments: object) -> None:
+def _behind(sender: Connection, work: Callable[..., object], *arguments: object) -> None:
     # Attackers of a cluster are on other machines. Here they run when nobody else of their core
     # wants to: what a measuring client waits for is then the server and not its neighbours.
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    work(*arguments)
+    sender.send(work(*arguments))
 
 
 LIMIT_MIB = 512
@@ -130,68 +148,138 @@ def rss_mib(running: Server) -> float:
     raise RuntimeError("the server is gone")
 
 
+class Sent(NamedTuple):
+    """The requests of an attack that were answered, and for how long it sent them."""
+
+    answered: int
+    seconds: float
+
+    @property
+    def per_second(self) -> float:
+        """Returns the rate."""
+        return self.answered / self.seconds if self.seconds else 0.0
+
+
 @dataclass
-class Bystander:
-    """Good requests at a rate, and the server's memory, until the end of a ``with``.
+class Answers:
+    """The answers to good and bad requests."""
 
-    The connection is open and used before the first one that counts, as an API server's is.
-    """
-
-    running: Server
-    per_second: float = 50
-    good: bytes = field(default_factory=lambda: json.dumps(review(pod(owner="me"))).encode())
-    bad: bytes = field(default_factory=lambda: json.dumps(review(pod())).encode())
     seconds: list[float] = field(default_factory=list)
     wrong: int = 0
     let_in: int = 0
     """Violations that were not refused: by a decision, or for want of one under Ignore."""
     allowed: int = 0
     """Violations that a decision allowed: they are stored under Fail, too."""
+
+
+def ask(port: int, per_second: float, good: bytes, bad: bytes, channel: Connection) -> None:
+    """Asks at a rate until something arrives on the channel, and then sends what was answered.
+
+    It first sends one value there when its connection is open and used.
+    """
+    server = Remote(port)
+    found, number = Answers(), 0
+    server.try_post(good)
+    channel.send(None)
+    due = time.monotonic()
+    while not channel.poll(max(0.0, due - time.monotonic())):
+        number += 1
+        body, allowed = (bad, False) if number % 4 == 0 else (good, True)
+        answer = server.try_post(body)
+        is_decided = answer is not None and answer.status == 200
+        is_allowed = answer is not None and is_decided and answer.verdict["allowed"]
+        right = is_decided and is_allowed is allowed
+        # From when it was due: a server that keeps others waiting is not spared them.
+        found.seconds.append(time.monotonic() - due)
+        found.wrong += not right
+        found.let_in += not right and not allowed
+        found.allowed += is_allowed and not allowed
+        due = max(due + 1 / per_second, time.monotonic() - 1)
+    server.close()
+    channel.send(found)
+
+
+class Remote:
+    """The admission port as a client of another process sees it, over one connection."""
+
+    def __init__(
+        self, port: int, path: str = "/v1/admit?timeout=30s", *, keeps: bool = True
+    ) -> None:
+        """Without ``keeps`` each request has a connection of its own."""
+        self._path = path
+        self._keeps = keeps
+        self._port = port
+        self._context = unverified()
+        self._connection = self._new()
+
+    def _new(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self._port, context=self._context, timeout=PATIENCE_SECONDS
+        )
+
+    def try_post(self, body: bytes) -> Answer | None:
+        """Returns the answer to a review; None if the connection was closed instead."""
+        found = None
+        with contextlib.suppress(OSError, ssl.SSLError, http.client.HTTPException):
+            headers = {"Content-Type": "application/json"}
+            self._connection.request("POST", self._path, body, headers)
+            found = Answer(self._connection.getresponse())
+        if found is None or not self._keeps:
+            self.close()
+        return found
+
+    def close(self) -> None:
+        """Closes the connection; the next request opens another one."""
+        self._connection.close()
+        self._connection = self._new()
+
+
+@dataclass
+class Bystander(Answers):
+    """Good requests at a rate, and the server's memory, until the end of a ``with``.
+
+    They come from a process of their own: this one reads the server's log meanwhile. The connection
+    is open and used before the first one that counts, as an API server's is.
+    """
+
+    running: Server | None = None
+    per_second: float = 50
+    good: bytes = field(default_factory=lambda: json.dumps(review(pod(owner="me"))).encode())
+    bad: bytes = field(default_factory=lambda: json.dumps(review(pod())).encode())
     rest_mib: float = 0.0
     peak_mib: float = 0.0
+    attack: Sent | None = None
+    """The requests of the attack that it stood beside, if they were counted."""
 
     def __enter__(self) -> Self:
+        assert self.running is not None
         self._stop = threading.Event()
         self.rest_mib = self.peak_mib = rss_mib(self.running)
-        self._threads = [threading.Thread(target=run) for run in (self._ask, self._watch)]
-        for thread in self._threads:
-            thread.start()
+        context = multiprocessing.get_context("spawn")
+        self._channel, channel = context.Pipe()
+        arguments = (self.running.ports["admission"], self.per_second, self.good, self.bad, channel)
+        self._process = context.Process(target=ask, args=arguments)
+        self._process.start()
+        channel.close()  # A process that fails is heard of.
+        self._channel.recv()
+        self._watching = threading.Thread(target=self._watch)
+        self._watching.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        for thread in self._threads:
-            thread.join()
+        self._watching.join()
+        self._channel.send(None)
+        answers = self._channel.recv()
+        self._process.join()
+        self._channel.close()
+        for each in fields(Answers):
+            setattr(self, each.name, getattr(answers, each.name))
 
     def _watch(self) -> None:
+        assert self.running is not None
         while not self._stop.wait(0.005):
             self.peak_mib = max(self.peak_mib, rss_mib(self.running))
-
-    def _ask(self) -> None:
-        connection = self.running.connect()
-        with contextlib.suppress(OSError, ssl.SSLError):
-            self.running.post(self.good, connection=connection)
-        due = time.monotonic()
-        number = 0
-        while not self._stop.is_set():
-            number += 1
-            body, allowed = (self.bad, False) if number % 4 == 0 else (self.good, True)
-            try:
-                answer = self.running.post(body, connection=connection)
-                is_allowed = answer.status == 200 and answer.verdict["allowed"]
-                right = answer.status == 200 and is_allowed is allowed
-                self.allowed += is_allowed and not allowed
-            except (OSError, ssl.SSLError):
-                right = False
-                connection.close()
-                connection = self.running.connect()
-            # From when it was due: a server that keeps others waiting is not spared them.
-            self.seconds.append(time.monotonic() - due)
-            self.wrong += not right
-            self.let_in += not right and not allowed
-            due = max(due + 1 / self.per_second, time.monotonic() - 1)
-            self._stop.wait(max(0.0, due - time.monotonic()))
-        connection.close()
 
     @property
     def more_mib(self) -> float:

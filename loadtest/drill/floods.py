@@ -1,22 +1,15 @@
 """Floods of requests beside ordinary ones: what both attacks and rows of the shipped manifests use."""
 
-import contextlib
-import http.client
 import json
-import multiprocessing
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
-from loadtest.drill.attacks.bytes_in_flight import send, whole
-from loadtest.drill.drill import LIMIT_MIB, Bystander, Row, elsewhere, rss_mib
+from loadtest.drill.drill import LIMIT_MIB, Bystander, Remote, Row, Sent, elsewhere, rss_mib
 from loadtest.drill.floor import apart, bare
-from tests.behaviour.serving import Answer, Server, pod, review, unverified
-from tests.patience import PATIENCE_SECONDS
+from tests.behaviour.serving import Server, pod, review
 
 RATIO_MAX = 3.0
 """The longest wait of others, as a ratio to a quiet server's."""
@@ -31,43 +24,48 @@ REST_SECONDS = 5
 KEPT_MIB_MAX = 128
 
 
+def together(threads: int, work: Callable[[int], None]) -> None:
+    """Carries work out in so many threads, each with its number, to the end of all."""
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
 @dataclass(frozen=True, slots=True)
 class Flood:
     """A body from each of some connections: some times, or for some seconds.
 
     ``make`` is a function of a module, or a partial of one: the flood comes from another process.
-    Connections send its body, and those of ``more``, in turn.
+    Connections send its body, and those of ``more``, in turn. With ``keeps`` they stay open, else
+    there is a new one for each request.
     """
 
     make: Callable[[], bytes]
     connections: int
     times: int = 1_000_000
     seconds: float = 60.0
-    path: bytes = b"/v1/admit?timeout=3s"
+    path: str = "/v1/admit?timeout=3s"
     more: tuple[Callable[[], bytes], ...] = ()
+    keeps: bool = False
 
-    def carry_out(self, port: int) -> None:
+    def carry_out(self, port: int) -> Sent:
         """Send it all, and read whatever comes back."""
-        raws = [
-            whole(make()).replace(b"/v1/admit ", self.path + b" ", 1)
-            for make in (self.make, *self.more)
-        ]
-        until = time.monotonic() + self.seconds
+        raws = [make() for make in (self.make, *self.more)]
+        began = time.monotonic()
+        answered = [0] * self.connections
 
-        def repeat(raw: bytes) -> None:
+        def repeat(number: int) -> None:
+            server, raw = Remote(port, self.path, keeps=self.keeps), raws[number % len(raws)]
             for _ in range(self.times):
-                if time.monotonic() >= until:
+                if time.monotonic() >= began + self.seconds:
                     break
-                send(port, raw)
+                answered[number] += server.try_post(raw) is not None
+            server.close()
 
-        threads = [
-            threading.Thread(target=repeat, args=(raws[number % len(raws)],))
-            for number in range(self.connections)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together(self.connections, repeat)
+        return Sent(sum(answered), time.monotonic() - began)
 
 
 def usual(notes: int = 0, **security: bool) -> bytes:
@@ -91,13 +89,16 @@ def beside(
     """Yields a flood's effects on others: their time, their answers, the server's memory."""
     bodies = usual(notes), usual(notes, privileged=True)
     with apart(running):
-        with Bystander(running, per_second, *bodies) as quiet:
+        with Bystander(
+            running=running, per_second=per_second, good=bodies[0], bad=bodies[1]
+        ) as quiet:
             time.sleep(QUIET_SECONDS)
         others = flooded(running, flood.carry_out, per_second, *bodies)
     with bare() as at_once, apart(at_once):
         long = replace(flood, times=1_000_000, seconds=min(flood.seconds, QUIET_SECONDS))
         floor = flooded(at_once, long.carry_out, per_second, *bodies)
     yield from waits(name, quiet, others, floor)
+    yield from rates(name, others, floor)
     yield Row(name, "others answered wrongly", others.wrong, 0)
     yield Row(name, "violations let through (Ignore)", others.let_in, 0)
     yield Row(name, "violations let through (Fail)", others.allowed, 0)
@@ -108,15 +109,27 @@ def beside(
 
 
 def flooded(
-    running: Server, carry_out: Callable[[int], None], per_second: float, good: bytes, bad: bytes
+    running: Server,
+    carry_out: Callable[[int], Sent | None],
+    per_second: float,
+    good: bytes,
+    bad: bytes,
 ) -> Bystander:
     """Ask beside a flood of a port, to its end."""
     with (
         elsewhere(carry_out, running.ports["admission"]) as await_end,
-        Bystander(running, per_second, good, bad) as others,
+        Bystander(running=running, per_second=per_second, good=good, bad=bad) as others,
     ):
-        await_end()
+        others.attack = await_end()
     return others
+
+
+def rates(name: str, others: Bystander, floor: Bystander) -> Iterator[Row]:
+    """Yields how many requests of the flood were answered in a second, here and at a bare server."""
+    for where, client in {"": others, " at a bare server": floor}.items():
+        if client.attack is not None:
+            rate = client.attack.per_second
+            yield Row(name, f"answered requests of the flood{where}", rate, unit="a second")
 
 
 def waits(name: str, quiet: Bystander, others: Bystander, floor: Bystander) -> Iterator[Row]:
@@ -133,65 +146,68 @@ def waits(name: str, quiet: Bystander, others: Bystander, floor: Bystander) -> I
     yield Row(name, "p99 against a bare server's", found / machine, unit="times")
 
 
+class Stored(NamedTuple):
+    """How many violating objects are stored with Ignore, and with Fail, of those sent."""
+
+    ignored: int
+    failed: int
+    sent: Sent
+
+
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """Violating objects, each tried once."""
+    """Violating objects, each tried once, or all of them in turn for some seconds."""
 
     documents: Sequence[Mapping[str, Any]]
     threads: int = 1
     path: str = "/v1/admit?timeout=3s"
+    seconds: float = 0.0
+    keeps: bool = False
+    """Whether each thread's connection stays open; else each object has one of its own."""
 
-    def carry_out(self, port: int, sender: Connection) -> None:
+    def carry_out(self, port: int) -> Stored:
         """Try them all, and tell how many are stored with Ignore, and with Fail."""
-        waiting = [json.dumps(one).encode() for one in self.documents]
+        documents = [json.dumps(one).encode() for one in self.documents]
+        waiting = list(documents)
         lock = threading.Lock()
-        stored = [0, 0]
+        began = time.monotonic()
+        stored = [0, 0, 0]
 
-        def take() -> None:
+        def take(_: int) -> None:
+            server = Remote(port, self.path, keeps=self.keeps)
             while True:
                 with lock:
+                    if not waiting and time.monotonic() < began + self.seconds:
+                        waiting.extend(documents)
                     if not waiting:
-                        return
+                        break
                     raw = waiting.pop()
-                is_denied, is_allowed = tried(port, self.path, raw)
+                answer = server.try_post(raw)
+                is_decided = answer is not None and answer.status == 200
+                is_allowed = answer is not None and is_decided and answer.verdict["allowed"]
                 with lock:
-                    stored[0] += not is_denied
+                    stored[0] += not is_decided or is_allowed
                     stored[1] += is_allowed
+                    stored[2] += answer is not None
+            server.close()
 
-        workers = [threading.Thread(target=take) for _ in range(self.threads)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        sender.send(tuple(stored))
-
-
-def tried(port: int, path: str, raw: bytes) -> tuple[bool, bool]:
-    """Whether a review is denied, and whether it is allowed; neither where it is not decided."""
-    connection = http.client.HTTPSConnection(
-        "127.0.0.1", port, context=unverified(), timeout=PATIENCE_SECONDS
-    )
-    with contextlib.closing(connection), contextlib.suppress(OSError, ssl.SSLError):
-        connection.request("POST", path, raw, {"Content-Type": "application/json"})
-        answer = Answer(connection.getresponse())
-        is_allowed = answer.status == 200 and answer.verdict["allowed"] is True
-        return answer.status == 200 and not is_allowed, is_allowed
-    return False, False
+        together(self.threads, take)
+        ignored, failed, answered = stored
+        return Stored(ignored, failed, Sent(answered, time.monotonic() - began))
 
 
-@contextlib.contextmanager
-def trying(running: Server, tries: Tries) -> Iterator[Callable[[], tuple[int, int]]]:
-    """Try objects from another process, as a flood comes; gives what waits for how many are stored.
+def trying(running: Server, tries: Tries, good: bytes, bad: bytes) -> tuple[Stored, Bystander]:
+    """Tries objects from another process, as a flood comes, beside others who ask."""
+    with (
+        elsewhere(tries.carry_out, running.ports["admission"]) as await_stored,
+        Bystander(running=running, per_second=SAMPLES_PER_SECOND, good=good, bad=bad) as others,
+    ):
+        stored = await_stored()
+        others.attack = stored.sent
+    return stored, others
 
-    A hundred threads beside those that measure would be what is measured.
-    """
-    receiver, sender = multiprocessing.get_context("spawn").Pipe(duplex=False)
-    with elsewhere(tries.carry_out, running.ports["admission"], sender):
-        sender.close()  # A process that fails is heard of.
-        yield receiver.recv
 
-
-def let_in(running: Server, tries: Tries) -> tuple[int, int]:
+def let_in(running: Server, tries: Tries) -> Stored:
     """Returns the numbers of violating objects stored with Ignore, and with Fail."""
-    with trying(running, tries) as await_stored:
+    with elsewhere(tries.carry_out, running.ports["admission"]) as await_stored:
         return await_stored()

@@ -17,7 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, running
+
+SHOWN_LINES, SHOWN_CHARACTERS = 15, 400
+"""The end of a log that a failed test shows, and of each line the beginning."""
 
 REQUIRED_LABELS = """
 apiVersion: templates.gatekeeper.sh/v1
@@ -190,6 +193,18 @@ class Server:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.ports: dict[str, int] = {}
+        running.add(self)
+
+    @property
+    def title(self) -> str:
+        """The name by which a failed test shows its log."""
+        return str(self.policies)
+
+    def last_lines(self) -> str:
+        """Returns its name, whether it runs, and the end of its log."""
+        state = "runs" if (code := self.process.poll()) is None else f"ended with {code}"
+        shown = [str(event)[:SHOWN_CHARACTERS] for event in self.events[-SHOWN_LINES:]]
+        return "\n  ".join([f"{self.title} {state}; its log ends with:", *shown])
 
     def _read(self) -> None:
         assert self.process.stderr is not None

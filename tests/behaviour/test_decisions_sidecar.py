@@ -438,7 +438,7 @@ def test_a_sidecar_of_a_pod_waits_for_a_configuration_that_can_be_used(tmp_path:
     sidecar.config.write_text(good.replace("stdout", "pigeon"))
     try:
         sidecar.start("--wait")
-        sidecar.await_log("the configuration cannot be used; waiting for one that can")
+        sidecar.await_log("the configuration is invalid; waiting for a valid one")
         assert "sinks[0].type: expected one of" in sidecar.log.read_text()
         sidecar.config.write_text(good)
         sidecar.ready()

@@ -163,7 +163,7 @@ def test_a_client_without_a_certificate_of_the_ca_is_not_heard(
             while (
                 not log.exists()
                 or log.read_text().count(
-                    "the decision log is not connected to its sidecar; trying again"
+                    "the decision log has no connection to its sidecar; it tries again"
                 )
                 < 2
             ):
@@ -198,7 +198,7 @@ def test_a_server_without_its_certificate_decides_and_is_heard_once_it_has_one(
             server.ready()
             assert not server.admit(pod())["allowed"]
             event = server.wait_for(
-                "the decision log is not connected to its sidecar; trying again"
+                "the decision log has no connection to its sidecar; it tries again"
             )
             assert str(later / "ca.crt") in event["error"]
             later.symlink_to(authority)

@@ -217,7 +217,7 @@ def test_mutators_follow_the_files_and_a_broken_one_leaves_the_last_good(tmp_pat
         broken = label("owner", "owner", "c")
         broken["spec"]["location"] = "metadata..labels"
         replace(file, json.dumps(broken))
-        server.wait_for("policy cannot be used; what was in force before stays")
+        server.wait_for("policy cannot be used; the earlier version stays in force")
         assert owner() == "b"
         conflict = [assign("x", "spec.l[name: a].b", 1), assign("y", "spec.l.b", 1)]
         replace(file, "\n---\n".join(map(json.dumps, conflict)))

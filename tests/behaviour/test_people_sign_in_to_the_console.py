@@ -227,20 +227,17 @@ def alert_text(answer: Any) -> str:
         ({"claims": {"email": ["a"]}}, "has no email"),
         ({"claims": {"email": "system:admin"}}, "a name of Kubernetes&#39; own"),
         ({"claims": {"groups": [f"team-{i}" for i in range(1001)]}}, "more than 1000"),
-        ({"sign": "stranger"}, "cannot be believed"),
-        ({"sign": "none"}, "cannot be believed"),
-        ({"sign": "secret"}, "cannot be believed"),
-        *(
-            ({"sign": field}, "cannot be believed")
-            for field in ("jwk", "jku", "x5c", "x5u", "crit")
-        ),
+        ({"sign": "stranger"}, "is invalid"),
+        ({"sign": "none"}, "is invalid"),
+        ({"sign": "secret"}, "is invalid"),
+        *(({"sign": field}, "is invalid") for field in ("jwk", "jku", "x5c", "x5u", "crit")),
         ({"claims": {"email": "ada@example.org\n"}}, "has control characters"),
         ({"claims": {"email": "ada\0@example.org"}}, "has control characters"),
         ({"claims": {"groups": ["a\nb"]}}, "has control characters"),
         ({"answer": {"iss": "https://evil.example"}}, "of another provider"),
         ({"answer": {"code": ""}}, "neither a code nor an error"),
         ({"answer": {"code": "made-up"}}, "gave no token (400): invalid_grant: used"),
-        ({"answer": {"state": "made-up"}}, "begun by another browser"),
+        ({"answer": {"state": "made-up"}}, "belongs to another browser"),
     ],
 )
 def test_a_sign_in_that_is_not_right_is_refused_and_reported_in_words(
@@ -260,7 +257,7 @@ def test_keys_that_only_a_token_names_are_asked_of_nobody(
     before = strange_key_requests(provider)
     for field in ("jku", "x5u"):
         provider.have(sign=field)
-        assert "cannot be believed" in alert_text(person.sign_in("ada"))
+        assert "is invalid" in alert_text(person.sign_in("ada"))
     assert strange_key_requests(provider) == before + 1
 
 
@@ -284,7 +281,7 @@ def test_somebody_else_s_code_signs_nobody_in(person: Person, console: RunningCo
     other.go("/")
     sent = other.ask(other.address, {"user": "ada"})
     answer = person.go(sent.headers["location"])
-    assert "begun by another browser" in alert_text(answer)
+    assert "belongs to another browser" in alert_text(answer)
     assert person.json("/").status == 401
 
 
@@ -293,7 +290,7 @@ def test_an_answer_of_the_provider_s_is_used_once(person: Person):
     sent = person.ask(person.address, {"user": "ada"}).headers["location"]
     assert person.go(sent).status == 200
     person.cookies.pop("waddle")
-    assert "begun by another browser, is over already" in alert_text(person.go(sent))
+    assert "belongs to another browser, is complete already" in alert_text(person.go(sent))
 
 
 def test_two_windows_sign_in_beside_each_other(person: Person):
@@ -361,12 +358,12 @@ def test_a_login_that_could_not_work_is_refused_at_the_start(tmp_path: Path):
         "--cookie-key-file": str(tmp_path / "key"),
     }
     for change, words in (
-        ({"--oidc-client-id": None}, "needs --oidc-client-id, too"),
-        ({"--oidc-issuer-url": None}, "--oidc-issuer-url turns on"),
+        ({"--oidc-client-id": None}, "also needs --oidc-client-id"),
+        ({"--oidc-issuer-url": None}, "needs --oidc-issuer-url"),
         ({"--oidc-issuer-url": "http://issuer.example"}, "an https:// address"),
-        ({"--oidc-redirect-url": "https://console.example/policies"}, "a path of its own"),
+        ({"--oidc-redirect-url": "https://console.example/policies"}, "give another one"),
         ({"--cookie-key-file": str(tmp_path / "short")}, "a key has 32 to 4096 bytes"),
-        ({"--kubeconfig": None, "--policies": str(tmp_path)}, "files have none"),
+        ({"--kubeconfig": None, "--policies": str(tmp_path)}, "remove it for files"),
     ):
         flags = [f"{name}={value}" for name, value in {**whole, **change}.items() if value]
         command = [sys.executable, "-m", "webhook", "console", "--port=0", *flags]

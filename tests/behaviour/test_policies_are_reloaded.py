@@ -68,7 +68,7 @@ def test_a_broken_file_leaves_the_last_good_revision_in_force(tmp_path: Path) ->
     with Server(policies) as server:
         server.ready()
         replace(policies / "1.yaml", "{[ this is no YAML")
-        event = server.wait_for("policy cannot be used; what was in force before stays")
+        event = server.wait_for("policy cannot be used; the earlier version stays in force")
         assert "1.yaml" in event["fault"]
         assert message(server) == "[needs-owner] label <owner> is missing"
         shown = server.get("health", "/readyz?verbose")
@@ -118,7 +118,7 @@ def test_a_template_that_does_not_compile_leaves_the_one_before_in_force(tmp_pat
     with Server(policies) as server:
         server.ready()
         replace(policies / "0.yaml", REQUIRED_LABELS.replace("sprintf", "no_such_function"))
-        server.wait_for("policy cannot be used; what was in force before stays")
+        server.wait_for("policy cannot be used; the earlier version stays in force")
         assert message(server) == "[needs-owner] label <owner> is missing"
         errors = 'gatekeeper_constraint_template_ingestion_count_total{status="error"}'
         assert server.metric(errors) == 1
@@ -310,5 +310,5 @@ def test_policies_for_files_lie_beside_those_for_a_cluster_and_are_not_asked(
         assert message(server) == "[twofold] of a cluster"
         assert server.metric(FAILING_SERIES) == 0
         write_policies(policies, FOR_FILES.replace("[a]}}", "[a], paths: []}}"))
-        server.wait_for("policy cannot be used; what was in force before stays")
+        server.wait_for("policy cannot be used; the earlier version stays in force")
         assert message(server) == "[twofold] of a cluster"

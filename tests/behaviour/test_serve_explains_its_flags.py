@@ -37,11 +37,11 @@ def test_help_lists_every_flag_by_topic() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "--policies is needed"),
+        ([], "no policies are given: add --policies"),
         (["--policies=/does/not/exist"], "no such file or directory: '/does/not/exist'"),
         (["--policies=/", "--port=x"], "invalid value 'x' for flag --port"),
         (["--policies=/", "--no-such-flag"], "flag provided but not defined: --no-such-flag"),
-        (["--policies=/", "--operation=audit"], "this process would decide nothing: add webhook"),
+        (["--policies=/", "--operation=audit"], "decides nothing: add webhook"),
         (["--policies=/", "--operation=dance"], "invalid value 'dance' for flag --operation"),
         (["--policies=/", "--audit-interval=-1"], "--audit-interval must be at least 0"),
         (["--policies=/", "--metrics-addr=:1"], "use --prometheus-host and --prometheus-port"),

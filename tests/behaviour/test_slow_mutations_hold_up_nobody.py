@@ -95,7 +95,7 @@ def test_an_object_that_takes_its_mutators_all_the_time_there_is_is_refused(
     assert verdict["allowed"] is False
     status = verdict["status"]
     assert (status["code"], status["reason"]) == (422, "Undecidable")
-    assert "its mutators took all the time there is" in status["message"]
+    assert "its mutators used up the time limit" in status["message"]
     assert "make the object smaller" in status["message"]
     assert server.metric("waddle_objects_undecidable_total") == before + 1
 
@@ -116,4 +116,4 @@ def _let_in(verdict: dict[str, Any]) -> None:
     assert verdict["allowed"], verdict
     assert "patch" not in verdict
     (warning,) = verdict["warnings"]
-    assert warning.startswith("no mutator is applied: its mutators took all the time there is")
+    assert warning.startswith("no mutator is applied: its mutators used up the time limit")

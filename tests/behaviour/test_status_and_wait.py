@@ -121,10 +121,10 @@ def test_wait_needs_a_replica_and_counts_no_starting_one(stage):
         (["wait", "ConstraintTemplate/absent"], "there is no such object"),
         (["wait", "NoSuchKind/x"], "there is no such object"),
         (["wait", "nonsense"], "expected KIND/NAME"),
-        (["wait"], "nothing to wait for"),
+        (["wait"], "give at least one KIND/NAME"),
         (["wait", "PolicyException/x"], "expected PolicyException/NAMESPACE/NAME"),
         (["wait", "PolicyException/waddle/absent"], "there is no such object"),
-        (["wait", "--for=love", "K/x"], "only enforced"),
+        (["wait", "--for=love", "K/x"], "the only condition is enforced"),
         (["wait", "--timeout=soon", "K/x"], "invalid duration"),
     ],
 )
@@ -298,6 +298,6 @@ def test_a_cluster_that_does_not_answer_is_an_error(tmp_path):
     wait = waddle("wait", "K/x", "--timeout", SHORT, "--kubeconfig", file)
 
     assert status.returncode == 2
-    assert "the cluster cannot be asked" in status.stderr
+    assert "the API server did not answer" in status.stderr
     assert wait.returncode == 1
     assert "not enforced within 2 s" in wait.stderr

@@ -326,7 +326,7 @@ BARE = "{apiVersion: v1, kind: Pod, metadata: {name: a}}"
 @pytest.mark.parametrize(
     ("mode", "policy", "given", "outcome"),
     [
-        ("review", NEW, BARE, "choose to try new templates and constraints"),
+        ("review", NEW, BARE, "Choose to try new templates and constraints"),
         ("review", "", "{kind: Pod}", "an object with apiVersion and kind is expected"),
         ("policy", NEW, BARE, "label <team> is missing"),
         ("policy", NEW, "", "Tried on samples"),

@@ -372,10 +372,10 @@ def test_who_signs_in_sees_what_rbac_lets_that_user_read(stage: Stage, tmp_path:
                     f"/resource?apiVersion=v1&kind=ConfigMap&namespace={stage.name}&name=settings"
                 )
                 live = person.json(where).json()["live"]
-                assert live == {"error": f"you may not get configmaps in {stage.name}"}
+                assert live == {"error": f"you have no right to get configmaps in {stage.name}"}
                 secret = where.replace("ConfigMap", "Secret")
                 live = person.json(secret).json()["live"]
-                assert live == {"error": "a Secret is never read here"}
+                assert live == {"error": "the console never reads a Secret"}
             grant(stage, user, {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]})
             # Answers are remembered for half a minute: another console has none.
             with signing(tmp_path, provider, stage.options()) as console:
@@ -429,7 +429,7 @@ def test_an_object_is_reviewed_as_it_is_now_by_the_policies_in_force(stage: Stag
             assert all(stage.kind in description for description in now["notDecided"])
             assert b"not decided" in console.get(where).body
             stage.api.request("DELETE", f"{settings}/settings")
-            assert console.json(where)["live"] == {"error": "there is no such object now"}
+            assert console.json(where)["live"] == {"error": "the object does not exist now"}
             for name in ("..", ".", "a/b", "%2e%2e"):
                 odd = where.replace("name=settings", f"name={quote(name)}")
                 assert "not a valid name of an object" in console.json(odd)["live"]["error"]

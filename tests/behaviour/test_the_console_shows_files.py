@@ -334,7 +334,7 @@ def test_a_policy_that_the_choice_does_not_use_is_not_passed_over_in_silence(
 ):
     form = {"mode": "review", "policy": REQUIRING_TEAM, "input": json.dumps(pod()), "query": ""}
     page = console.post("/playground", form).body.decode()
-    assert "choose to try new templates and constraints" in page
+    assert "Choose to try new templates and constraints" in page
     assert "Nothing is violated" not in page
 
 

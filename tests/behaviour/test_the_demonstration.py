@@ -33,9 +33,9 @@ def test_one_command_shows_denials_bad_policies_and_the_console_and_ends_with_al
     with running(folder, f"--api-server={program('testcluster')}") as shown:
         assert "must not be privileged" in shown.printed(r"that is denied: (.*)")
         assert "var msq is unsafe" in shown.printed(r"with a typo is refused: (.*)")
-        assert "DemoEndless/endless" in shown.printed(r"refused for a fault: (.*)").replace(
-            "[endless]", "DemoEndless/endless"
-        )
+        assert "DemoEndless/endless" in shown.printed(
+            r"refused because of a failing policy: (.*)"
+        ).replace("[endless]", "DemoEndless/endless")
         until(
             lambda: {"DemoEndless", "DemoPrivileged"} <= {item["kind"] for item in policies(shown)},
             "the console has the policies",
@@ -71,7 +71,7 @@ def test_a_cluster_of_somebody_s_is_left_as_it_was_and_one_with_policies_is_not_
             with running(folder, f"--kubeconfig={cluster.kubeconfig}") as second:
                 assert second.ended() == 1
                 assert CONFIGURATION in second.text, shown.text
-                assert "writes only to one that has no policies" in second.text
+                assert "needs a cluster without policies" in second.text
             assert shown.interrupt() == 0, shown.text
         assert shown.left() == []
         assert cluster.api.request("GET", WEBHOOKS)["items"] == []

@@ -106,7 +106,7 @@ def test_an_object_that_cannot_be_expanded_is_decided_by_itself_with_a_warning(
     assert verdict["allowed"] is True
     (warning,) = verdict["warnings"]
     assert 'unable to expand object: could not find source field "spec.template"' in warning
-    expanding.wait_for("what an object implies was not reviewed with it")
+    expanding.wait_for("objects that a reviewed object creates were not reviewed with it")
 
 
 def test_an_object_that_makes_itself_too_large_to_expand_is_refused(expanding: Server) -> None:

@@ -1,17 +1,18 @@
 """Rows of `make drill`: what holds, what is broken, and where the machine is at fault."""
 
+import math
 from collections.abc import Iterator
 
 import pytest
 
 from loadtest.drill import __main__ as command
-from loadtest.drill.drill import Attack, Bystander, Row
-from loadtest.drill.floods import RATIO_MAX, waits
+from loadtest.drill.drill import Attack, Bystander, Row, Sent, elsewhere
+from loadtest.drill.floods import RATIO_MAX, rates, waits
 
 
 def bystander(milliseconds: float) -> Bystander:
     """Returns a bystander whose requests took so long."""
-    found = Bystander(running=None, good=b"", bad=b"")  # type: ignore[arg-type]  # never asked
+    found = Bystander(good=b"", bad=b"")
     found.seconds = [milliseconds / 1000] * 100
     return found
 
@@ -43,6 +44,21 @@ def test_a_flood_prints_quiet_flood_and_floor() -> None:
     ]
     (bounded,) = (row for row in rows if row.bound == RATIO_MAX)
     assert (bounded.floor, bounded.verdict) == (4, "machine")
+
+
+def test_a_flood_prints_its_rate_here_and_at_the_floor() -> None:
+    others, floor, uncounted = bystander(1), bystander(1), bystander(1)
+    others.attack, floor.attack = Sent(3_000, 10.0), Sent(9_000, 10.0)
+    assert [row.result for row in rates("flood", others, floor)] == [300, 900]
+    assert list(rates("flood", uncounted, uncounted)) == []
+    assert Sent(0, 0.0).per_second == 0
+
+
+def test_what_is_carried_out_elsewhere_comes_back() -> None:
+    with elsewhere(math.sqrt, 9.0) as await_result:
+        assert await_result() == 3
+    with pytest.raises(EOFError), elsewhere(math.sqrt, "nine") as await_result:
+        await_result()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A control plane for replicas, shared by the tests of this folder; each has kinds of its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import pytest
 
 from tests.asking_everything import CONFIGURATIONS, EVERYTHING, ask_for_everything
 from tests.cluster import Cluster
+from tests.patience import last_lines
 from tests.programs import Programs, program
 from tests.system import audited
 from tests.system.gate import Gate
@@ -18,6 +19,15 @@ from tests.system.replicas import NAMESPACE, Plane, Replica
 ALL_OPERATIONS = tuple(f"--operation={name}" for name in ("webhook", "status", "generate"))
 
 StartReplica = Callable[..., Replica]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test of this folder shows the ends of its programs' logs."""
+    report = yield
+    if report.failed and "never came" not in report.longreprtext:
+        report.sections.append(("logs", last_lines()))
+    return report
 
 
 @contextmanager

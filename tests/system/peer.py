@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from loadtest.bench.gatekeeper import NAMESPACE, POD, install
 from tests.behaviour.serving import unverified
-from tests.patience import PATIENCE_SECONDS, until
+from tests.patience import PATIENCE_SECONDS, running, until
 from tests.ports import free_ports
 from tests.programs import program
 from tests.system.replicas import Plane, config_map, review_of, try_request
@@ -49,6 +49,11 @@ class Gatekeeper:
         environment = {**os.environ, "POD_NAME": POD, "POD_NAMESPACE": NAMESPACE}
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+        running.add(self)
+
+    def last_lines(self) -> str:
+        """Returns its name, whether it runs, and the end of its log."""
+        return f"Gatekeeper ({self.process.poll()}): {self.log.read_text()[-2000:]}"
 
     @staticmethod
     def install(plane: Plane) -> None:

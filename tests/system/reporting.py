@@ -144,6 +144,11 @@ def await_sweeps(replica: Replica, number: int = 2, seconds: float = PATIENCE_SE
     """Wait for so many more sweeps, and for the reports that follow from them."""
     end = sweeps(replica) + number
     until(lambda: sweeps(replica) >= end, f"{number} more sweeps have ended", seconds)
+    await_written(replica, seconds)
+
+
+def await_written(replica: Replica, seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait until a replica has no report to write."""
     until(lambda: metric(replica, "waddle_reports_waiting") == 0, "no report waits", seconds)
 
 

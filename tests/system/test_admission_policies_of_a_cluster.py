@@ -108,8 +108,11 @@ def test_what_exists_is_reviewed_by_the_cluster_s_own_policies(
         lambda: metric(replica, "waddle_admission_policy_violations", **labels) == 1,
         "the audit counts it",
     )
-    assert metric(replica, "waddle_admission_policies", state="bound") == 1
-    assert metric(replica, "waddle_admission_policies", state="unbound") == 1
+    for state in ("bound", "unbound"):
+        until(
+            lambda state=state: metric(replica, "waddle_admission_policies", state=state) == 1,
+            f"one policy is {state}",
+        )
 
     options = ("--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
     output = waddle("status", *options)

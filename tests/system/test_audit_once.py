@@ -111,7 +111,7 @@ def test_the_exit_code_says_whether_anything_would_be_denied(
     assert 'template "nowhere" not found' in found.stderr
     found = run(audited_plane)
     assert found.returncode == 2
-    assert "the cluster has no ConstraintTemplates: name some with --policies" in found.stderr
+    assert "the cluster has no ConstraintTemplates: name files with --policies" in found.stderr
     found = waddle("audit", "--kubeconfig", str(audited_plane.cluster.kubeconfig))
     assert found.returncode == 64
     assert "add --once" in found.stderr

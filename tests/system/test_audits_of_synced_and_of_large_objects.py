@@ -61,7 +61,7 @@ def test_a_constraint_of_which_nothing_is_synced_has_no_total(
     replica = start("auditor-of-data", *AUDIT, EVERY_SECOND, "--audit-from-cache").wait_ready()
     plane.put_template(template("Unsynced"))
     plane.put_constraint(constraint("one", "unsynced", "Unsynced"))
-    message = "constraints were not audited: no kind that they match is synced"
+    message = "constraints were not audited: none of the kinds that they match is synced"
     until(
         lambda: any(
             event["msg"].startswith(message) and event["constraints"] == ["Unsynced/one"]

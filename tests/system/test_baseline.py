@@ -170,7 +170,7 @@ def _baseline(plane: Plane) -> None:
 
     misspelt = written("lastest")
     assert misspelt.returncode == 2
-    assert "--constraint lastest: the cluster has no constraint of this name" in misspelt.stderr
+    assert "--constraint lastest: the cluster has no such constraint" in misspelt.stderr
     done = written("latest")
     assert done.returncode == 0, done.stderr
     made = list(yaml.safe_load_all(done.stdout))

@@ -10,7 +10,7 @@ import pytest
 
 from loadtest.bench.gatekeeper import POD
 from tests.conformance.gatekeeper import waddle
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system.beside import run
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.peer import Gatekeeper
@@ -111,13 +111,19 @@ def touched(plane: Plane, agent: str = "waddle/") -> set[str]:
 def shows_itself(plane: Plane, replicas: list[Replica]) -> None:
     """By `waddle status` and `wait`; and what the CRDs do not keep is said three times over."""
     options = ("--kubeconfig", str(plane.cluster.kubeconfig))
-    waited = waddle("wait", "Shared/words", "ConstraintTemplate/shared", "--timeout=60s", *options)
+    waited = waddle(
+        "wait",
+        "Shared/words",
+        "ConstraintTemplate/shared",
+        f"--timeout={PATIENCE_SECONDS:.0f}s",
+        *options,
+    )
     assert waited.returncode == 0, waited.stderr
     table = waddle("status", *options).stdout.splitlines()
     rows = {line.split()[0]: line.split()[1:] for line in table if "  " in line}
     assert rows["Shared/words"] == ["1", "3/3", "-", "yes", "yes", "yes"]
     assert rows["ConstraintTemplate/shared"] == ["1", "3/3", "-", "yes", "yes", "yes"]
-    assert "since when is not known: the CRDs of statuses are Gatekeeper's own" in table[-1]
+    assert "times are not known: the CRDs of statuses are Gatekeeper's own" in table[-1]
     for replica in replicas:
         event = replica.wait_for(
             "the CRD is another product's: statuses lack the fields that only Waddle has",

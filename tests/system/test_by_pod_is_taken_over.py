@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.gatekeeper import waddle
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.replicas import (
     CONSTRAINTS,
@@ -106,7 +106,7 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
         until(lambda: generations(plane) == [3, 3, 3], "the one that hung has followed")
     assert first.denies("third")
     plane.mark_pod(first.name, ready=True)
-    assert wait(plane, "60s").returncode == 0
+    assert wait(plane, f"{PATIENCE_SECONDS:.0f}s").returncode == 0
     rest(plane, names)  # no replica writes any more
     assert generations(plane) == [3, 3, 3]
 

@@ -277,8 +277,10 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
             lambda: f"an audit's violation arrives: {installation.state_of_sidecars()}",
         )
 
-        digests = {server.digest for server in installation.servers}
-        assert len(digests) == 1, "WaddleReplicasDiffer fires where they are not equal"
+        until(
+            lambda: len({server.digest for server in installation.servers}) == 1,
+            "the digests are one: WaddleReplicasDiffer fires where they are not equal",
+        )
 
         receiver.set("refusing")
         before = offered(installation)

@@ -103,7 +103,11 @@ class Reviewing:
         """Returns the answers under Fail and under Ignore."""
         return self.once("fail", word, name), self.once("ignore", word, name)
 
-    def admitted_unseen(self, name: str) -> bool:
+    def await_admitted_unseen(self, name: str) -> None:
+        """Wait for the API server's word that it did; its audit log may come after its answer."""
+        until(lambda: self._is_admitted_unseen(name), f"the audit log says that {name} failed open")
+
+    def _is_admitted_unseen(self, name: str) -> bool:
         """Whether the API server says that it admitted an object for want of an answer."""
         for event in reversed(self.plane.audit_events()):
             if event.get("objectRef", {}).get("name") == name and event["verb"] == "create":
@@ -186,7 +190,7 @@ def test_a_replica_that_is_not_ready(empty_plane: Plane, replica: PlantedReplica
                 failed, ignored = found.twice(name="unready")
             assert f"{FAILED}not ready: policies are not loaded yet" in failed
             assert ignored == ""
-            assert found.admitted_unseen("unready-ignore")
+            found.await_admitted_unseen("unready-ignore")
             assert refusals(unready, "not_ready") > 2
     finally:
         plane.delete_template("holding")
@@ -203,7 +207,7 @@ def test_a_replica_that_has_too_much_to_do(asking: Reviewing, replica: PlantedRe
         failed, ignored = asking.twice(name="too-much")
         assert f"{FAILED}too many bytes wait for review: try again" in failed
         assert ignored == ""
-        assert asking.admitted_unseen("too-much-ignore")
+        asking.await_admitted_unseen("too-much-ignore")
         assert refusals(replica, "overload") >= 2
     until(lambda: replica.metric("waddle_waiting_bytes") == 0, "it has room again")
 
@@ -236,7 +240,7 @@ def test_a_replica_with_a_bug(asking: Reviewing, replica: PlantedReplica) -> Non
     failed, ignored = asking.twice(planted.WORD, "buggy")
     assert failed.endswith(f"{FAILED}internal error: see the webhook's log")
     assert ignored == ""
-    assert asking.admitted_unseen("buggy-ignore")
+    asking.await_admitted_unseen("buggy-ignore")
     assert refusals(replica, "bug") == before + 2
     messages: list[str] = []
 

@@ -12,6 +12,9 @@ from tests.system.replicas import CONFIG_MAPS, Plane, config_map, constraint, te
 
 CONSTRAINTS = "/apis/constraints.gatekeeper.sh/v1beta1/restored"
 AUDIT = ("--operation=audit", "--operation=status")
+RESTORED = "the API server is at an older version than before"
+"""The beginning of a log line."""
+
 WRITES_BETWEEN = 300
 """More than what is written between the restore and the last watch that goes on: a real cluster has
 tens of writes a second, and its copies are hours old."""
@@ -86,12 +89,14 @@ def test_replicas_follow_a_cluster_whose_etcd_was_restored(
     assert all(one.denies("kept") for one in replicas)
     for one in replicas:
         until(lambda one=one: one.metric("waddle_watch_restores_total"), "the restore is counted")
-        message = "the API server is at an older version than before"
-        assert any(event["msg"].startswith(message) for event in one.events)
+        until(
+            lambda one=one: any(event["msg"].startswith(RESTORED) for event in list(one.events)),
+            "the log says so",
+        )
         until(lambda one=one: one.is_ready, "it is ready again")
 
     until(lambda: total(plane, "kept") == 1, "the audit counts what was restored")
-    assert auditor.is_ready
+    until(lambda: auditor.is_ready, "the audit is ready again")
 
     plane.put_constraint(constraint("new", "new", "Restored"))
     until(lambda: all(one.denies("new") for one in replicas), "what is new is followed")

@@ -108,8 +108,9 @@ def test_a_provider_is_followed_by_every_replica_and_each_says_so(
         lambda: all(entry["active"] for entry in plane.by_pod(f"{PROVIDERS}/{KNOWN}")),
         "other tests' replicas say so, too",
     )
+    series = 'gatekeeper_providers{status="active"}'
     for replica in replicas:
-        assert replica.metric('gatekeeper_providers{status="active"}') == 1
+        until(lambda replica=replica: replica.metric(series) == 1, "a metric counts it")
 
 
 def test_what_the_provider_refuses_or_cannot_say_is_denied_and_what_it_knows_is_allowed(

@@ -151,9 +151,9 @@ def test_policies_and_bindings_come_change_and_go_with_their_templates_and_const
     path = f"{CONSTRAINTS}/generated/one"
     until(lambda: state(plane, f"{TEMPLATES}/generated") == ["generated"] * 2, "both say so of it")
     until(lambda: state(plane, path) == ["generated"] * 2, "both say so of the constraint")
-    metrics = pair[0].get("metrics", "/metrics").body.decode()
-    assert 'gatekeeper_validating_admission_policies{status="active"} 1' in metrics
-    assert 'gatekeeper_validating_admission_policy_bindings{status="active"} 1' in metrics
+    for kind in ("policies", "policy_bindings"):
+        series = f'gatekeeper_validating_admission_{kind}{{status="active"}}'
+        until(lambda series=series: pair[0].metric(series) == 1, f"{series} is 1")
 
     rest(plane, [replica.name for replica in pair], policy=InCel(plane))
     # The log is that of the module's tests, in whatever order they run.

@@ -9,6 +9,7 @@ import yaml
 
 from tests.cluster import ApiError
 from tests.conformance.gatekeeper import waddle
+from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.replicas import (
@@ -96,7 +97,13 @@ def test_a_group_lives_as_constraints_do(
 ) -> None:
     group = yaml.safe_load(FILES["groups/images.yaml"])
     pods = {one["metadata"]["name"]: one for one in yaml.safe_load_all(FILES["groups/pods.yaml"])}
-    reached = ("--timeout=60s", "--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+    reached = (
+        f"--timeout={PATIENCE_SECONDS:.0f}s",
+        "--kubeconfig",
+        plane.cluster.kubeconfig,
+        "-n",
+        NAMESPACE,
+    )
     templates = "ConstraintTemplate/allowregistries ConstraintTemplate/requireimagedigests"
     shown = waddle("wait", *templates.split(), *reached)
     assert shown.returncode == 0, shown.stderr

@@ -251,7 +251,7 @@ def test_an_upgrade_replaces_nothing_and_an_uninstall_leaves_nothing_and_blocks_
     until(lambda: writer.written > written + 3, "and writes go on")
     writer.stop()
     assert writer.refused == []
-    assert waddle(*options).stdout == "this cluster holds nothing of Waddle\n"
+    assert waddle(*options).stdout == "this cluster has no objects of Waddle\n"
 
 
 def test_turning_autoscaling_on_sets_no_fewer_replicas_than_there_are(plane, program, tmp_path):

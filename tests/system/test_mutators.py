@@ -168,7 +168,8 @@ def test_a_conflict_is_reported_on_every_party_and_taken_back(
             "[Assign.mutations.gatekeeper.sh /other,Assign.mutations.gatekeeper.sh /two]",
         }
     until(lambda: stored_config_map(plane, "mutated-b")["data"] == {"a": "2"}, "the third goes on")
-    assert mutating.metric("gatekeeper_mutator_conflicting_count") == 2
+    conflicting = "gatekeeper_mutator_conflicting_count"
+    until(lambda: mutating.metric(conflicting) == 2, "a metric counts both")
     plane.api.request("DELETE", path_of(other))
     until(lambda: by_pod(plane, path_of(two)).get("enforced") is True, "it is taken back")
     assert "errors" not in by_pod(plane, path_of(two))
@@ -194,7 +195,8 @@ def test_templates_of_a_circle_all_say_so_until_it_is_broken(
     plane.api.request("DELETE", f"{EXPANSIONS}/b-a")
     path = f"{EXPANSIONS}/a-b"
     until(lambda: by_pod(plane, path) and "errors" not in by_pod(plane, path), "it is taken back")
-    assert mutating.metric('gatekeeper_expansion_templates{status="active"}') == 1
+    active = 'gatekeeper_expansion_templates{status="active"}'
+    until(lambda: mutating.metric(active) == 1, "a metric counts it")
 
 
 def condition(plane: Plane, path: str, name: str) -> dict[str, Any]:
@@ -225,10 +227,13 @@ def test_a_replica_that_starts_applies_the_last_good_generation_of_a_broken_muta
     plane.api.apply(path_of(owner), owner)
     until(lambda: by_pod(plane, path_of(owner)).get("errors"), "the fault is told")
     late = start("mutating-1", *ALL_OPERATIONS, "--operation=mutation-webhook").wait_ready()
-    until(lambda: by_pod(plane, path_of(owner), "mutating-1"), "the new replica says something")
-    entry = by_pod(plane, path_of(owner), "mutating-1")
-    assert (entry["observedGeneration"], entry["activeGeneration"]) == (2, 1)
-    assert entry["activeRevision"] in kept()
+
+    def says_what_it_applies() -> bool:
+        entry = by_pod(plane, path_of(owner), "mutating-1")
+        generations = (entry.get("observedGeneration"), entry.get("activeGeneration"))
+        return generations == (2, 1) and entry["activeRevision"] in kept()
+
+    until(says_what_it_applies, "the new replica says that it applies the first")
     verdict = late.post(review_of(config_map("x")), "/v1/mutate?timeout=10s").verdict
     assert json.loads(base64.b64decode(verdict["patch"])) == [
         {"op": "add", "path": "/metadata/labels", "value": {"kept": "yes"}}
@@ -256,7 +261,7 @@ def test_a_fight_with_a_controller_that_writes_back_is_found_and_reported(
         "the condition says so",
     )
     series = 'waddle_mutators_fighting{mutator_kind="AssignMetadata",mutator_name="fought"}'
-    assert fighting.metric(series) == 1
+    until(lambda: fighting.metric(series) == 1, "a metric says so")
 
 
 def test_a_previewed_mutator_says_so_and_is_applied_once_it_is_enforced(

@@ -130,7 +130,10 @@ def test_rules_follow_policies(plane: Plane, replicas: list[Replica]) -> None:
         assert not other.get("rules")
         for kind in ("widened", "narrowed"):
             metric = f'waddle_webhook_rules_writes_total{{change="{kind}"}}'
-            assert sum(replica.metric(metric) or 0 for replica in replicas) >= 1
+            until(  # it counts a write after its answer
+                lambda metric=metric: sum(one.metric(metric) or 0 for one in replicas) >= 1,
+                f"a replica counts that it has {kind} the rules",
+            )
     finally:
         plane.delete_template("ruled")
 
@@ -196,7 +199,7 @@ def test_rules_stand_while_nobody_runs_and_are_narrowed_by_who_starts_then(
         until(lambda: resources(plane, 1) == {}, "who starts takes away what nobody needs")
         assert dry_run(plane, "secrets") == "admitted"
         until(lambda: is_denied(plane.api, "opened"), "and all is enforced again")
-        assert "by Kyverno's" in dry_run(plane, "endpoints")
+        until(lambda: "by Kyverno's" in dry_run(plane, "endpoints"), "Kyverno's policy, too")
 
 
 def start(stack: ExitStack, plane: Plane, name: str) -> Replica:

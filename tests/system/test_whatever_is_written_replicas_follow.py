@@ -61,7 +61,11 @@ def follows(plane: Plane, replicas: list[Replica], word: str) -> None:
     plane.put_constraint(constraint("canary", word, CANARY))
     for replica in replicas:
         until(lambda: replica.denies(word), f"{replica.name} denies {word}")  # noqa: B023  # called here
-        lines = [line for line in replica.events if "is no longer followed" in str(line.get("msg"))]
+        lines = [
+            line
+            for line in replica.events
+            if "watching the cluster stopped" in str(line.get("msg"))
+        ]
         assert not lines, lines[0]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests import policies
 from tests.asking_everything import EVERYTHING, NOBODY
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system.asking import dry_run, register_both
 from tests.system.condition_reading import conditions, events, holds, says
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
@@ -45,7 +45,7 @@ def waddle(plane: Plane, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=os.environ | {"NO_COLOR": "1"},
-        timeout=120,
+        timeout=2 * PATIENCE_SECONDS,
         check=False,
     )
 
@@ -86,13 +86,18 @@ def test_a_constraint_on_leases_is_not_asked_until_they_are_sent(
             until(lambda replica=replica: replica.metric(metric) == 1, "so does a metric")
         status = waddle(plane, "status")
         assert "Leased/leases: NotAsked: the matchCondition" in status.stdout, status
-        wait = waddle(plane, "wait", "Leased/leases", "--timeout", "3s")
-        assert wait.returncode == 1, wait
-        assert "NotAsked: the matchCondition" in wait.stderr
+
+        def tells() -> bool:  # in three seconds it may not have asked everything yet
+            wait = waddle(plane, "wait", "Leased/leases", "--timeout", "3s")
+            assert wait.returncode == 1, wait
+            return "NotAsked: the matchCondition" in wait.stderr
+
+        until(tells, "wait says why")
 
         rules(plane, NOBODY)
         until(lambda: holds(plane, path, "Active", "Enforced"), "it is enforced")
-        assert waddle(plane, "wait", "Leased/leases", "--timeout", "20s").returncode == 0
+        wait = waddle(plane, "wait", "Leased/leases", f"--timeout={PATIENCE_SECONDS:.0f}s")
+        assert wait.returncode == 0, wait
     finally:
         rules(plane, NOBODY)
         plane.delete_template("leased")
@@ -137,7 +142,7 @@ def test_who_starts_after_all_were_killed_says_what_is_no_longer_asked(
         replicas = [started(stack, plane, f"sent-{number}") for number in range(3)]
         proxy.replicas = list(replicas)
         put_policies(stack, plane)
-        until(lambda: reported_unsent(plane, "leases"), "nobody is asked about Leases")
+        until(lambda: reported_unsent(plane, "leases"), "no requests are sent about Leases")
         for name in ("opened", "closed"):
             path = f"{CONSTRAINTS}/sent/{name}"
             until(lambda path=path: says(plane, path, "Enforced", "3/3 replicas"), "all say so")

@@ -19,7 +19,8 @@ from webhook.api.yaml_reader import FileDocument, InvalidYaml
 Dialect = Literal["kubernetes", "suite"]
 
 _DIALECTS: Final = {"kubernetes": yaml_reader.KUBERNETES, "suite": yaml_reader.SUITE}
-_BLANKS: Final = re.compile(r"[ \t\r\n]*")
+_BLANKS: Final = re.compile(r"[ \t\r\n\ufeff]*")
+"""Between documents; a byte order mark comes of files that were put together."""
 _TYPES: Final[dict[type, str]] = {
     type(None): "null",
     bool: "a boolean",
@@ -83,13 +84,15 @@ def _json_parts(text: str) -> list[tuple[str, int]]:
     """Yields the texts of concatenated JSON documents, each with its line."""
     parts: list[tuple[str, int]] = []
     decoder, at = json.JSONDecoder(parse_int=str), _blanks(text, 0)
+    line, counted = 1, 0
     while at < len(text):
         begin = at
         try:
             _, end = decoder.raw_decode(text, begin)
         except (ValueError, RecursionError):
             return []
-        parts.append((text[begin:end], text.count("\n", 0, begin) + 1))
+        line, counted = line + text.count("\n", counted, begin), begin
+        parts.append((text[begin:end], line))
         at = _blanks(text, end)
     return parts
 

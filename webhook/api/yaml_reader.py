@@ -62,6 +62,9 @@ NOT_FINITE: Final[Mapping[str, str]] = {
 _NOT_FINITE_KEYS: Final = {"NaN": ".nan", "+Inf": ".inf", "-Inf": "-.inf"}
 """Mapping keys that are such numbers, as JSON texts by their names."""
 
+_LATER_MARK: Final = re.compile(r"(?<=\n---\n)\ufeff|(?<=\n---\r\n)\ufeff")
+"""A byte order mark at the start of a document behind another one."""
+
 _SLASH_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\/")
 """``\\/``, valid in JSON and YAML 1.2, but unknown to go-yaml; libyaml reads it."""
 
@@ -284,6 +287,9 @@ def _builders(
 ) -> Iterator[_Builder]:
     builder = _Builder(dialect)
     line = 0
+    if isinstance(text, str) and "\ufeff" in text:
+        # Files that were put together: a mark would shift the first key of its document.
+        text = _LATER_MARK.sub("", text)
     escaped = _text_with_slash_escapes(text, dialect)
     try:
         events: Any = yaml.parse(text, Loader=_Loader)

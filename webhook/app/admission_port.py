@@ -199,7 +199,9 @@ class ClusterCallers:
                 return await self._access(client, token)
         except (ApiError, ApiUnreachable, TimeoutError, UnknownKind) as error:
             why = str(error) or "no answer in time"
-            return Access(503, f"who you are, and what you may, could not be asked: {why}")
+            return Access(
+                503, f"the API server did not say who you are and which rights you have: {why}"
+            )
 
     async def _access(self, client: ClusterClient, token: str) -> Access:
         user = await authorization.user_of(client, token)
@@ -208,7 +210,10 @@ class ClusterCallers:
         path = {"nonResourceAttributes": {"path": PATH, "verb": "post"}}
         if not await authorization.may(client, user, path):
             name = user["username"]
-            return Access(403, f"{name} may not post to the path {PATH} (nonResourceURLs of RBAC)")
+            return Access(
+                403,
+                f"{name} has no right to post to the path {PATH}: grant it by nonResourceURLs of RBAC",
+            )
         return Access(200, reads=await authorization.may_list_all(client, user, self._kinds()))
 
     def _kinds(self) -> list[GroupVersionKind]:
@@ -267,6 +272,7 @@ class AdmissionPort:
         guard.tell = self._tell
         times, memory = ProcessorTime(), Memory()
         times.places_of = partial(places_of, hub=self._hub)
+        self._hub.queue.take_beside = times.take_beside
         self._memo = _memo(settings, registry, log)
         self._kept = None if self._memo is None else self._memo.memo
         self._slow_reviews = SlowReviews(seconds, guard, times, ReviewMemory(lambda: memory.taken))
@@ -404,7 +410,7 @@ class AdmissionPort:
         seconds = self.listener.seconds_since_tick
         if seconds < STALLED_SECONDS:
             return ""
-        return f"it has not answered for {seconds:.0f} s"
+        return f"no answer for {seconds:.0f} s"
 
     def refresh(self) -> None:
         """Bring the port's gauges up to date for a scrape."""

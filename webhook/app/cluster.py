@@ -237,7 +237,11 @@ class ClusterThread:
         following, loop = self._following, self._thread.loop
         if following is None or loop is None:
             answer: Future[NamespaceAnswer] = Future()
-            answer.set_result(NamespaceAnswer(None, "the cluster is not followed"))
+            answer.set_result(
+                NamespaceAnswer(
+                    None, "the cluster is not followed: see the log: see the log: see the log"
+                )
+            )
             return answer
         return asyncio.run_coroutine_threadsafe(following.read_namespace(name, seconds), loop)
 
@@ -266,7 +270,9 @@ class ClusterThread:
         following, loop = self._following, self._thread.loop
         if following is None or loop is None:
             answer: Future[AnswerT] = Future()
-            answer.set_exception(ApiUnreachable("the cluster is not followed"))
+            answer.set_exception(
+                ApiUnreachable("the cluster is not followed: see the log: see the log: see the log")
+            )
             return answer
         return asyncio.run_coroutine_threadsafe(question(following.client), loop)
 
@@ -287,7 +293,7 @@ class ClusterThread:
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
                 self._registry.count(CLUSTER_FAULTS)
                 self._faults = (f"internal error: {type(error).__name__}", *self._faults)
-                self._log.fault("bug: the cluster is no longer followed; trying again", error)
+                self._log.fault("bug: watching the cluster stopped; it starts again", error)
             await asyncio.sleep(backoff.next_seconds())
 
     async def _follow(self) -> None:

@@ -66,7 +66,8 @@ class CodeProcess:
             # A source that was refused there is refused here with CPython's message. A machine that
             # can start no process compiles here, if slower for reviews.
             self._log.debug(
-                "code is compiled in this process: no other could be started", error=str(error)
+                "this process compiles its code itself: no other process could start",
+                error=str(error),
             )
             return compile_parts(parts)
         return tuple(

@@ -94,7 +94,7 @@ class SpecialisingThread:
 
     def __init__(self, evaluations: int, registry: Registry, log: Logger) -> None:
         """``evaluations`` is the number of evaluations after which a constraint gets its own code."""
-        self._jobs = JobsThread("specialise", "a constraint gets no code of its own", log)
+        self._jobs = JobsThread("specialise", "a constraint gets no compiled code of its own", log)
         self.specialiser = Specialiser(self._submit, evaluations=evaluations)
         self._registry = registry
 

@@ -78,7 +78,7 @@ class ProviderRequests:
             try:
                 await self._flights.run()
             except Exception as error:  # noqa: BLE001  # the boundary of it: its end is not silent
-                self._log.fault("bug: providers are no longer asked; beginning anew", error)
+                self._log.fault("bug: requests to providers stopped; they start again", error)
             await asyncio.sleep(backoff.next_seconds())
 
     def refresh(self) -> None:

@@ -69,7 +69,7 @@ class ProbeThread:
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 runner.run(self._serve())
         except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
-            self._log.fault("bug: probes are no longer answered", error)
+            self._log.fault("bug: probes get no answers any more", error)
         finally:
             self._started.set()
 
@@ -115,4 +115,4 @@ class ReloadThread:
             stand_behind()
             watch(self._subjects, self._stop, interval_seconds=self._interval_seconds)
         except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
-            self._log.fault("bug: changes of files are no longer noticed", error)
+            self._log.fault("bug: changes of files are no longer detected", error)

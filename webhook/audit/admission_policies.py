@@ -117,7 +117,9 @@ class AdmissionPolicyReader:
         """Logs faults once until they change."""
         texts = frozenset(faults)
         for text in sorted(texts - self._logged):
-            self._log.warning("an admission policy is not audited by", error=text, process="audit")
+            self._log.warning(
+                "the audit leaves out an admission policy", error=text, process="audit"
+            )
         self._logged = texts
 
 
@@ -211,10 +213,10 @@ async def _add_parameters(
         resource = await discovery.resource(kind)
         objects = await _listed(client, resource)
     except UnknownKind as error:
-        unlisted[kind] = f"{error}: apply its CustomResourceDefinition, or mend spec.paramKind"
+        unlisted[kind] = f"{error}: apply its CustomResourceDefinition, or correct spec.paramKind"
         store.lack(kind, unlisted[kind])
     except ApiError as error:
-        unlisted[kind] = f"{error}: a ClusterRole must let Waddle list them"
+        unlisted[kind] = f"{error}: grant Waddle the right to list them, by a ClusterRole"
         store.lack(kind, unlisted[kind])
     else:
         store.put(kind, objects, namespaced=resource.namespaced)

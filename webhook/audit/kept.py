@@ -372,5 +372,5 @@ def is_settled(responses: Responses) -> bool:
     )
 
 
-def _is_same(one: Constraint, other: Constraint) -> bool:
-    return one is other or (one.document is other.document and one == other)
+def _is_same(first: Constraint, other: Constraint) -> bool:
+    return first is other or (first.document is other.document and first == other)

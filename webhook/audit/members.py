@@ -20,7 +20,7 @@ class Members:
     """The audits by the UIDs of their Pods, this one among them."""
 
     uids: frozenset[str]
-    own: str
+    uid: str
 
     @property
     def is_alone(self) -> bool:
@@ -39,7 +39,7 @@ class Members:
         """
         if self.is_alone:
             return True
-        return rendezvous.chosen(f"{gvk.group}/{gvk.kind}/{namespace}", self.uids) == self.own
+        return rendezvous.chosen(f"{gvk.group}/{gvk.kind}/{namespace}", self.uids) == self.uid
 
 
 def members(pods: Iterable[Mapping[str, Any]], own_name: str) -> Members:

@@ -168,7 +168,7 @@ class Pages:
     def _turn_page(self, path: str) -> None:
         """Continues with the next page; raises for an endless list."""
         if self._token in self._tokens:
-            raise ApiUnreachable(f"{path}: the list goes in a circle")
+            raise ApiUnreachable(f"{path}: the list repeats its pages without end")
         if len(self._tokens) >= PAGES_MAX:
             raise ApiUnreachable(f"{path}: a list of over {PAGES_MAX} pages")
         if self._token:

@@ -215,7 +215,7 @@ class Reviewer:
         if event not in self._logged and len(self._logged) < 100:  # a bound of memory
             self._logged.add(event)
             self._log.warning(
-                "an object was not decided by every policy",
+                "some policies gave no verdict on an object",
                 error=error,
                 resource_kind=obj.get("kind"),
                 resource_namespace=namespace_of(obj),

@@ -214,8 +214,8 @@ class Sweep:
         self._unseen = unseen(scope.snapshot, scope.expansion, seen, kinds)
         if self._unseen:
             self._log.warning(
-                "constraints were not audited: no kind that they match is synced; "
-                "name such kinds in a SyncSet, or audit without --audit-from-cache",
+                "constraints were not audited: none of the kinds that they match is synced. Name "
+                "their kinds in a SyncSet, or audit without --audit-from-cache",
                 constraints=sorted(f"{kind}/{name}" for kind, name in self._unseen),
             )
 
@@ -234,7 +234,7 @@ class Sweep:
         if gvk not in self._failed:
             self._failed[gvk] = reason
             self._log.error(
-                "a kind was not audited as a whole: its results are not published",
+                "the audit of a kind is incomplete: its results are not published",
                 kind=str(gvk),
                 error=reason,
             )
@@ -344,4 +344,6 @@ class Sweep:
             return
         for resource in self._absent:
             if resource.gvk in served:
-                self._fail(resource.gvk, "its list was not found, and yet the kind is served")
+                self._fail(
+                    resource.gvk, "the API server answers 404 to its list, but serves the kind"
+                )

@@ -31,13 +31,15 @@ EXTENSIONS: Final = tuple(row.resource for row in known.EXTENSIONS if row.status
 """Policies beside templates and constraints."""
 
 
-CONTEXT: Final = click.option("--context", metavar="NAME", default=None, help="A context of it.")
+CONTEXT: Final = click.option(
+    "--context", metavar="NAME", default=None, help="The context of the kubeconfig."
+)
 CONTEXTS: Final = click.option(
     "--context",
     "contexts",
     metavar="NAME",
     multiple=True,
-    help="A context of it. Repeatable: of several clusters each has pages of its own.",
+    help="A context of the kubeconfig. Repeatable: each cluster has its own pages.",
 )
 
 

@@ -95,7 +95,7 @@ class KyvernoStanding(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-NOT_FOLLOWED: Final = "replicas do not read it: --kyverno-policies is off"
+NOT_FOLLOWED: Final = "replicas ignore it: --kyverno-policies is off"
 
 
 def kyverno_mode(pods: Iterable[Mapping[str, Any]]) -> str:

@@ -67,7 +67,12 @@ def command() -> None:
 
 @command.command("tail", help=_TAIL + exit_codes.paragraph("decisions tail"))
 @_SOURCE
-@click.option("-f", "--follow", is_flag=True, help="Wait for more; standard input always does.")
+@click.option(
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Continue and wait for more records; standard input always does.",
+)
 def tail(source: Path, *, follow: bool) -> None:
     """Print each record."""
     records = _open(source, follow=follow)
@@ -83,7 +88,7 @@ def tail(source: Path, *, follow: bool) -> None:
 @command.command("stats", help=_STATS + exit_codes.paragraph("decisions stats"))
 @_SOURCE
 @output_option(*words.SHORT)
-@click.option("--top", default=20, show_default=True, help="Lines of each table; 0 for all.")
+@click.option("--top", default=20, show_default=True, help="Lines of each table; 0 shows all.")
 def stats(source: Path, *, output: str, top: int) -> None:
     """Count and print."""
     from webhook.cli.formats.document import as_json  # noqa: PLC0415  # tail starts without it
@@ -125,7 +130,7 @@ def stats(source: Path, *, output: str, top: int) -> None:
     multiple=True,
     required=True,
     type=InputPath(),
-    help="Directory or file with the policies to try; repeatable.",
+    help="A directory or file with the policies to replay with. Repeatable.",
 )
 @PROVIDERS
 @output_option(*words.SHORT)
@@ -143,10 +148,12 @@ def replay(source: Path, *, paths: Sequence[Path], ask: RecordedAnswers, output:
         raise _NoAnswer("\n".join(printable(str(fault)) for fault in report.faults))
     if report.skipped:
         complain(f"skipped, because it is not a Kubernetes object: {listed(report.skipped)}")
+    for line in report.repeated:
+        complain(line)
     records = _open(source)
     replayed = run(_read(records, source), policies, ask)
     if replayed.replayed and not (client.snapshot.constraints or policies.foreign.keys):
-        raise _NoAnswer("nothing was replayed: the given files hold no constraint")
+        raise _NoAnswer("nothing was replayed: the files have no constraint")
     _show_replay(replayed, as_json=output == "json")
     _complain_of_unreadable(records)
     if not replayed.replayed:
@@ -163,7 +170,7 @@ def replay(source: Path, *, paths: Sequence[Path], ask: RecordedAnswers, output:
     multiple=True,
     required=True,
     type=InputPath(dir_okay=False),
-    help="What a Pod of Gatekeeper's has logged; repeatable.",
+    help="The log of a Gatekeeper Pod. Repeatable.",
 )
 @output_option(*words.SHORT)
 def compare(source: Path, *, logs: Sequence[Path], output: str) -> int:
@@ -197,7 +204,7 @@ def compare(source: Path, *, logs: Sequence[Path], output: str) -> int:
                 )
     _complain_of_unreadable(records)
     if not comparison.ours and not comparison.theirs:
-        raise _NoAnswer("neither has a violation: nothing was compared")
+        raise _NoAnswer("neither log has a violation, so nothing was compared")
     return exit_codes.NO if document["onlyWaddle"] or document["onlyGatekeeper"] else exit_codes.OK
 
 

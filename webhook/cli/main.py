@@ -20,7 +20,7 @@ from webhook.cli.terminal import complain
 from webhook.extras import extra_of, install_command
 
 _COMMANDS: Final = {
-    "audit": ("webhook.cli.audit.command", "Review what is in a cluster already."),
+    "audit": ("webhook.cli.audit.command", "Review the objects that are in a cluster."),
     "bench": ("webhook.cli.bench.command", "Measure how long policies take."),
     "cel": ("webhook.cli.cel", "Check and evaluate expressions in CEL, as Kubernetes does."),
     "check": (
@@ -31,43 +31,46 @@ _COMMANDS: Final = {
     "conftest": ("webhook.cli.conftest.group", "Test files of any format, as conftest does."),
     "console": (
         "webhook.cli.console.command",
-        "Serve pages that show policies and what they find.",
+        "Serve web pages about policies and their violations.",
     ),
     "decisions": ("webhook.cli.decisions", "Read, count, compare and replay the decision log."),
-    "demo": ("webhook.cli.demo.command", "Show all of it at once on this machine."),
-    "except": ("webhook.cli.except_.command", "Write exceptions for what was found."),
-    "expand": ("webhook.cli.extensions.expand", "Print what resources would make."),
+    "demo": ("webhook.cli.demo.command", "Run a complete demonstration on this machine."),
+    "except": ("webhook.cli.except_.command", "Write exceptions for violations."),
+    "expand": ("webhook.cli.extensions.expand", "Print the resources that other resources create."),
     "export": (
         "webhook.cli.export.command",
-        "Write constraints as policies of an API server without a webhook.",
+        "Write constraints as policies for an API server without a webhook.",
     ),
-    "init": ("webhook.cli.scaffold.init", "Make a folder of policies, with tests and a pipeline."),
+    "init": (
+        "webhook.cli.scaffold.init",
+        "Create a folder of policies, with tests and a pipeline.",
+    ),
     "krm": (
         "webhook.cli.krm.command",
         "Validate a ResourceList, as a function of kustomize and kpt.",
     ),
     "man": ("webhook.cli.pages.man", "Print manual pages."),
-    "migrate": ("webhook.cli.migrate", "Say what of another product's policies runs here."),
-    "mutate": ("webhook.cli.extensions.mutate", "Print resources as mutators would leave them."),
+    "migrate": ("webhook.cli.migrate", "Report which policies of another product run here."),
+    "mutate": ("webhook.cli.extensions.mutate", "Print resources as mutators change them."),
     "new": ("webhook.cli.scaffold.new", "Write a new template, constraint, suite or mutator."),
-    "policy": ("webhook.cli.policy", "Keep policies in registries, and install them."),
-    "provider": ("webhook.cli.images", "Run a provider that policies ask."),
+    "policy": ("webhook.cli.policy", "Push policies to registries, and install them from there."),
+    "provider": ("webhook.cli.images", "Run a provider of external data."),
     "rego": ("webhook.cli.rego", "Test, evaluate and check plain Rego, as OPA does."),
     "report": ("webhook.cli.report.command", "Show the top violations of policy reports."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
     "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),
-    "simulate": ("webhook.cli.simulate.command", "Show what so many replicas give."),
-    "size": ("webhook.cli.size.command", "Say how many replicas a load needs."),
+    "simulate": ("webhook.cli.simulate.command", "Show how available and how fast N replicas are."),
+    "size": ("webhook.cli.size.command", "Compute how many replicas a load needs."),
     "status": ("webhook.cli.status.command", "Show which replicas enforce which policies."),
-    "sync": ("webhook.cli.sync", "Look after the data that is synced for policies."),
+    "sync": ("webhook.cli.sync", "Check the data that is synced for policies."),
     "test": (
         "webhook.cli.test.command",
         "Check manifests, or any JSON document, against policies.",
     ),
-    "uninstall": ("webhook.cli.uninstall.command", "Remove what is left of Waddle in a cluster."),
+    "uninstall": ("webhook.cli.uninstall.command", "Remove Waddle from a cluster."),
     "verify": ("webhook.cli.verify.command", "Run the test suites of policies."),
-    "verify-image": ("webhook.cli.images.verify", "Say whether images are signed as asked."),
-    "version": ("webhook.cli.version", "Show the version, and what it is made of."),
+    "verify-image": ("webhook.cli.images.verify", "Verify the signatures of images."),
+    "version": ("webhook.cli.version", "Show the version of Waddle and of its parts."),
     "wait": ("webhook.cli.wait", "Wait until all replicas enforce a policy."),
 }
 
@@ -125,9 +128,9 @@ def _lacking(error: ModuleNotFoundError) -> str:
     """
     extra = extra_of(error)
     if extra:
-        return f"{error.name} is not installed, which this needs: {install_command(extra)}"
+        return f"this command needs {error.name}, which is not installed: {install_command(extra)}"
     if error.name in _OF_UNIX:
-        return "this command needs Linux or macOS; in WSL or a container it runs on Windows, too"
+        return "this command needs Linux or macOS; on Windows run it in WSL or a container"
     raise error
 
 

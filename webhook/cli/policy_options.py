@@ -67,7 +67,7 @@ KUBECONFIG = click.option(
     metavar="FILE",
     default=None,
     callback=dash_is_standard_input,
-    help="The kubeconfig; else the pod's own account, $KUBECONFIG, or the user's.",
+    help=("The kubeconfig. The default is the Pod's own account, $KUBECONFIG, or the user's file."),
 )
 
 
@@ -99,13 +99,13 @@ HTTP_HOSTS = click.option(
     "http_hosts",
     metavar="HOST",
     multiple=True,
-    help="A host that policies may reach with http.send; without it none. Repeatable.",
+    help="A host that http.send may reach. Without it http.send is off. Repeatable.",
 )
 NATIVE_VALIDATION = boolean_option(
     "--enable-k8s-native-validation",
     "native_validation",
     default=True,
-    help_text="Whether code in CEL is evaluated, in place of Rego where a template has both.",
+    help_text="Whether CEL is evaluated. A template with both CEL and Rego then uses its CEL.",
 )
 NATIVE_FAILURE_POLICY = click.option(
     "--default-k8s-native-validation-failure-policy",
@@ -113,7 +113,10 @@ NATIVE_FAILURE_POLICY = click.option(
     type=click.Choice(("Fail", "Ignore")),
     default="Fail",
     show_default=True,
-    help="What an error of CEL is where a template has no failurePolicy: Fail makes it a violation.",
+    help=(
+        "The meaning of a CEL error if the template has no failurePolicy: Fail makes it a "
+        "violation."
+    ),
 )
 
 
@@ -132,9 +135,13 @@ def _read_providers(context: click.Context, _parameter: click.Parameter, value: 
     for text in value:
         name, separator, file = text.partition("=")
         if not (name and separator and file):
-            raise click.BadParameter(f"{text!r} is not NAME=FILE: a provider and its answers")
+            raise click.BadParameter(
+                f"{text!r} must be NAME=FILE: a provider and the file with its answers"
+            )
         if name in providers:
-            raise click.BadParameter(f"the answers of {name} are given twice")
+            raise click.BadParameter(
+                f"the answers of the provider the provider {name} are given twice"
+            )
         try:
             providers[name] = read_answers(Path(STANDARD_INPUT if file == "-" else file))
         except InvalidAnswers as error:
@@ -148,6 +155,9 @@ PROVIDERS = click.option(
     metavar="NAME=FILE",
     multiple=True,
     callback=_read_providers,
-    help="What a provider of external data answers: a file with items, each with a value or an "
-    "error by its key. Without it what asks the provider comes to no verdict. Repeatable.",
+    help=(
+        "The answers of a provider of external data: a file with items, each with a value or "
+        "an error by its key. Policies that need another provider give no verdict. "
+        "Repeatable."
+    ),
 )

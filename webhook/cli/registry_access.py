@@ -31,7 +31,7 @@ def _read_mirrors(
     for mirror in value:
         registry, separator, host = mirror.partition("=")
         if not (registry and separator and host) or "/" in host:
-            raise click.BadParameter(f"{mirror!r} is not REGISTRY=HOST")
+            raise click.BadParameter(f"{mirror!r} must be REGISTRY=HOST")
         mirrors[registry] = (*mirrors.get(registry, ()), host)
     return mirrors
 
@@ -43,8 +43,10 @@ _OPTIONS = together(
         metavar="FILE",
         multiple=True,
         type=InputPath(exists=False),
-        help="Credentials: a config.json of Docker's, or a Secret for imagePullSecrets. Else the "
-        "user's own. Repeatable.",
+        help=(
+            "Credentials: a config.json of Docker's, or a Secret for imagePullSecrets. The "
+            "default is the user's own. Repeatable."
+        ),
     ),
     click.option(
         "--registry-ca",
@@ -52,7 +54,7 @@ _OPTIONS = together(
         metavar="FILE",
         multiple=True,
         type=InputPath(exists=False),
-        help="Certificates that are trusted besides the system's. Repeatable.",
+        help="Certificate authorities to trust besides the system's. Repeatable.",
     ),
     click.option(
         "--registry-mirror",
@@ -60,14 +62,14 @@ _OPTIONS = together(
         metavar="REGISTRY=HOST",
         multiple=True,
         callback=_read_mirrors,
-        help="A host that is asked before a registry. Repeatable.",
+        help="A mirror: the host to use before the registry. Repeatable.",
     ),
     click.option(
         "--registry-insecure",
         "insecure",
         metavar="HOST[:PORT]",
         multiple=True,
-        help="A registry that is asked without TLS; no other is. Repeatable.",
+        help="A registry to use without TLS. Repeatable.",
     ),
 )
 _OPTION_NAMES = ("configs", "authorities", "mirrors", "insecure")
@@ -91,14 +93,16 @@ _ARTIFACT_OPTIONS = together(
         metavar="PATH",
         multiple=True,
         type=InputPath(),
-        help="A file or folder of VerificationPolicies: an artifact is read only if it is signed "
-        "as they ask. Repeatable.",
+        help=(
+            "A file or folder of VerificationPolicies. An artifact is read only if it is signed "
+            "as they require. Repeatable."
+        ),
     ),
     click.option(
         "--catalogue",
         metavar="FILE",
         type=InputPath(),
-        help="A file of sources, whose names then stand for their references.",
+        help="A catalogue file; the names of its sources then stand for their references.",
     ),
 )
 
@@ -135,7 +139,7 @@ class ArtifactSource:
         except (RegistryError, InvalidCatalogue) as error:
             raise PullError(f"{image}: {error}") from None
         if not artifact.files:
-            raise PullError(f"{image}: {artifact.reference.digest} has no files of policies")
+            raise PullError(f"{image}: {artifact.reference.digest} has no policy files")
         return artifact
 
 
@@ -197,8 +201,10 @@ def image_option(argument: str, code: int) -> Callable[[Callable[..., Any]], Cal
             "images",
             metavar="REF",
             multiple=True,
-            help="Policies in a registry, as waddle policy push, conftest push, oras and opa put "
-            "them there: HOST/REPOSITORY[:TAG][@DIGEST]. Repeatable.",
+            help=(
+                "Policies in a registry, pushed by waddle policy push, conftest push, oras or opa: "
+                "HOST/REPOSITORY[:TAG][@DIGEST]. Repeatable."
+            ),
         )
         return option(source_options(pulled_first))
 
@@ -263,5 +269,5 @@ def _read_config(path: Path) -> Any:
         raise InvalidCredentials(f"{path}: {reason_of(error)}") from None
     if len(secrets) != 1:
         count = quantity(len(secrets), "object")
-        raise InvalidCredentials(f"{path} holds {count}: it has to be one Secret")
+        raise InvalidCredentials(f"{path} has {count}: it must have exactly one Secret")
     return pull_secret(secrets[0], str(path))

@@ -26,7 +26,7 @@ LOOK_SECONDS: Final = 2.0
 
 @click.command(
     "sidecar",
-    help="Receive decisions, make them durable, acknowledge them and drain them to sinks."
+    help="Receive decisions, store them on disk, and deliver them to sinks."
     + exit_codes.paragraph("sidecar"),
 )
 @click.option(
@@ -34,15 +34,20 @@ LOOK_SECONDS: Final = 2.0
     required=True,
     multiple=True,
     type=InputPath(exists=False),
-    help="Configuration file; see docs/decisions.md. Repeated: sinks of later files are added.",
+    help=(
+        "The configuration file; see docs/decisions.md. If repeated, the sinks of later "
+        "files are added."
+    ),
 )
 @click.option(
     "--wait",
     is_flag=True,
-    help="Wait for a configuration that can be used instead of ending: a sidecar that ends at once "
-    "can keep its Pod's other containers from starting.",
+    help=(
+        "Wait for a valid configuration instead of ending. A sidecar that ends at once can "
+        "keep its Pod's other containers from starting."
+    ),
 )
-@click.option("--check", is_flag=True, help="Read the configuration, say what is wrong, and exit.")
+@click.option("--check", is_flag=True, help="Check the configuration, print its errors, and exit.")
 def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
     """Run until SIGTERM."""
     # Imported here: --help and a mistyped option do not need it.
@@ -61,7 +66,7 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
         logger = log.open_log().logger("sidecar")
         settings = _wait_for(lambda: read_settings(load_all(config)), logger)
     if check:
-        click.echo("the configuration is good")
+        click.echo("the configuration is valid")
         return
     # Batches of a few hundred KiB fragment the arena of each thread. With gRPC, 60,000 records sent
     # at once left 73 MiB resident, and 56 MiB with one arena and separately mapped batches.
@@ -93,5 +98,5 @@ def _wait_for(read: Callable[[], SidecarSettings], logger: Logger) -> SidecarSet
             return settings
         if logged != fault:
             logged = fault
-            logger.error("the configuration cannot be used; waiting for one that can", error=fault)
+            logger.error("the configuration is invalid; waiting for a valid one", error=fault)
         time.sleep(LOOK_SECONDS)

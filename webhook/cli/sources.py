@@ -10,18 +10,18 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.config import CONFIG, merged
 from webhook.api.gvk import gvk_of
 from webhook.api.targets import declares_target
 from webhook.cli.terminal import complain, listed
 from webhook.constraint import constraint, template
 from webhook.constraint.review import Document
 from webhook.kyverno.kinds import JSON_MODE, evaluation_mode, is_evaluated
+from webhook.policies.definitions import repeated
+from webhook.policies.lists import expand_lists
 from webhook.policies.manifests import (
     EXTENSIONS,
     Manifest,
     UnreadableFile,
-    expand_lists,
     find_files,
     has_format,
     is_list_of_others,
@@ -32,11 +32,11 @@ from webhook.policies.manifests import (
     text_of,
 )
 from webhook.policies.supporting_files import IGNORED_GROUPS, SUITES, is_input, suite_inputs
-from webhook.printable import quantity, type_of
+from webhook.printable import type_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from webhook.api.yaml_reader import FileDocument
 
@@ -44,9 +44,6 @@ STDIN: Final = Path("-")
 
 _PATIENCE_SECONDS: Final = 3.0
 """Seconds; longer than a producer in a pipeline usually takes to write its first bytes."""
-
-_CONFLICTS_SHOWN: Final = 3
-"""Objects with several definitions that are named; the others are counted."""
 
 
 class CannotTest(Exception):
@@ -128,8 +125,7 @@ def read_sources(
             if text.repeated is not None:
                 key, line = text.repeated
                 sources.warnings.append(
-                    f'{file}:{line}: "{key}" is said twice, and the last one counts: '
-                    "is there a --- missing?"
+                    f'{file}:{line}: "{key}" occurs twice, and the last value counts: is a --- missing?'
                 )
             try:
                 _sort(sources, text, file, named=named, any_value=any_value, keeps=keeps)
@@ -139,7 +135,9 @@ def read_sources(
         kind = NothingLeft if sources.left_out and not sources.faults else CannotTest
         raise kind(*sources.faults, "no input data identified", *_about_files(sources))
     sources.warnings.extend(_about_files(sources))
-    sources.warnings.extend(_conflicts(sources.manifests))
+    sources.warnings.extend(
+        f"WARNING - {line}" for line in repeated(sources.manifests, reviewed=True)
+    )
     return sources
 
 
@@ -174,7 +172,7 @@ def _read_standard_input() -> list[FileDocument]:
     except (OSError, ValueError):
         waits = False
     if waits:
-        complain("waiting for standard input; where there is none, redirect it from /dev/null")
+        complain("waiting for standard input; if there is none, redirect it from /dev/null")
     return parse(text_of(sys.stdin.buffer.read(), "stdin"), "stdin")
 
 
@@ -279,46 +277,3 @@ def _about_files(sources: Sources) -> list[str]:
             f"left out, because it is a sample of a test suite: {listed(sources.left_out)}"
         )
     return lines
-
-
-def _conflicts(manifests: Iterable[Manifest]) -> list[str]:
-    """Returns a warning for each of the first objects with several definitions, and their number.
-
-    Policies come first: of their definitions only the last one counts.
-    """
-    definitions: dict[tuple[str, ...], list[Manifest]] = {}
-    for manifest in manifests:
-        if manifest.identity[3]:
-            known = definitions.setdefault(manifest.identity, [])
-            if not known or not _are_one(known[-1], manifest):
-                known.append(manifest)
-    repeated = [known for known in definitions.values() if len(known) > 1]
-    repeated.sort(key=lambda known: not _is_policy(known[0]))
-    warnings = [_conflict(known) for known in repeated[:_CONFLICTS_SHOWN]]
-    if len(repeated) > _CONFLICTS_SHOWN:
-        warnings.insert(
-            0,
-            f"WARNING - {quantity(len(repeated), 'resource')} are defined more than once, "
-            f"{sum(map(len, repeated))} times together. Each definition is reviewed; of a policy "
-            f"the last one counts. Check one folder at a time, or look at the first "
-            f"{_CONFLICTS_SHOWN}:",
-        )
-    return warnings
-
-
-def _conflict(known: Sequence[Manifest]) -> str:
-    """Returns the warning about an object by its definitions, in the order in which they are read."""
-    first, second = known[:2]
-    more = len(known) - 2
-    policy = _is_policy(first)
-    return (
-        f'WARNING - Resource named "{first.identity[3]}" (from file: "{second.place}") '
-        f'is already defined in file: "{first.place}"'
-        + (f", and {quantity(more, 'time')} more" if more else "")
-        + (f": the one in {known[-1].place} counts" if policy else "")
-    )
-
-
-def _are_one(first: Manifest, second: Manifest) -> bool:
-    """Returns whether both are the policies' Config, with different synced kinds only."""
-    return first.gvk == CONFIG and merged(first.document, second.document) is not None

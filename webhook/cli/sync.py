@@ -42,7 +42,7 @@ class CannotCompare(Exception):
 
 @click.group("sync")
 def command() -> None:
-    """Look after the data that is synced for policies."""
+    """Check the data that is synced for policies."""
 
 
 @command.command("test", help=_HELP + exit_codes.paragraph("sync test"))
@@ -51,7 +51,7 @@ def command() -> None:
     "--force-omit-gvk-manifest",
     "omit",
     is_flag=True,
-    help="Take every kind for one that the cluster serves, without a GVKManifest.",
+    help="Assume that the cluster serves every kind, without a GVKManifest.",
 )
 @output_option(*words.SHORT)
 def test(filenames: tuple[str, ...], *, omit: bool, output: str) -> int:
@@ -108,14 +108,14 @@ def compare(
         except (ConstraintFrameworkError, TypeError, AttributeError) as error:
             raise CannotCompare(f"{item.file}:{item.line}: {item.title}: {error}") from None
     if not needs:
-        raise CannotCompare("nothing was compared: the given files hold no ConstraintTemplate")
+        raise CannotCompare("nothing was compared: the files have no ConstraintTemplate")
     if len(served) > 1:
-        raise CannotCompare("the given files hold several GVKManifests: give one, with every kind")
+        raise CannotCompare("the files have several GVKManifests: give one, with every kind")
     if not omit:
         if not served:
             raise CannotCompare(
-                "the given files hold no GVKManifest of the kinds that the cluster serves: "
-                "add one, or --force-omit-gvk-manifest"
+                "the files have no GVKManifest, with the kinds that the cluster serves: add one, or "
+                "--force-omit-gvk-manifest"
             )
         synced &= served[0]
     absent = {name: missing(required, synced) for name, required in needs.items()}

@@ -36,8 +36,7 @@ def declared_targets(sources: Sources) -> dict[str, DeclaredTarget]:
             raise CannotTest(f"adding target: {error} ({manifest.file}:{manifest.line})") from None
         if target.name in taken:
             raise CannotTest(
-                f"adding target: {target.name} is declared twice, or comes with Waddle "
-                f"({manifest.file}:{manifest.line})"
+                f"adding target: {target.name} is declared twice, or is built in ({manifest.file}:{manifest.line})"
             )
         taken.add(target.name)
         targets[target.name] = target
@@ -55,7 +54,7 @@ def chosen_target(name: str, declared: Mapping[str, DocumentTarget]) -> Document
     known |= {target.name: target for target in DOCUMENT_TARGETS.values()}
     if name not in known:
         listed = ", ".join([ADMISSION_TARGET, *DOCUMENT_TARGETS, *declared])
-        raise CannotTest(f'there is no target "{name}": there are {listed}')
+        raise CannotTest(f'there is no target "{name}": the targets are {listed}')
     return known[name]
 
 

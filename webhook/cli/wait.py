@@ -71,7 +71,7 @@ replicas' flag is --kyverno-policies=enforce, and the webhook configuration send
     "condition",
     default="enforced",
     show_default=True,
-    help="What to wait for; there is only this.",
+    help="The condition to wait for; only enforced is possible.",
 )
 @click.option("--timeout", default="30s", show_default=True, help="How long: 30s, 2m, 1m30s …")
 @cluster_options
@@ -92,10 +92,10 @@ def command(
         complain(str(error))
         return exit_codes.UNKNOWN
     if not named:
-        complain("nothing to wait for: name KIND/NAME")
+        complain("give at least one KIND/NAME to wait for")
         return exit_codes.UNKNOWN
     if condition != "enforced":
-        complain(f"--for={condition}: only enforced can be waited for")
+        complain(f"--for={condition}: the only condition is enforced")
         return exit_codes.UNKNOWN
     # Imported here: they load aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
@@ -317,7 +317,7 @@ class _Wait:
         (standing,) = standings_of([dict(document)], kyverno_mode(pods), coverage)
         if standing.state != "Usable":
             return "", f"{standing.state}: {'; '.join(standing.notes)}"
-        return "usable, and asked; replicas do not say which generation they have", ""
+        return "usable, and requests are sent for it; replicas do not report its generation", ""
 
     async def _asking(self, document: Object) -> CoverageState | None:
         """Returns how many of the object's requests the configurations send now."""

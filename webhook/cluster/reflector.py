@@ -93,8 +93,8 @@ def is_older(version: str, known: str) -> bool:
     """Whether a version is certainly older than the known one."""
     if not (_is_number(version) and _is_number(known)):
         return False
-    one, other = version.lstrip("0"), known.lstrip("0")
-    return (len(one), one) < (len(other), other)
+    first, other = version.lstrip("0"), known.lstrip("0")
+    return (len(first), first) < (len(other), other)
 
 
 def _is_number(version: str) -> bool:
@@ -393,7 +393,7 @@ class Reflector:
             self._statistics.restores += 1
             self._tell(
                 "the API server is at an older version than before, as after a restore of etcd; "
-                "everything is listed anew",
+                "everything is listed again",
                 f"resourceVersion {version} after {known}",
             )
         return True
@@ -451,7 +451,7 @@ class Reflector:
             if not token:
                 return objects, version
             if token in tokens:
-                raise ApiUnreachable(f"{self._path}: the list goes in a circle")
+                raise ApiUnreachable(f"{self._path}: the list repeats its pages without end")
             tokens.add(token)
             query = {**self._query, "continue": token}
 

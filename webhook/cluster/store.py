@@ -274,8 +274,8 @@ def _uid(obj: Object) -> Any:
     return obj["metadata"].get("uid")
 
 
-def _same(one: Object, other: Object) -> bool:
-    ours, theirs = one["metadata"], other["metadata"]
+def _same(first: Object, other: Object) -> bool:
+    ours, theirs = first["metadata"], other["metadata"]
     return bool(
         ours.get("uid") == theirs.get("uid")
         and ours.get("resourceVersion") == theirs.get("resourceVersion")

@@ -54,6 +54,10 @@ class WorkQueue(Generic[K]):
         """Returns the number of keys that wait, or will wait again after their worker."""
         return len(self._due) + len(self._again)
 
+    def __contains__(self, key: K) -> bool:
+        """Whether the key waits, or a worker has it."""
+        return key in self._due or key in self._working
+
     @property
     def is_idle(self) -> bool:
         """Whether no key waits and no worker is busy."""

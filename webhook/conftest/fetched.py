@@ -201,17 +201,17 @@ def _fetch_git(folder: Path, source: FetchSource) -> None:
         _git("-C", str(folder), "checkout", "--quiet", "--detach", "FETCH_HEAD")
         return
     if folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"{folder} is no checkout, and not empty: name another folder")
+        raise ValueError(f"{folder} is not a checkout, and not empty: name another folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     _clone(source.address, ref, query, folder)
 
 
 def _clone(address: str, ref: str, query: dict[str, list[str]], folder: Path) -> None:
     if ref.startswith("-"):
-        raise ValueError(f"{ref!r} is no name of a commit, branch or tag")
+        raise ValueError(f"{ref!r} is not the name of a commit, branch or tag")
     depth = query.get("depth", [""])[0]
     if depth and not (depth.isascii() and depth.isdigit()):
-        raise ValueError(f"depth={depth} is no number")
+        raise ValueError(f"depth={depth} is not a number")
     shallow = ["--depth", depth or "1"] if depth or not ref else []
     _git("clone", "--quiet", *shallow, "--", address, str(folder))
     if ref:

@@ -32,28 +32,28 @@ def read_results(text: str) -> list[CheckResult]:
 
 def _result(value: Any, where: str) -> CheckResult:
     if not isinstance(value, dict):
-        raise UnreadableResults(f"{where} is no object")
+        raise UnreadableResults(f"{where} is not an object")
     successes = value.get("successes") or 0
     if type(successes) is not int:
-        raise UnreadableResults(f"{where}.successes is no number")
+        raise UnreadableResults(f"{where}.successes is not a number")
     result = CheckResult(
         _text(value, "filename", where), _text(value, "namespace", where), successes
     )
     for name in ("skipped", "warnings", "failures", "exceptions"):
         findings = value.get(name) or []
         if not isinstance(findings, list):
-            raise UnreadableResults(f"{where}.{name} is no array")
+            raise UnreadableResults(f"{where}.{name} is not an array")
         getattr(result, name).extend(_finding(finding, f"{where}.{name}") for finding in findings)
     return result
 
 
 def _finding(value: Any, where: str) -> RuleResult:
     if not isinstance(value, dict):
-        raise UnreadableResults(f"{where} holds what is no object")
+        raise UnreadableResults(f"{where} has an item that is not an object")
     metadata = value.get("metadata") or {}
     place = value.get("loc")
     if not isinstance(metadata, dict) or not isinstance(place, dict | None):
-        raise UnreadableResults(f"{where} has metadata or a loc that is no object")
+        raise UnreadableResults(f"{where} has metadata or a loc that is not an object")
     line = place.get("line") if place else None
     at = place and PolicyPlace(_text(place, "file", where), "" if line is None else str(line))
     return RuleResult(_text(value, "msg", where), at or None, metadata)
@@ -62,5 +62,5 @@ def _finding(value: Any, where: str) -> RuleResult:
 def _text(value: Mapping[str, Any], name: str, where: str) -> str:
     text = value.get(name) or ""
     if not isinstance(text, str):
-        raise UnreadableResults(f"{where}.{name} is no text")
+        raise UnreadableResults(f"{where}.{name} is not a string")
     return text

@@ -239,18 +239,22 @@ class Console:
         objects = self.source.objects
         gvk = gvk_of(document)
         if objects is None or not gvk.kind or not document["name"]:
-            return {"error": "no object is named" if objects else "nothing was read yet"}
+            return {
+                "error": "no object is named"
+                if objects
+                else "nothing has been read yet: try again in a moment"
+            }
         place = NamedObject(gvk, document["namespace"], document["name"])
         try:
             right = await objects.right(place)
             if right is not None and not await self._may(request, right):
-                return {"error": f"you may not {right}"}
+                return {"error": f"you have no right to {right}"}
             obj = await objects.read(place)
             outcome = await self.playground.live(obj, self.source.policies)
         except NotReadable as error:
             return {"error": str(error)}
         except Busy:
-            return {"error": "others are trying something: look again soon"}
+            return {"error": "other users are trying something: try again in a moment"}
         return self._of_what_is_seen(outcome, picture)
 
     def _of_what_is_seen(self, outcome: dict[str, Any], picture: Picture) -> dict[str, Any]:
@@ -396,7 +400,7 @@ class Console:
 
     async def _fault(self, request: Request, error: Exception) -> Response:
         self.log.fault("bug in a page", error)
-        document = {"status": 500, "error": f"a fault of the console's: {type(error).__name__}"}
+        document = {"status": 500, "error": f"a bug in the console: {type(error).__name__}"}
         if wants_json(request):
             return as_json(document, 500)
         return PlainTextResponse(document["error"], 500)
@@ -432,7 +436,7 @@ class Console:
     async def _ready(self, request: Request) -> Response:
         del request
         if self.shown.picture is EMPTY:
-            return PlainTextResponse("nothing was read yet", 503)
+            return PlainTextResponse("nothing has been read yet: try again in a moment", 503)
         return PlainTextResponse("ok")
 
 

@@ -343,7 +343,7 @@ class ClusterSource:
         trouble = [self._unreachable] if self._unreachable else []
         waiting = self._shown_waiting = self._waiting(statistics)
         if waiting:
-            trouble.append(f"not known yet, or not to be read here: {', '.join(waiting)}")
+            trouble.append(f"not read yet, or not readable: {', '.join(waiting)}")
         groups = {gvk: list(by_key.values()) for gvk, by_key in self._objects.items()}
         return ClusterObjects(
             policies=[

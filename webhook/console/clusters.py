@@ -38,7 +38,7 @@ def application(
         del request
         waiting = [console.name for console, it in consoles.items() if it.shown.picture is EMPTY]
         if waiting:
-            return PlainTextResponse(f"nothing was read yet of {', '.join(waiting)}", 503)
+            return PlainTextResponse(f"nothing has been read yet from {', '.join(waiting)}", 503)
         return PlainTextResponse("ok")
 
     async def refused(request: Request, error: Exception) -> Response:

@@ -73,7 +73,7 @@ class Entrance:
         if scope[VISITOR] is not None or is_open:
             return None
         if not _is_navigation(scope["method"], headers):
-            body = {"status": 401, "error": "sign in first: the session is over, or none was begun"}
+            body = {"status": 401, "error": "sign in: the session has ended, or there was none"}
             return _json(body, 401)
         query = scope["query_string"].decode("latin-1")
         back = f"{quote(path)}?{query}" if query else quote(path)

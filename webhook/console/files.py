@@ -20,9 +20,9 @@ from webhook.constraint.targets import admission
 from webhook.file_changes import Watched, watch
 from webhook.policies.advice import Matched, advice_on, unsent_kinds
 from webhook.policies.field_lines import FilesFieldLines
+from webhook.policies.lists import expand_lists
 from webhook.policies.manifests import (
     UnreadableFile,
-    expand_lists,
     find_files,
     is_object,
     read_found,
@@ -49,7 +49,7 @@ INTERVAL_SECONDS: Final = 5.0
 """The time between two checks on systems that do not report file changes."""
 
 VIOLATIONS_MAX: Final = 100_000
-_WHY_NONE: Final = "no manifests were given to be reviewed (--manifests)"
+_WHY_NONE: Final = "no manifests are given to review: add --manifests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class FileObjects:
             named = gvk_of(document), namespace_of(document), name_of(document)
             if named == (place.gvk, place.namespace, place.name):
                 return document
-        raise NotReadable("no given manifest contains it")
+        raise NotReadable("none of the manifests contains it")
 
 
 class FilesSource:
@@ -154,7 +154,10 @@ class FilesSource:
             why_no_violations="" if self._place.manifests else _WHY_NONE,
             reviewed=len(objects) if self._place.manifests else None,
             trouble=(*trouble, *more),
-            faults=tuple(str(fault) for fault in faults if fault.message not in policy_faults),
+            faults=(
+                *(str(fault) for fault in faults if fault.message not in policy_faults),
+                *report.repeated,
+            ),
             by_key=by_key,
         )
 

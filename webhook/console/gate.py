@@ -47,7 +47,7 @@ def refusal(
         if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} or (
             origin is not None and urlsplit(origin).netloc != host
         ):
-            return 403, "a form of another site's"
+            return 403, "the form comes from another site"
     return None
 
 

@@ -20,9 +20,9 @@ Command = dict[str, str]
 """A command: its purpose (``what``), and its text (``command``)."""
 
 _ACTIONS: Final = {
-    "deny": "refuse what violates it",
-    "warn": "only warn of what violates it",
-    "dryrun": "only record what violates it",
+    "deny": "deny its violations",
+    "warn": "only warn of its violations",
+    "dryrun": "only record its violations",
 }
 _ENDS: Final = {
     rollout.PAUSE: "go on with the roll-out",
@@ -35,7 +35,7 @@ _SPARED_MAX: Final = 5
 
 def of_policy(item: ShownPolicy) -> list[Command]:
     """Returns commands to show a policy, change its action, roll it out or back, or remove it."""
-    offered = [_typed("see it with its status", "get", *_policy(item), "-o", "yaml")]
+    offered = [_typed("show it with its status", "get", *_policy(item), "-o", "yaml")]
     offered += _rolled(item)
     if item.category == "constraint":
         offered += _strictness(item)
@@ -55,7 +55,7 @@ def of_resource(resource: Sequence[str], policies: Iterable[ShownPolicy]) -> lis
     offered = [_typed("see it", *place, "get", full, name, "-o", "yaml")]
     if namespace:
         offered += [
-            _spare(item, f"spare its namespace from {item.kind}/{item.name}", namespace)
+            _spare(item, f"exclude its namespace from {item.kind}/{item.name}", namespace)
             for item in list(policies)[:_SPARED_MAX]
         ]
     return offered
@@ -73,8 +73,8 @@ def at(context: str, commands: Iterable[Command]) -> list[Command]:
 def of_replica(namespace: str, name: str) -> list[Command]:
     """Returns commands that show the log and the description of a replica."""
     return [
-        _typed("read its log", "-n", namespace, "logs", name, "--all-containers", "--tail=100"),
-        _typed("see what its node says of it", "-n", namespace, "describe", "pod", name),
+        _typed("show its log", "-n", namespace, "logs", name, "--all-containers", "--tail=100"),
+        _typed("show what its node reports", "-n", namespace, "describe", "pod", name),
     ]
 
 

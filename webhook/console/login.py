@@ -86,8 +86,8 @@ class Login:
         begun = self._sealer.open("sign-in", sealed, self._now()) if sealed else None
         if begun is None:
             raise SignInRefused(
-                "this sign-in was begun by another browser, is over already, or took longer than"
-                f" {SIGN_IN_SECONDS // 60} minutes (or cookies are off): sign in again",
+                "this sign-in belongs to another browser, is complete already, or took longer than "
+                f"{SIGN_IN_SECONDS // 60} minutes. Allow cookies, and sign in again",
                 400,
             )
         sign_in = SignIn(*map(str, begun))
@@ -100,8 +100,8 @@ class Login:
         session_cookie = self._cookie(self._prefix + _SESSION, session, int(self._session_seconds))
         if len(session_cookie) > COOKIE_BYTES_MAX:
             raise SignInRefused(
-                f"{visitor.user} is of {len(visitor.groups)} groups, whose names do not fit into a"
-                " cookie: have the provider tell this client only those that the cluster knows"
+                f"{visitor.user} has {len(visitor.groups)} groups, too many for a cookie: let the "
+                "provider send this client only the groups that the cluster uses"
             )
         return Sent(sign_in.back, (session_cookie, self._cookie(name, "", 0)))
 

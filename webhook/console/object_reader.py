@@ -46,22 +46,22 @@ class ObjectReader:
                 document: dict[str, Any] = await self._client.request("GET", path)
         except ApiError as error:
             if error.is_absent:
-                raise NotReadable("there is no such object now") from None
+                raise NotReadable("the object does not exist now") from None
             if error.is_forbidden:
                 raise NotReadable(
                     f"this console's own account may not read it: {error.message}"
                 ) from None
-            raise NotReadable(f"the API server refuses: {error}") from None
+            raise NotReadable(f"the API server refused: {error}") from None
         except (ApiUnreachable, TimeoutError) as error:
             raise NotReadable(_unanswered(error)) from None
         if gvk_of(document) != place.gvk:
-            raise NotReadable(f"the API server gave a {gvk_of(document)}")
+            raise NotReadable(f"the API server returned a {gvk_of(document)}")
         return document
 
     async def _resource(self, place: NamedObject) -> Resource:
         gvk = place.gvk
         if gvk.group_kind == SECRETS.gvk.group_kind:
-            raise NotReadable("a Secret is never read here")
+            raise NotReadable("the console never reads a Secret")
         parts = (gvk.group or "core", gvk.version, place.namespace or "none", place.name)
         if not all(_NAME.fullmatch(part) for part in parts):
             raise NotReadable("this is not a valid name of an object")

@@ -185,7 +185,9 @@ class Picture:
 
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
-EMPTY: Final = Picture("", "", "", "", trouble=("nothing was read yet",))
+EMPTY: Final = Picture(
+    "", "", "", "", trouble=("nothing has been read yet: try again in a moment",)
+)
 
 
 @dataclass(frozen=True, slots=True)

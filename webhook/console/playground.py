@@ -64,8 +64,8 @@ _PROGRAM: Final = "webhook.console.playground_worker"
 
 
 _NOT_TRIED: Final = (
-    "a policy was typed, and this choice reviews by the policies in force alone: "
-    "choose to try new templates and constraints, or empty the field"
+    "this choice reviews by the policies in force alone, but a policy was typed. Choose "
+    "to try new templates and constraints, or empty the field"
 )
 
 
@@ -136,7 +136,7 @@ class Playground:
         def look() -> dict[str, Any]:
             policies = in_force()
             if policies is None:
-                return {"error": "no policy is known here yet"}
+                return {"error": "no policy has been read yet"}
             place = namespace_for(document, policies.snapshot.namespaces)
             # A stored object has been mutated at its admission.
             subject = Subject(
@@ -258,11 +258,11 @@ def _data(
         for kind in stage.kinds_of_parameters:
             try:
                 if may is not None and not may(Right(kind.group, plural_of(kind.kind))):
-                    raise UnknownParameters("you may not list them")  # noqa: TRY301  # one handler
+                    raise UnknownParameters("you have no right to list them")  # noqa: TRY301  # one handler
                 objects = stage.known_parameters(kind, inventory)
                 size += len(encode(list(objects)))
                 if size > _DATA_BYTES_MAX:
-                    raise UnknownParameters("they are too many for the playground")  # noqa: TRY301
+                    raise UnknownParameters("there are too many for the playground")  # noqa: TRY301
             except UnknownParameters as error:
                 unknown.append([*kind, str(error)])
             else:
@@ -292,14 +292,14 @@ def _ended(how: int | str) -> str:
     if how == -signal.SIGKILL:
         return "it was ended, as for want of memory"
     if how == 1:
-        return "it could not be tried: the process failed, by a fault of Waddle's own"
+        return "it could not be tried, because of a bug in Waddle"
     return _TOO_MUCH_MEMORY
 
 
 def reviewed(text: str, policies: PolicySet | None) -> dict[str, Any]:
     """Reviews the objects and AdmissionReviews of a text, as at admission."""
     if policies is None:
-        return {"error": "no policy is known here yet"}
+        return {"error": "no policy has been read yet"}
     try:
         documents = [item.value for item in read_documents(text)]
     except InvalidDocument as error:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 _SOLUTIONS_MAX: Final = 100
 _REVIEWS_MAX: Final = 50
 _STEPS: Final = 200_000_000
-_TYPED: Final = "what was typed"
+_TYPED: Final = "the typed text"
 
 
 class _Unfit(Exception):

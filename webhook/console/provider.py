@@ -256,7 +256,7 @@ class Provider:
             )
             claims.validate(leeway=LEEWAY_SECONDS)
         except ExpiredTokenError:
-            raise SignInRefused(_clocks("its token was over before it came")) from None
+            raise SignInRefused(_clocks("its token had expired before it arrived")) from None
         except MissingClaimError as error:
             raise SignInRefused(f"the provider's token lacks {error.claim}") from None
         except InvalidClaimError as error:
@@ -266,9 +266,7 @@ class Provider:
                 f"the provider's token is for another {_CLAIM_NAMES.get(error.claim, error.claim)}"
             ) from None
         except (JoseError, ValueError, TypeError, KeyError) as error:
-            raise SignInRefused(
-                f"the provider's token cannot be believed: {_shortly(error)}"
-            ) from None
+            raise SignInRefused(f"the provider's token is invalid: {_shortly(error)}") from None
         return dict(claims)
 
     async def _ask(

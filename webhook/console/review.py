@@ -42,7 +42,7 @@ def review(
     rows += [_remark(remark) for remark in responses.remarks]
     faults = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
     if outcome.excluded is not None:
-        faults.append(f"a Config excludes the namespace {outcome.excluded}: nothing is asked of it")
+        faults.append(f"a Config excludes the namespace {outcome.excluded}: no policy reviews it")
     if responses.deadline_exceeded:
         faults.append(f"the review took longer than {seconds:g} s")
     return rows, faults

@@ -116,7 +116,7 @@ class Rights:
     async def _ask(self, visitor: Visitor, right: Right) -> bool:
         server = self._server()
         if server is None:
-            raise ApiUnreachable("the API server was not asked anything yet")
+            raise ApiUnreachable("the API server has not been asked yet")
         body = authorization.access_review(
             {"username": visitor.user, "groups": visitor.groups},
             {"resourceAttributes": {name: text for name, text in asdict(right).items() if text}},

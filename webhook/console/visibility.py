@@ -139,7 +139,10 @@ def _violations(
     readable = {carrier for carrier in carriers if has(granted, carrier)}
     if not readable and not any(has(granted, carrier) for carrier in picture.carriers):
         kinds = ", ".join(sorted(str(carrier) for carrier in picture.carriers))
-        return None, f"you may not read policy reports ({kinds}), in any namespace that has some"
+        return (
+            None,
+            f"you have no right to read policy reports ({kinds}) in any namespace that has some",
+        )
     if len(readable) == len(carriers):
         return picture.violations, ""
     return tuple(violation for violation in picture.violations if violation.carrier in readable), ""

@@ -174,7 +174,7 @@ def read_rollout(document: Mapping[str, Any]) -> Rollout | None:
     if text is None:
         return None
     if type(text) is not str:
-        raise InvalidRollout(f"{ANNOTATION}: expected a text, got {type_of(text)}")
+        raise InvalidRollout(f"{ANNOTATION}: expected a string, got {type_of(text)}")
     if len(text) > TEXT_CHARACTERS_MAX:
         raise InvalidRollout(f"{ANNOTATION}: longer than {TEXT_CHARACTERS_MAX} characters")
     if gvk_of(document).group == MUTATORS:

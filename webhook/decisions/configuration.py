@@ -172,7 +172,7 @@ class Section:
         """Returns a list of known words."""
         given = frozenset(self.texts(key, default))
         if unknown := sorted(given - set(known)):
-            raise self.error(key, f"unknown {', '.join(unknown)}, known are {', '.join(known)}")
+            raise self.error(key, f"unknown {', '.join(unknown)}; known are {', '.join(known)}")
         return given
 
     def path(self, key: str) -> Path | None:
@@ -228,7 +228,7 @@ class Section:
 
     def _variable(self, key: str, name: str) -> str:
         if name not in os.environ:
-            raise self.error(key, f"the environment has no {name}")
+            raise self.error(key, f"the environment variable {name} is not set")
         return os.environ[name]
 
 

@@ -35,15 +35,15 @@ def any_glob(patterns: Iterable[str]) -> Callable[[str], bool]:
     return lambda text: any(test(text) for test in tests)
 
 
-def globs_overlap(one: str, other: str) -> bool:
+def globs_overlap(first: str, other: str) -> bool:
     """Whether some text matches both patterns."""
     reached = {(0, 0)}
     waiting = [(0, 0)]
     while waiting:
         at, its = waiting.pop()
-        if (at, its) == (len(one), len(other)):
+        if (at, its) == (len(first), len(other)):
             return True
-        mine, theirs = one[at : at + 1], other[its : its + 1]
+        mine, theirs = first[at : at + 1], other[its : its + 1]
         steps = []
         if mine == "*":
             steps += [(at + 1, its), *([(at, its + 1)] if theirs else [])]

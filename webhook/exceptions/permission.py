@@ -23,6 +23,7 @@ VERB: Final = "except"
 
 _ALLOWS: Final[dict[Any, frozenset[bool]]] = {
     None: frozenset({True}),
+    "none": frozenset(),
     "cluster": frozenset({True}),
     "all": frozenset({True, False}),
 }
@@ -35,6 +36,18 @@ class ExceptionFault(NamedTuple):
 
     code: int
     message: str
+
+
+def fault_of_annotation(document: Mapping[str, Any]) -> str:
+    """Returns what is wrong with the annotation of a constraint, or an empty text."""
+    annotations = (document.get("metadata") or {}).get("annotations") or {}
+    value = annotations.get(ANNOTATION)
+    if value in _ALLOWS:
+        return ""
+    return (
+        f'its annotation {ANNOTATION} is "{value}", which allows no exceptions: '
+        "it must be none, cluster or all"
+    )
 
 
 def allows(document: Mapping[str, Any], *, of_cluster: bool) -> bool:

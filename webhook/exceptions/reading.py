@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of
@@ -61,9 +62,10 @@ def read_exception(document: Mapping[str, Any]) -> PolicyException:
     if faults := _shape_faults(spec, schema.CLUSTER if is_cluster else schema.NAMESPACED):
         raise InvalidException(f"{of}: {'; '.join(dict.fromkeys(faults))}")
     try:
-        return _Reader(kind, name, "" if is_cluster else namespace, spec).read()
+        item = _Reader(kind, name, "" if is_cluster else namespace, spec).read()
     except InvalidException as error:
         raise InvalidException(f"{of}: {error}") from None
+    return replace(item, generation=document["metadata"].get("generation", 0))
 
 
 def _shape_faults(spec: Json, shape: Mapping[str, Any]) -> list[str]:
@@ -82,16 +84,15 @@ def warnings_of_exception(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the probable mistakes of a usable exception."""
     spec = document["spec"]
     warnings = []
-    narrowing = ("match", "subjects", "violations", "parts", "matchConditions")
-    if not any(spec.get(name) for name in narrowing):
+    if not _is_narrow(spec):
         warnings.append(
-            "it excuses whatever its constraints find in its namespace: narrow it by spec.match, "
-            "spec.violations or spec.parts"
+            "it excuses every violation of its constraints in its namespace: narrow it by "
+            "spec.match, spec.violations or spec.parts"
         )
     if spec.get("subjects"):
         warnings.append(NOT_FOR_AUDIT)
     if spec.get("permanent"):
-        warnings.append("it never ends: nobody will be asked whether it is still needed")
+        warnings.append("it is permanent: nothing will remind anybody to remove it")
     return tuple(warnings)
 
 
@@ -99,7 +100,7 @@ def warnings_in_files(document: Mapping[str, Any], now: float) -> tuple[str, ...
     """Returns the probable mistakes of an exception in a file; files may have ended exceptions."""
     item = read_exception(document)
     if item.ends <= now:
-        return (f"it ended at {item.excuse.expires}: it excuses nothing any more",)
+        return (f"it ended at {item.excuse.expires}, and has no effect any more",)
     return warnings_of_exception(document)
 
 
@@ -172,7 +173,7 @@ class _Reader:
             return seconds_of(text)
         except ValueError:
             raise InvalidException(
-                f"spec.{name} is no time such as 2027-03-31T12:00:00Z: {text!r}"
+                f"spec.{name} is not a time such as 2027-03-31T12:00:00Z: {text!r}"
             ) from None
 
     def _ends(self) -> float:
@@ -192,7 +193,7 @@ class _Reader:
             if not kind or not name:
                 raise InvalidException(f"{at} has no {'name' if kind else 'kind'}")
             if "*" in kind:
-                raise InvalidException(f"{at}.kind is no kind: {kind!r}; name each kind")
+                raise InvalidException(f"{at}.kind is not a kind: {kind!r}; name each kind")
             if "*" in name and name != ANY:
                 raise InvalidException(f"{at}.name is a pattern: {name!r}; name each constraint")
             if name == ANY and self._kind != CLUSTER_KIND:
@@ -203,8 +204,7 @@ class _Reader:
 
     def _check_narrow(self) -> None:
         """Refuses a ClusterPolicyException that would excuse all violations of its constraints."""
-        narrowing = ("match", "subjects", "violations", "parts", "matchConditions")
-        if self._kind == CLUSTER_KIND and not any(self._spec.get(name) for name in narrowing):
+        if self._kind == CLUSTER_KIND and not _is_narrow(self._spec):
             raise InvalidException(
                 "it would excuse everything: narrow it by spec.match, spec.subjects, spec.violations, "
                 "spec.parts or spec.matchConditions, or set enforcementAction: dryrun on the constraint"
@@ -285,6 +285,43 @@ class _Reader:
         return compile_conditions([item["expression"] for item in listed])
 
 
+def _is_narrow(spec: Mapping[str, Any]) -> bool:
+    """Returns whether any field leaves violations unexcused; a lone ``*`` leaves none."""
+    subjects, violations = spec.get("subjects"), spec.get("violations")
+    return (
+        not all(_takes_all(field, value) for field, value in (spec.get("match") or {}).items())
+        or bool(spec.get("parts") or spec.get("matchConditions"))
+        or bool(subjects and not any(_is_any(item["name"]) for item in subjects))
+        or bool(
+            violations
+            and not any(
+                _is_any(item.get("message")) and not item.get("details") for item in violations
+            )
+        )
+    )
+
+
+def _takes_all(field: str, value: Any) -> bool:
+    """Returns whether a criterion of a match is true of every object."""
+    if field == "kinds":
+        return not value or any(
+            all(not item.get(name) or ANY in item[name] for name in ("apiGroups", "kinds"))
+            for item in value
+        )
+    if field == "namespaces":
+        return not value or any(map(_is_any, value))
+    if field in ("labelSelector", "namespaceSelector"):
+        return not any((value or {}).values())
+    if field == "source":
+        return value in (None, "", "All")
+    return not value or _is_any(value)
+
+
+def _is_any(text: object) -> bool:
+    """Returns whether a pattern is only stars."""
+    return type(text) is str and text != "" and not text.strip(ANY)
+
+
 def _matches(match: Json, place: str | None) -> Callable[[View, MatchSubject], bool] | None:
     """Returns the test of the rest of a match, beside the indexed namespace and name.
 
@@ -348,7 +385,7 @@ def _path(text: str, at: str) -> Location:
     try:
         path = parse(text)
     except InvalidMutator as error:
-        raise InvalidException(f"{at} is no location: {error}") from None
+        raise InvalidException(f"{at} is not a location: {error}") from None
     first = path[0] if path else None
     if type(first) is not Field or (
         first.name in ("apiVersion", "kind")

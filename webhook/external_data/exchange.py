@@ -71,8 +71,10 @@ class Unanswered(Exception):
     """A review needs the answers to these requests to go on."""
 
     def __init__(self, requests: Sequence[ProviderRequest]) -> None:
-        super().__init__(", ".join(request.provider for request in requests))
         self.requests = tuple(requests)
+
+    def __str__(self) -> str:
+        return ", ".join(request.provider for request in self.requests)
 
 
 def failure(message: str, status_code: int = NOT_SENT) -> ProviderResponse:
@@ -85,7 +87,7 @@ def nobody(provider: str, advice: str = "") -> ProviderResponse:
 
     ``advice`` is the remedy.
     """
-    message = f"nobody answers for the provider {provider} here"
+    message = f"no provider {provider} answers here"
     return ProviderResponse(None, None, _NOBODY, f"{message}: {advice}" if advice else message)
 
 
@@ -100,7 +102,7 @@ def nobodys(requests: Sequence[ProviderRequest], advice: str = "") -> ProviderAn
 
 
 TOO_MANY_ROUNDS: Final = failure(
-    f"the review asked {ROUNDS_MAX} times already, and what hangs on more answers is not asked"
+    f"the review has already asked {ROUNDS_MAX} times, and may not ask again"
 )
 
 

@@ -38,7 +38,7 @@ class ImageAnswer:
     def why(self) -> tuple[str, ...]:
         """Returns the reasons why the image is not verified."""
         if not self.judgements:
-            return ("no VerificationPolicy is about it",)
+            return ("no VerificationPolicy matches it",)
         return tuple(text for judgement in self.judgements for text in judgement.why)
 
     def value(self) -> dict[str, Any]:

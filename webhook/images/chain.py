@@ -60,7 +60,7 @@ def read_certificates(data: bytes, limit: int = DEPTH_MAX) -> tuple[x509.Certifi
             return tuple(x509.load_pem_x509_certificates(data))
         return (x509.load_der_x509_certificate(data),)
     except UNREADABLE:
-        raise UntrustedCertificate("it is no certificate in PEM or DER") from None
+        raise UntrustedCertificate("it is not a certificate in PEM or DER") from None
 
 
 def build_chain(
@@ -143,7 +143,7 @@ def _authority_constraints(
     _policy: object, _certificate: object, extension: x509.BasicConstraints
 ) -> None:
     if not extension.ca:
-        raise ValueError("it is no authority's")
+        raise ValueError("it is not an authority's")
 
 
 def _authority_usage(

@@ -74,7 +74,7 @@ def _cel(condition: Condition) -> _Ask:
     except CompileError as error:
         raise InvalidCondition(f"its condition in CEL cannot be used: {error}") from None
     if expression.type not in {BOOL, DYN}:
-        raise InvalidCondition(f"its condition in CEL is no boolean: {condition.source}")
+        raise InvalidCondition(f"its condition in CEL is not a boolean: {condition.source}")
     message = condition.message or f"it does not satisfy {condition.source}"
 
     def ask(given: dict[str, Any]) -> str | None:
@@ -122,7 +122,7 @@ def _rego(condition: Condition) -> _Ask:
         except EvaluationError as error:
             return f"its condition has no value: {error}"
         if type(denials) is not list:
-            return "its condition has no value: deny is no set of messages"
+            return "its condition has no value: deny is not a set of messages"
         if not denials:
             return None
         return condition.message or "; ".join(str(denial) for denial in denials[:3])

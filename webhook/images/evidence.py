@@ -101,7 +101,7 @@ def read_simple(where: str, payload: bytes, annotations: Mapping[str, str]) -> E
         # The payload's type is ignored, as cosign ignores it: the signed content is the digest.
         digest = decode(payload)["critical"]["image"]["docker-manifest-digest"]
     except (DecodeError, KeyError, TypeError):
-        raise UnreadableEvidence("its payload is no simple signing payload") from None
+        raise UnreadableEvidence("its payload is not a simple signing payload") from None
     return Endorsement(
         where,
         Claim(frozenset([_digest(digest)])),
@@ -137,7 +137,8 @@ def read_bundle(where: str, data: bytes, manifest: bytes) -> Endorsement:
     kind = bundle.get("mediaType")
     if kind not in _BUNDLE_VERSIONS:
         raise UnreadableEvidence(
-            f"it is no Sigstore bundle of a version that is read: its mediaType is {str(kind)[:100]!r}"
+            "it is not a Sigstore bundle of a version that is read: its mediaType is "
+            f"{str(kind)[:100]!r}"
         )
     try:
         material = bundle["verificationMaterial"]
@@ -202,7 +203,7 @@ def _read_envelope(envelope: Any) -> tuple[Claim, bytes, bytes, tuple[bytes, ...
             for signature in _list(envelope["signatures"])
         )
     except (KeyError, TypeError):
-        raise UnreadableEvidence("it is no DSSE envelope") from None
+        raise UnreadableEvidence("it is not a DSSE envelope") from None
     if payload_type != STATEMENT:
         raise UnreadableEvidence(f"its envelope holds {payload_type!r}, not an in-toto statement")
     if not signatures:
@@ -299,7 +300,7 @@ def _integer(value: Any) -> int:
     if type(value) is str and len(value) <= 20 and value.isascii() and value.isdigit():
         value = int(value)
     if type(value) is not int or not 0 <= value < 1 << 63:
-        raise UnreadableEvidence(f"{str(value)[:30]!r} is no number of a log entry")
+        raise UnreadableEvidence(f"{str(value)[:30]!r} is not the number of a log entry")
     return value
 
 
@@ -325,9 +326,9 @@ def _json(data: bytes) -> dict[str, Any]:
     try:
         value = decode(data)
     except DecodeError as error:
-        raise UnreadableEvidence(f"it is no JSON: {error}") from None
+        raise UnreadableEvidence(f"it is not JSON: {error}") from None
     if type(value) is not dict:
-        raise UnreadableEvidence("it is no JSON object")
+        raise UnreadableEvidence("it is not a JSON object")
     return value
 
 

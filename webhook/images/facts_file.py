@@ -119,7 +119,7 @@ class FactsFile:
                         continue
                     self._connection.execute(
                         "INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, ?)",
-                        (kind, key, kept.made, kept.until, kept.size, _written(kept.value)),
+                        (kind, key, kept.stored_at, kept.until, kept.size, _written(kept.value)),
                     )
         except sqlite3.Error as error:
             raise UnusableFactsFile(f"{self._path}: {error}") from None
@@ -190,10 +190,10 @@ def _read(kind: str, value: bytes) -> str | ImageFacts:
     document = decode(value)
     if kind == DIGEST:
         if type(document) is not str:
-            raise TypeError("a digest is a text")
+            raise TypeError("a digest is a string")
         return document
     if kind != FACTS:
-        raise ValueError(f"{kind!r} is no kind")
+        raise ValueError(f"{kind!r} is not a kind")
     return ImageFacts(
         tuple(
             tuple(

@@ -26,7 +26,7 @@ class Kept(Generic[_V]):
     """A value, and the time until which it is fresh."""
 
     value: _V
-    made: float
+    stored_at: float
     until: float
     size: int
 
@@ -63,7 +63,7 @@ class KeptValues(Generic[_V]):
         """Returns a value and whether it is fresh; None if there is none, or it is too old."""
         kept = self._kept.get(key)
         now = self._clock()
-        if kept is None or now > kept.made + STALE_SECONDS:
+        if kept is None or now > kept.stored_at + STALE_SECONDS:
             return None
         self._kept.move_to_end(key)
         return kept.value, now < kept.until

@@ -88,7 +88,7 @@ class ImageLayout:
         path = self._directory / "index.json"
         index = read_manifest(_content(path, MANIFEST_BYTES_MAX), OCI_INDEX)
         if not isinstance(index, OciIndex):
-            raise UntrustedContent(f"{path} is no index")
+            raise UntrustedContent(f"{path} is not an index")
         return index
 
     def _read(self, digest: str, media_type: str) -> OciManifest | OciIndex:

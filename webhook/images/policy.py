@@ -217,7 +217,7 @@ class _Fields:
         self._known.add(name)
         value = self._value.get(name, otherwise)
         if value is not otherwise and type(value) is not kind:
-            raise InvalidVerificationPolicy(f"{self.where}.{name} is no {expected}")
+            raise InvalidVerificationPolicy(f"{self.where}.{name} is not a {expected}")
         return value
 
     def text(self, name: str, otherwise: str = "") -> str:
@@ -256,7 +256,7 @@ class _Fields:
     def texts(self, name: str) -> list[str]:
         values: list[Any] = self._take(name, list, "list", [])
         if not all(type(item) is str for item in values):
-            raise InvalidVerificationPolicy(f"{self.where}.{name} is no list of texts")
+            raise InvalidVerificationPolicy(f"{self.where}.{name} is not a list of strings")
         return values
 
     def finish(self) -> None:
@@ -488,7 +488,7 @@ def _name_test(
         compiled = re2.compile(pattern, quiet)
     except re2.error as error:
         raise InvalidVerificationPolicy(
-            f"{item.where}.{name}Pattern is no RE2 pattern: {_text(error)}"
+            f"{item.where}.{name}Pattern is not an RE2 pattern: {_text(error)}"
         ) from None
     return lambda text: compiled.fullmatch(text) is not None, f"/{pattern}/"
 

@@ -141,9 +141,9 @@ def _keys(body: bytes) -> list[str]:
     try:
         keys = decode(body, max_bytes=BODY_BYTES_MAX)["request"]["keys"]
     except (DecodeError, KeyError, TypeError):
-        raise ValueError("the body is no ProviderRequest with request.keys") from None
+        raise ValueError("the body is not a ProviderRequest with request.keys") from None
     if type(keys) is not list or not all(type(key) is str for key in keys):
-        raise ValueError("request.keys is no list of texts")
+        raise ValueError("request.keys is not a list of strings")
     if len(keys) > ASKED_KEYS_MAX:
         raise ValueError(f"{len(keys)} keys: at most {ASKED_KEYS_MAX} are answered at once")
     return keys

@@ -40,7 +40,7 @@ def read_public_key(data: bytes) -> PublicKey:
             key = serialization.load_der_public_key(data)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         hint = ": it is a private key" if b"PRIVATE KEY" in data else ""
-        raise InvalidPublicKey(f"it is no public key in PEM or DER{hint}") from None
+        raise InvalidPublicKey(f"it is not a public key in PEM or DER{hint}") from None
     return usable(key)
 
 

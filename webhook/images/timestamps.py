@@ -94,7 +94,7 @@ def _signed_data(token: bytes) -> der.Reader:
             raise UntrustedTimestamp("the time stamping authority has refused it")
         outer = outer.enter(der.SEQUENCE, _UNREADABLE)
     if outer.read(der.OBJECT_IDENTIFIER, _UNREADABLE) != _SIGNED_DATA:
-        raise UntrustedTimestamp("a signed timestamp is no SignedData of CMS")
+        raise UntrustedTimestamp("a signed timestamp is not a SignedData of CMS")
     return outer.enter(_EXPLICIT, _UNREADABLE).enter(der.SEQUENCE, _UNREADABLE)
 
 

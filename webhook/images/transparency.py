@@ -102,7 +102,7 @@ class SignedThing:
 
 
 def check_entry(
-    entry: LogEntry, thing: SignedThing, logs: Mapping[bytes, TrustedLog] | None
+    entry: LogEntry, signed: SignedThing, logs: Mapping[bytes, TrustedLog] | None
 ) -> float | None:
     """Returns the time of the entry, None without a proven one; raises :class:`UntrustedEntry`."""
     log = (logs or {}).get(entry.log_id)
@@ -112,7 +112,7 @@ def check_entry(
         )
     if not entry.promise and entry.proof is None:
         raise UntrustedEntry("it has neither a signed entry timestamp nor an inclusion proof")
-    _check_body(entry, thing)
+    _check_body(entry, signed)
     if entry.proof is not None:
         _check_proof(entry.body, entry.proof, log)
     if not entry.promise:
@@ -201,27 +201,27 @@ def _note_signatures(text: str) -> Iterator[bytes]:
                 continue
 
 
-def _check_body(entry: LogEntry, thing: SignedThing) -> None:
+def _check_body(entry: LogEntry, signed: SignedThing) -> None:
     """Raises unless an entry names this payload, signature and key."""
     try:
         document = decode(entry.body)
         kind = (document["kind"], document["apiVersion"])
         digests, signature, verifier, envelope = _BODIES[kind](document["spec"])
     except DecodeError as error:
-        raise UntrustedEntry(f"its body is no JSON: {error}") from None
+        raise UntrustedEntry(f"its body is not JSON: {error}") from None
     except UnknownBody as error:
         raise UntrustedEntry(str(error)) from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise UntrustedEntry("its body cannot be read, or is of a kind that is not known") from None
     if entry.kind not in {None, kind}:
         raise UntrustedEntry("its body is of another kind than stands beside it")
-    if digests != hashlib.sha256(thing.payload).digest():
+    if digests != hashlib.sha256(signed.payload).digest():
         raise UntrustedEntry("it is about another payload")
-    if signature is not None and signature != thing.signature:
+    if signature is not None and signature != signed.signature:
         raise UntrustedEntry("it is about another signature")
-    if envelope is not None and envelope != hashlib.sha256(thing.envelope).digest():
+    if envelope is not None and envelope != hashlib.sha256(signed.envelope).digest():
         raise UntrustedEntry("it is about another envelope")
-    if verifier != thing.verifier:
+    if verifier != signed.verifier:
         raise UntrustedEntry("it is about another key or certificate")
 
 

@@ -78,12 +78,12 @@ def read_trusted_root(data: bytes) -> TrustedRoot:
     try:
         document = decode(data, max_bytes=ROOT_BYTES_MAX)
     except DecodeError as error:
-        raise InvalidTrustedRoot(f"it is no JSON: {error}") from None
+        raise InvalidTrustedRoot(f"it is not JSON: {error}") from None
     if type(document) is not dict:
-        raise InvalidTrustedRoot("it is no JSON object")
+        raise InvalidTrustedRoot("it is not a JSON object")
     kind = document.get("mediaType")
     if not str(kind).startswith("application/vnd.dev.sigstore.trustedroot"):
-        raise InvalidTrustedRoot(f"its mediaType is no trusted root's: {kind!r}")
+        raise InvalidTrustedRoot(f"its mediaType is not a trusted root's: {kind!r}")
     return TrustedRoot(
         hashlib.sha256(data).hexdigest(),
         dict(_log(item, where) for item, where in _items(document, "tlogs")),
@@ -96,7 +96,7 @@ def read_trusted_root(data: bytes) -> TrustedRoot:
 def _items(document: Mapping[str, Any], name: str) -> list[tuple[dict[str, Any], str]]:
     values = document.get(name) or []
     if type(values) is not list or not all(type(item) is dict for item in values):
-        raise InvalidTrustedRoot(f"{name} is no list of objects")
+        raise InvalidTrustedRoot(f"{name} is not a list of objects")
     if len(values) > _ENTRIES_MAX:
         raise InvalidTrustedRoot(f"{name} has more than {_ENTRIES_MAX} entries")
     return [(item, f"{name}[{number}]") for number, item in enumerate(values)]
@@ -146,7 +146,7 @@ def _authority(item: dict[str, Any], where: str) -> TrustedAuthority:
 def _validity(holder: dict[str, Any], where: str) -> Validity:
     span = holder.get("validFor") or {}
     if type(span) is not dict:
-        raise InvalidTrustedRoot(f"{where}.validFor is no object")
+        raise InvalidTrustedRoot(f"{where}.validFor is not an object")
     try:
         start, end = (
             dt.datetime.fromisoformat(span[name]).timestamp() if name in span else otherwise

@@ -326,11 +326,11 @@ def _times(
     Raises :class:`~webhook.images.transparency.UntrustedEntry` if a log entry is required and none
     is valid.
     """
-    thing = SignedThing(item.payload, signature, verifier, item.envelope)
+    signed = SignedThing(item.payload, signature, verifier, item.envelope)
     times, is_logged, why = [], False, ""
     for entry in item.entries:
         try:
-            time = check_entry(entry, thing, root.logs)
+            time = check_entry(entry, signed, root.logs)
         except UntrustedEntry as error:
             why = f"its log entry: {error}"
             continue

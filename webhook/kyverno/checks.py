@@ -166,7 +166,7 @@ def _items(entry: Json, where: str, queries: Queries) -> tuple[str, str]:
         return f"({several})", ""
     if items.kind == "any" and items.path:
         return f"{items.path}.orValue([])", ""
-    raise Unwritable(f"{where}.list: {text} is no list")
+    raise Unwritable(f"{where}.list: {text} is not a list")
 
 
 def _item(entry: Json, where: str, queries: Queries, name: str) -> Check:

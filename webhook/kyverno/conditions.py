@@ -227,7 +227,7 @@ def _each_exactly(operator: str, items: str, value: Term, name: str) -> str:
     """Of the deprecated operators, which know no wildcards in lists."""
     if type(value.fixed) is not list or any(type(item) is not str for item in value.fixed):
         raise Unwritable(
-            f"{operator} of what is no list of texts; write Any{operator} or All{operator}"
+            f"{operator} of what is not a list of strings; write Any{operator} or All{operator}"
         )
     if operator == "In":
         return f"{items}.all({name}, {name} in {value.text})"
@@ -311,7 +311,7 @@ def _bounds(match: re.Match[str]) -> tuple[str, str]:
     low, high = match[1], match[3]
     for bound in (low, high):
         if not _IS_QUANTITY.fullmatch(bound) or _IS_DURATION.fullmatch(bound):
-            raise Unwritable(f"a range of what is no quantity: {bound}")
+            raise Unwritable(f"a range of what is not a quantity: {bound}")
     return f"quantity({written(low)})", f"quantity({written(high)})"
 
 

@@ -130,7 +130,7 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
 def _check_convertible(spec: Json, rule: Json, validate: Json) -> None:
     """Raises for other rule types, and for fields over all rules of a policy."""
     if not validate:
-        other = next((f"`{one}`" for one in _OTHERS if rule.get(one)), "no `validate`")
+        other = next((f"`{field}`" for field in _OTHERS if rule.get(field)), "no `validate`")
         raise Unwritable(f"it has {other}, and only `validate` is converted")
     overrides = "validationFailureActionOverrides", "failureActionOverrides"
     for field, of in zip(overrides, (spec, validate), strict=True):
@@ -410,7 +410,7 @@ def _is_subject(subject: Json) -> str:
         )
     if kind == "Group":
         return f"request.userInfo.?groups.orValue([]).exists(g, {text_matches('g', name)})"
-    raise Unwritable(f"subjects: {kind} is no kind of a subject")
+    raise Unwritable(f"subjects: {kind} is not a kind of subject")
 
 
 def _any_text(value: str, patterns: list[Any]) -> str:

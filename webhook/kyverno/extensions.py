@@ -140,9 +140,9 @@ def _shifted(number: int, offset: int, name: str) -> int:
 
 def _bits(of: type, result_type: Callable[[int], int]) -> None:
     """Registers the bit functions of one integer type."""
-    form("math.bitAnd", of, of)(lambda one, other: result_type(int(one) & int(other)))
-    form("math.bitOr", of, of)(lambda one, other: result_type(int(one) | int(other)))
-    form("math.bitXor", of, of)(lambda one, other: result_type(int(one) ^ int(other)))
+    form("math.bitAnd", of, of)(lambda first, other: result_type(int(first) & int(other)))
+    form("math.bitOr", of, of)(lambda first, other: result_type(int(first) | int(other)))
+    form("math.bitXor", of, of)(lambda first, other: result_type(int(first) ^ int(other)))
     form("math.bitNot", of)(lambda number: result_type(~int(number)))
     for name in ("bitShiftLeft", "bitShiftRight"):
         form(f"math.{name}", of, int)(

@@ -79,7 +79,7 @@ def texts_in(given: Any, where: str) -> list[str]:
     if given is None:
         return []
     if type(given) is not list or not all(type(item) is str for item in given):
-        raise Unwritable(f"{where} is no list of texts")
+        raise Unwritable(f"{where} is not a list of strings")
     return given
 
 
@@ -88,7 +88,7 @@ def objects_in(given: Any, where: str) -> list[Json]:
     if given is None:
         return []
     if type(given) is not list or not all(type(item) is dict for item in given):
-        raise Unwritable(f"{where} is no list of objects")
+        raise Unwritable(f"{where} is not a list of objects")
     return given
 
 
@@ -274,14 +274,14 @@ def _public_key(text: str, where: str) -> str:
         raise Unwritable(f"{where}: a variable: write the key itself")
     keys = KEY_PEM.findall(text)
     if not keys:
-        raise Unwritable(f"{where} is no public key in PEM: {BY_HAND['kms']}")
+        raise Unwritable(f"{where} is not a public key in PEM: {BY_HAND['kms']}")
     if len(keys) > 1:
         raise Unwritable(f"{where} has several keys")
     plain = "\n".join(line.strip() for line in keys[0].splitlines()) + "\n"
     try:
         serialization.load_pem_public_key(plain.encode())
     except (ValueError, UnsupportedAlgorithm):
-        raise Unwritable(f"{where} is no public key that can be read") from None
+        raise Unwritable(f"{where} is not a public key that can be read") from None
     return plain
 
 
@@ -292,7 +292,7 @@ def _certificate(certificate: str, chain: str, where: str, *, no_promise: bool) 
     try:
         parsed = x509.load_pem_x509_certificates((certificate or chain).encode())
     except ValueError:
-        raise Unwritable(f"{where} is no certificate in PEM") from None
+        raise Unwritable(f"{where} is not a certificate in PEM") from None
     if certificate:
         key = (
             parsed[0]
@@ -342,7 +342,7 @@ def _whole(regex: str, where: str) -> str:
     try:
         re2.compile(regex, quiet)
     except re2.error:
-        raise Unwritable(f"{where}: {regex} is no RE2 pattern") from None
+        raise Unwritable(f"{where}: {regex} is not an RE2 pattern") from None
     plain = re.fullmatch(r"\^((?:[^|\\]|\\.)*)\$", regex)
     if plain and "(?" not in regex:
         return plain[1]

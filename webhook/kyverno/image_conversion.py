@@ -443,7 +443,7 @@ def _kinds(names: list[str]) -> list[Json]:
 
 def _refuse_subjects(filters: list[Json], where: str) -> None:
     if any(filter_.get("subjects") for filter_ in filters):
-        raise Unwritable(f"{where}.subjects: who asks is no part of a constraint's match")
+        raise Unwritable(f"{where}.subjects: a constraint cannot match by user")
 
 
 def _matched_by_rule(document: Json, spec: Json, rule: Json) -> Json:
@@ -497,7 +497,7 @@ def _namespaces(given: Any, where: str) -> list[str]:
 
 def _selector(given: Any, where: str) -> Json:
     if type(given) is not dict:
-        raise Unwritable(f"{where} is no object")
+        raise Unwritable(f"{where} is not an object")
     for key, value in object_of(given.get("matchLabels")).items():
         if any(mark in f"{key}{value}" for mark in "*?"):
             raise Unwritable(f"{where}: a pattern: {key}={value}")

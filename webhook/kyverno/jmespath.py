@@ -203,7 +203,7 @@ class _Parser:
         try:
             return QueryNode("literal", json.loads(text))
         except json.JSONDecodeError:
-            raise Unwritable(f"JMESPath {self._text}: `{text}` is no JSON") from None
+            raise Unwritable(f"JMESPath {self._text}: `{text}` is not JSON") from None
 
     def _grouped(self) -> QueryNode:
         node = self.expression(0)

@@ -39,7 +39,7 @@ class KyvernoException:
         self._expires = _time(spec.get("expiresAt"))
         conditions = environment({})
         self.conditions = [
-            compiled(condition, "expression", conditions, BOOL, f"matchConditions[{at}]")[0]
+            compiled(condition, "expression", conditions, (BOOL,), f"matchConditions[{at}]")[0]
             for at, condition in enumerate(objects_in(spec, "matchConditions"))
         ]
 
@@ -58,7 +58,7 @@ class KyvernoException:
 def _texts(spec: Json, field: str) -> list[str]:
     values = spec.get(field) or []
     if type(values) is not list or any(type(value) is not str for value in values):
-        raise InvalidPolicy(f"spec.{field} is no list of strings")
+        raise InvalidPolicy(f"spec.{field} is not a list of strings")
     return values
 
 
@@ -69,5 +69,5 @@ def _time(text: object) -> float | None:
         return timestamp.seconds_of(str(text))
     except ValueError:
         raise InvalidPolicy(
-            f"spec.expiresAt: {text!r} is no time such as 2027-01-31T00:00:00Z"
+            f"spec.expiresAt: {text!r} is not a time such as 2027-01-31T00:00:00Z"
         ) from None

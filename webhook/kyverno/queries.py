@@ -274,7 +274,7 @@ class Queries:
     def _values(self, node: QueryNode, at: Term | None) -> Term:
         left, name = self.term(node.parts[0], at), self.name()
         if left.kind not in {"any", "map"}:
-            raise Unwritable("JMESPath: * of what is no map")
+            raise Unwritable("JMESPath: * of what is not a map")
         there = f"type({left.text}) == map" if left.kind == "any" else ""
         base = f"{left.path}.orValue({{}})" if left.path else left.text
         items = Term(f"{base}.map({name}, {base}[{name}])", "list", there)

@@ -20,7 +20,7 @@ REQUEST_SECONDS: Final = (0.0001, 0.0002, 0.0003, 0.0005, 0.0007, *GATEKEEPER_SE
 VALIDATION_REQUESTS: Final = Metric(
     "gatekeeper_validation_request_count",
     "counter",
-    "Requests to the validation webhook, by what they were answered.",
+    "Requests to the validation webhook, by their answer.",
     ("admission_status", "admission_dryrun"),
     gatekeeper=True,
 )
@@ -37,8 +37,8 @@ VALIDATION_SECONDS: Final = Metric(
 VIOLATIONS: Final = Metric(
     "waddle_constraint_violations",
     "counter",
-    "Violations found at admission, by constraint and action; beyond --max-constraint-series "
-    "constraints they are counted under constraint_name=_other.",
+    "Violations found at admission, by constraint and action. Beyond "
+    "--max-constraint-series constraints they count under constraint_name=_other.",
     ("constraint_kind", "constraint_name", "enforcement_action"),
 )
 
@@ -60,15 +60,15 @@ EVALUATION_ERRORS: Final = Metric(
 OVERRUNS: Final = Metric(
     "waddle_evaluation_overruns",
     "counter",
-    "Evaluations ended because they took more than --evaluation-budget, by template kind.",
+    "Evaluations that exceeded --evaluation-budget and were stopped, by template kind.",
     ("constraint_kind",),
 )
 
 POLICY_FAULTS: Final = Metric(
     "waddle_policy_faults",
     "counter",
-    "Constraints that matched a request and could not be decided, by cause (parse, compile, "
-    "template, constraint, engine, environment, error, overrun, suspended, deadline, object, "
+    "Matching constraints without a verdict, by cause (parse, compile, template, "
+    "constraint, engine, environment, error, overrun, suspended, deadline, object, "
     "requester) and by answer (reject, warn, record).",
     ("constraint_kind", "cause", "answer"),
 )
@@ -76,69 +76,71 @@ POLICY_FAULTS: Final = Metric(
 ENGINE_FAULTS: Final = Metric(
     "waddle_engine_faults",
     "counter",
-    "Evaluations and compilations that ended in a fault of the engine's own (a bug), by template "
-    "kind; the policy is treated as one that fails.",
+    "Evaluations and compilations that failed because of a bug in the engine, by "
+    "template kind. The policy then counts as one that fails.",
     ("constraint_kind",),
 )
 
 BREAKERS: Final = Metric(
     "waddle_constraint_suspended",
     "gauge",
-    "1 for each constraint that is not evaluated because it took too long repeatedly; at most "
-    "--max-constraint-series of them.",
+    "1 for each constraint that is suspended because its evaluations took too long; at "
+    "most --max-constraint-series of them.",
     ("constraint_kind", "constraint_name"),
 )
 
 STRANGERS: Final = Metric(
     "waddle_stranger_requests",
     "counter",
-    "Requests of clients that have not shown to be an API server, with --api-server-ca-file.",
+    "Requests of clients that did not prove to be an API server, with --api-server-ca-file.",
 )
 SLOW_REVIEWS: Final = Metric(
     "waddle_slow_reviews",
     "counter",
-    "Reviews and mutations that took too long for the admission thread and were carried on beside it.",
+    "Reviews and mutations that took too long for the admission thread, and continued on another.",
 )
 
 REFUSED: Final = Metric(
     "waddle_requests_refused",
     "counter",
-    "Requests answered with anything but a decision, by reason.",
+    "Requests whose answer was not a decision, by reason.",
     ("reason",),
 )
 
 UNDECIDABLE: Final = Metric(
     "waddle_objects_undecidable",
     "counter",
-    "Objects refused because they are too deep, too large or too slow to be reviewed or mutated.",
+    "Objects that were refused because they were too deep, too large or too slow to "
+    "review or mutate.",
 )
 
 ADMISSION_EVENTS: Final = Metric(
     "waddle_admission_events",
     "counter",
-    "Events of violations in admissions, by what became of them.",
+    "Events of violations in admissions, by outcome.",
     ("outcome",),
 )
 
 MEMO_HITS: Final = Metric(
     "waddle_memo_hits",
     "counter",
-    "Constraints that a review did not evaluate, since it was known what they find.",
+    "Constraints that a review did not evaluate, because a kept result applies.",
 )
 
 MEMO_MISSES: Final = Metric(
     "waddle_memo_misses",
     "counter",
-    "Constraints that were evaluated because nothing was kept for what the review has in the fields "
+    "Constraints that were evaluated because no kept result has the values of the fields "
     "that they read.",
 )
 
 MEMO_BYTES: Final = Metric(
-    "waddle_memo_bytes", "gauge", "Memory that kept results take, about; at most --memo-bytes."
+    "waddle_memo_bytes", "gauge", "Memory for kept results, about; at most --memo-bytes."
 )
 
 MEMO_RESTING: Final = Metric(
     "waddle_memo_resting",
     "gauge",
-    "Constraints whose results are not kept for now, since that saves less than it takes.",
+    "Constraints whose results are not kept for now, because keeping them costs more "
+    "than it saves.",
 )

@@ -34,7 +34,7 @@ AUDIT_LAST_RUN_END: Final = Metric(
 AUDIT_VIOLATIONS: Final = Metric(
     "gatekeeper_violations",
     "gauge",
-    "Violations in the cluster as the audit last knew them.",
+    "Violations in the cluster, as of the last audit.",
     ("enforcement_action",),
     gatekeeper=True,
 )
@@ -42,41 +42,42 @@ AUDIT_VIOLATIONS: Final = Metric(
 EXCUSED_VIOLATIONS: Final = Metric(
     "waddle_excused_violations",
     "gauge",
-    "Violations in the cluster that exceptions excuse, as the last whole sweep found them, by the "
-    "constraint's kind and the exception's effect; totals are without those of effect skip.",
+    "Violations in the cluster that exceptions excuse, as of the last complete sweep, by "
+    "the constraint's kind and the exception's effect. Totals do not include those of "
+    "effect skip.",
     ("constraint_kind", "effect"),
 )
 
 ADMISSION_POLICIES: Final = Metric(
     "waddle_admission_policies",
     "gauge",
-    "ValidatingAdmissionPolicies of the cluster that the audit knows, with --admission-policies=audit: "
-    "bound; unbound, which nobody is reviewed by; and policies, bindings and kinds of parameters "
-    "that are unusable.",
+    "ValidatingAdmissionPolicies that the audit knows, with --admission-policies=audit, "
+    "by status. unbound have no binding and review nothing; unusable also counts "
+    "bindings and kinds of parameters.",
     ("state",),
 )
 
 ADMISSION_POLICY_VIOLATIONS: Final = Metric(
     "waddle_admission_policy_violations",
     "gauge",
-    "Violations of ValidatingAdmissionPolicies in the cluster as the last whole sweep found them, by "
-    "policy, binding and enforcement action; at most 1000 series.",
+    "Violations of ValidatingAdmissionPolicies as of the last complete sweep, by policy, "
+    "binding and enforcement action; at most 1000 series.",
     ("policy", "binding", "enforcement_action"),
 )
 
 KYVERNO_POLICY_VIOLATIONS: Final = Metric(
     "waddle_kyverno_policy_violations",
     "gauge",
-    "Violations of Kyverno's policies in the cluster as the last whole sweep found them, by kind, "
-    "policy and enforcement action, with --kyverno-policies; at most 1000 series.",
+    "Violations of Kyverno's policies as of the last complete sweep, by kind, policy and "
+    "enforcement action, with --kyverno-policies; at most 1000 series.",
     ("kind", "policy", "enforcement_action"),
 )
 
 AUDIT_SWEEPS: Final = Metric(
     "waddle_audit_sweeps",
     "counter",
-    "Sweeps by outcome: complete; partial, where the totals of some constraints are not known; "
-    "failed, where those of none are.",
+    "Sweeps by outcome: complete; partial, if totals of some constraints are not known; "
+    "failed, if no total is known.",
     ("outcome",),
 )
 
@@ -91,14 +92,15 @@ AUDIT_LEFT_OUT: Final = Metric(
 AUDIT_STRANDED: Final = Metric(
     "waddle_audit_objects_stranded",
     "counter",
-    "Objects that sweeps did not review since their Namespace is not there; statuses count them.",
+    "Objects that sweeps did not review because their Namespace does not exist; statuses "
+    "count them.",
 )
 
 AUDIT_UNCHANGED: Final = Metric(
     "waddle_audit_objects_unchanged",
     "counter",
-    "Objects that an audit did not review again: nothing that decides about them has changed. They "
-    "count as reviewed.",
+    "Objects that an audit did not review again, because nothing that decides about them "
+    "changed. They count as reviewed.",
 )
 
 AUDIT_KEPT_OBJECTS: Final = Metric(
@@ -108,32 +110,33 @@ AUDIT_KEPT_OBJECTS: Final = Metric(
 AUDIT_KEPT_BYTES: Final = Metric(
     "waddle_audit_kept_bytes",
     "gauge",
-    "Memory of kept findings, about; at most --audit-kept-bytes.",
+    "Memory for kept findings, about; at most --audit-kept-bytes.",
 )
 
 AUDIT_LISTS: Final = Metric(
     "waddle_audit_list_tokens_expired",
     "counter",
-    "Lists whose continue token expired, by how they went on: behind the last object (continued) "
-    "or from the beginning (restarted).",
+    "Lists whose continue token expired, by outcome: continued after the last object, or "
+    "restarted.",
     ("how",),
 )
 
 AUDIT_UNREADABLE: Final = Metric(
     "waddle_audit_kinds_unreadable",
     "gauge",
-    "Kinds that a constraint can match and the audit has no right to list.",
+    "Kinds that a constraint can match and that the audit has no right to list.",
 )
 
 AUDIT_UNDECIDED: Final = Metric(
     "waddle_audit_constraints_undecided",
     "gauge",
-    "Constraints whose total the last sweep could not tell; their status keeps the one before.",
+    "Constraints whose total the last sweep could not compute. Their status keeps the "
+    "earlier total.",
 )
 
 AUDIT_EVENTS: Final = Metric(
     "waddle_audit_events",
     "counter",
-    "Events of violations, by what became of them.",
+    "Events of violations, by outcome.",
     ("outcome",),
 )

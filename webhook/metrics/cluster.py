@@ -9,7 +9,7 @@ from webhook.metrics.registry import Metric
 CLUSTER_FAULTS: Final = Metric(
     "waddle_cluster_faults",
     "counter",
-    "Times that a bug made the replica begin following, or a part of that, anew.",
+    "Times that the replica restarted its watches, or a part of them, because of a bug.",
 )
 
 WATCHED_KINDS: Final = Metric(
@@ -19,7 +19,7 @@ WATCHED_KINDS: Final = Metric(
 INTENDED_KINDS: Final = Metric(
     "gatekeeper_watch_manager_intended_watch_gvk",
     "gauge",
-    "Kinds that are to be watched, those not served included.",
+    "Kinds that should be watched, including those that the API server does not serve.",
     gatekeeper=True,
 )
 
@@ -34,21 +34,21 @@ SYNCED: Final = Metric(
 SYNCED_BYTES: Final = Metric(
     "waddle_synced_kept_bytes",
     "gauge",
-    "Bytes of JSON that are kept of the objects of synced kinds; whole is false where only what "
-    "templates read is kept. None with --sync-projection=false.",
+    "Bytes of JSON kept of synced objects. whole is false if only the fields that "
+    "templates read are kept. Absent with --sync-projection=false.",
     ("kind", "whole"),
 )
 
 SYNCED_DATA: Final = Metric(
     "waddle_synced_data_info",
     "gauge",
-    "Always 1; the label names the data that policies may read, equal on replicas that have the "
-    "same.",
+    "Always 1. The label names the data that policies may read; it is equal on replicas "
+    "with the same data.",
     ("digest",),
 )
 
 WATCH_LISTS: Final = Metric(
-    "waddle_watch_lists", "counter", "Whole lists taken from the API server."
+    "waddle_watch_lists", "counter", "Complete lists requested from the API server."
 )
 
 WATCH_STARTS: Final = Metric("waddle_watch_starts", "counter", "Watches begun.")
@@ -58,7 +58,7 @@ WATCH_EVENTS: Final = Metric("waddle_watch_events", "counter", "Events of all wa
 WATCH_GONE: Final = Metric(
     "waddle_watch_gone",
     "counter",
-    "Times that the API server had forgotten where a watch or list stood (410).",
+    "Times that the API server no longer had the version of a watch or list (410).",
 )
 
 WATCH_ERRORS: Final = Metric("waddle_watch_errors", "counter", "Lists and watches that failed.")
@@ -66,34 +66,34 @@ WATCH_ERRORS: Final = Metric("waddle_watch_errors", "counter", "Lists and watche
 WATCH_SILENCES: Final = Metric(
     "waddle_watch_silences",
     "counter",
-    "Watches given up because nothing came, not even a bookmark.",
+    "Watches that were closed because nothing arrived, not even a bookmark.",
 )
 
 WATCH_RESTORES: Final = Metric(
     "waddle_watch_restores",
     "counter",
-    "Times that the API server was at an older version than a watch knew, as after a restore of "
-    "etcd; everything of the kind was listed anew.",
+    "Times that the API server had an older version than a watch, as after a restore of "
+    "etcd. The kind was then listed again.",
 )
 
 WATCH_MALFORMED: Final = Metric(
     "waddle_watch_malformed",
     "counter",
-    "Objects in lists and watches that were left out because they are none (no metadata, no name).",
+    "Items in lists and watches that were left out because they have no metadata or no name.",
 )
 
 OBJECT_FAULTS: Final = Metric(
     "waddle_object_faults",
     "counter",
-    "Times that following one object of the cluster raised what nobody foresaw; all others are "
-    "followed, and the log names it.",
+    "Unexpected errors while following one object of the cluster. The log names the "
+    "object; all others are followed.",
     ("follower",),
 )
 
 OBJECTS_SPOILED: Final = Metric(
     "waddle_objects_spoiled",
     "gauge",
-    "Objects of the cluster that cannot be followed as they are.",
+    "Objects of the cluster that cannot be followed, because of an error in them.",
     ("follower",),
 )
 
@@ -102,30 +102,31 @@ API_REQUESTS: Final = Metric("waddle_api_requests", "counter", "Requests to the 
 API_UNAUTHORIZED: Final = Metric(
     "waddle_api_unauthorized",
     "counter",
-    "Requests refused with 401, after which the credentials were read anew.",
+    "Requests refused with 401, after which the credentials were read again.",
 )
 
 API_TOKENS_ROTATED: Final = Metric(
     "waddle_api_tokens_rotated",
     "counter",
-    "Times that the token for the API server was found to be another than before.",
+    "Times that the token for the API server changed.",
 )
 
 API_WRITES: Final = Metric(
     "waddle_api_writes",
     "counter",
-    "Writes to the API server: own statuses, CRDs of constraints, byPod with conditions, Events, "
-    "revisions, certificate. None in a steady state.",
+    "Writes to the API server: own statuses, CRDs of constraints, byPod with conditions, "
+    "Events, revisions, certificate. In a steady state there are none.",
     ("what",),
 )
 
 API_WRITE_FAILURES: Final = Metric(
-    "waddle_api_write_failures", "counter", "Writes that failed, conflicts excepted.", ("what",)
+    "waddle_api_write_failures", "counter", "Writes that failed, without conflicts.", ("what",)
 )
 
 STATUS_FIELDS_PRUNED: Final = Metric(
     "waddle_status_fields_pruned",
     "gauge",
-    "Fields of ours that the cluster's CRD does not keep in statuses: it is Gatekeeper's own.",
+    "Status fields of Waddle's that the cluster's CRD does not keep, because it is "
+    "Gatekeeper's own.",
     ("kind",),
 )

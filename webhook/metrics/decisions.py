@@ -9,11 +9,11 @@ from webhook.metrics.registry import Metric
 DECISIONS_OFFERED: Final = Metric(
     "waddle_decisions_offered",
     "counter",
-    "Records that there were to export; equal to those acknowledged, sent, dropped and queued.",
+    "Records to export; the sum of those acknowledged, sent, dropped and queued.",
 )
 
 DECISIONS_ACKNOWLEDGED: Final = Metric(
-    "waddle_decisions_acknowledged", "counter", "Records that a sidecar made durable."
+    "waddle_decisions_acknowledged", "counter", "Records that a sidecar has stored on disk."
 )
 
 DECISIONS_SENT: Final = Metric(
@@ -38,7 +38,7 @@ DECISIONS_CONNECT_FAILURES: Final = Metric(
 DECISIONS_FAULTS: Final = Metric(
     "waddle_decisions_export_faults",
     "counter",
-    "Connections to the sidecar that a bug ended; the export began anew.",
+    "Connections to the sidecar that ended because of a bug, and were opened again.",
 )
 
 DECISIONS_QUEUED: Final = Metric(

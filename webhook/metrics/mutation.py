@@ -28,7 +28,8 @@ MUTATION_SECONDS: Final = Metric(
 MUTATION_ITERATIONS: Final = Metric(
     "gatekeeper_mutation_system_iterations",
     "histogram",
-    "Passes of the mutators over an object, the last, quiet one included; 0 where nothing changed.",
+    "Passes of the mutators over an object, including the last one, which changes "
+    "nothing; 0 if nothing changed.",
     ("success",),
     gatekeeper=True,
     buckets=(0, 1, 2, 3, 4, 5, 10, 20, 50, 100, 200, 500),
@@ -37,7 +38,7 @@ MUTATION_ITERATIONS: Final = Metric(
 MUTATORS: Final = Metric(
     "gatekeeper_mutators",
     "gauge",
-    "Known mutators: active, or error for those that cannot be used.",
+    "Known mutators by status: active, or error if invalid.",
     ("status",),
     gatekeeper=True,
 )
@@ -52,40 +53,40 @@ MUTATORS_CONFLICTING: Final = Metric(
 MUTATORS_SKIPPED: Final = Metric(
     "waddle_mutators_skipped",
     "counter",
-    "Times that a mutator could not be applied to an object, and was left out or refused the "
-    "request, by kind of mutator.",
+    "Times that a mutator could not be applied to an object, by kind of mutator. It was "
+    "then left out, or the request refused.",
     ("mutator_kind",),
 )
 
 MUTATOR_OUTCOMES: Final = Metric(
     "waddle_mutator_outcomes",
     "counter",
-    "Requests by mutator and what became of it: applied (the object was changed), skipped, and of "
-    "those that are only previewed previewed (it would be changed) and preview_failed; beyond "
-    "--max-constraint-series mutators they are counted under mutator_name=_other.",
+    "Requests by mutator and outcome: applied, skipped, previewed (a mutator in preview "
+    "would change the object) and preview_failed. Beyond --max-constraint-series "
+    "mutators they count under mutator_name=_other.",
     ("mutator_kind", "mutator_name", "outcome"),
 )
 
 MUTATORS_FIGHTING: Final = Metric(
     "waddle_mutators_fighting",
     "gauge",
-    "Mutators that made the same change to the same object more than --mutation-fights-per-hour "
-    "times within an hour: somebody undoes it each time.",
+    "Mutators that repeated a change to an object more than --mutation-fights-per-hour "
+    "times within an hour, because another writer undoes it.",
     ("mutator_kind", "mutator_name"),
 )
 
 MUTATION_DRIFT: Final = Metric(
     "waddle_mutation_drift_objects",
     "gauge",
-    "Objects of the last sweep that a mutator, also one that is only previewed, would change if they "
-    "were written now, with --report-mutation-drift; with several audits, of this one's share.",
+    "Objects of the last sweep that a mutator would change at the next write, also in "
+    "preview, with --report-mutation-drift. Each of several audits counts its own share.",
     ("mutator_kind", "mutator_name"),
 )
 
 INGESTIONS: Final = Metric(
     "gatekeeper_mutator_ingestion_count",
     "counter",
-    "Mutators taken in, each version of each: active, or error for those that cannot be used.",
+    "Versions of mutators that were read, by status: active, or error if invalid.",
     ("status",),
     gatekeeper=True,
 )
@@ -93,7 +94,7 @@ INGESTIONS: Final = Metric(
 INGESTION_DURATION: Final = Metric(
     "gatekeeper_mutator_ingestion_duration_seconds",
     "histogram",
-    "Time to take a mutator in.",
+    "Time to read a mutator.",
     ("status",),
     gatekeeper=True,
     buckets=INGESTION_SECONDS,
@@ -102,7 +103,7 @@ INGESTION_DURATION: Final = Metric(
 EXPANSION_TEMPLATES: Final = Metric(
     "gatekeeper_expansion_templates",
     "gauge",
-    "Known ExpansionTemplates: active, or error for those that cannot be used.",
+    "Known ExpansionTemplates by status: active, or error if invalid.",
     ("status",),
     gatekeeper=True,
 )

@@ -34,7 +34,8 @@ TEMPLATES_WITH_CEL: Final = Metric(
 VAP_POLICIES: Final = Metric(
     "gatekeeper_validating_admission_policies",
     "gauge",
-    "ValidatingAdmissionPolicies of templates, or of constraints: generated (active), or not (error).",
+    "ValidatingAdmissionPolicies of templates, or of constraints, by status: active if "
+    "generated, else error.",
     ("status",),
     gatekeeper=True,
 )
@@ -42,7 +43,7 @@ VAP_POLICIES: Final = Metric(
 VAP_BINDINGS: Final = Metric(
     "gatekeeper_validating_admission_policy_bindings",
     "gauge",
-    "ValidatingAdmissionPolicyBindings of constraints: generated (active), or not (error).",
+    "ValidatingAdmissionPolicyBindings of constraints by status: active if generated, else error.",
     ("status",),
     gatekeeper=True,
 )
@@ -50,8 +51,8 @@ VAP_BINDINGS: Final = Metric(
 CONSTRAINTS_WITHOUT_ENGINE: Final = Metric(
     "waddle_constraints_without_engine",
     "gauge",
-    "Constraints that are not enforced because the engine of their template (CEL) is off: what "
-    "they would decide is warned about and recorded.",
+    "Constraints that are not enforced because CEL, the engine of their template, is "
+    "off. Their violations are warnings and records.",
 )
 
 EXCEPTIONS: Final = Metric(
@@ -80,9 +81,9 @@ INGESTIONS: Final = Metric(
 TRIALS: Final = Metric(
     "waddle_policy_trials",
     "counter",
-    "Policies tried in a process of their own before they are in force, by outcome: passed, refused, "
-    "ended (beyond processor time or memory), environment (not tried, to be tried again), none (no "
-    "process could be begun: compiled without).",
+    "Trials of new policies in a separate process, by outcome: passed, refused, ended "
+    "(by the limit of processor time or memory), environment (to be repeated), none (no "
+    "process could start, compiled without trial).",
     ("outcome",),
 )
 
@@ -98,15 +99,16 @@ INGESTION_DURATION: Final = Metric(
 SNAPSHOT: Final = Metric(
     "waddle_snapshot_info",
     "gauge",
-    "Always 1; the label names the revision in force, equal on replicas that enforce the same.",
+    "Always 1. The label names the revision in force; it is equal on replicas that "
+    "enforce the same.",
     ("digest",),
 )
 
 KYVERNO: Final = Metric(
     "waddle_kyverno_policies",
     "gauge",
-    "Policies and exceptions of Kyverno in the cluster (--kyverno-policies): active, error for those "
-    "that cannot be used, or notasked for those that no webhook configuration sends anything of. Only "
+    "Policies and exceptions of Kyverno in the cluster (--kyverno-policies): active, "
+    "error if invalid, notasked if no webhook configuration sends their objects. Only "
     "replicas of --operation=status count notasked.",
     ("status",),
 )
@@ -118,8 +120,8 @@ SNAPSHOT_REVISION: Final = Metric(
 WEBHOOK_RULES_WRITES: Final = Metric(
     "waddle_webhook_rules_writes",
     "counter",
-    "Writes of the rules of our webhook configurations (--webhook-rules=policies), by what they did: "
-    "widened, narrowed, failed.",
+    "Writes to the rules of our webhook configurations (--webhook-rules=policies), by "
+    "outcome: widened, narrowed, failed.",
     ("change",),
 )
 
@@ -133,7 +135,7 @@ RELOADS: Final = Metric(
 RELOAD_FAULT: Final = Metric(
     "waddle_reload_failing",
     "gauge",
-    "1 while the last load failed and the revision before it is kept.",
+    "1 if the last load failed and the earlier revision is in force.",
     ("subject",),
 )
 
@@ -144,16 +146,17 @@ RELOAD_SECONDS: Final = Metric(
 POLICY_STATES: Final = Metric(
     "waddle_policies",
     "gauge",
-    "Templates, constraints, mutators and ExpansionTemplates by the state that their conditions tell, of all replicas together; "
-    "every replica of --operation=status says the same.",
+    "Templates, constraints, mutators and ExpansionTemplates by the state of their "
+    "conditions, over all replicas. Every replica of --operation=status reports the same.",
     ("kind", "state"),
 )
 
 POLICIES_NOT_NEWEST: Final = Metric(
     "waddle_policies_not_newest",
     "gauge",
-    "Templates and constraints of which this replica does not enforce the newest generation: an "
-    "earlier one because of an error, none because of an error, or another one by annotation.",
+    "Templates and constraints whose newest generation this replica does not enforce: an "
+    "earlier one because of an error, none because of an error, or another one by "
+    "annotation.",
     ("kind", "cause"),
 )
 
@@ -164,15 +167,16 @@ POLICY_REVISIONS: Final = Metric(
 POLICY_REVISIONS_IGNORED: Final = Metric(
     "waddle_policy_revisions_ignored",
     "gauge",
-    "PolicyRevision objects that do not count, by why: unsigned (of an earlier release, or "
-    "forged), no_owner, unknown_key, wrong_signature (forged or altered) or unreadable.",
+    "PolicyRevision objects that are ignored, by reason: unsigned (of an earlier "
+    "release, or forged), no_owner, unknown_key, wrong_signature (forged or altered) or "
+    "unreadable.",
     ("why",),
 )
 
 ROLLOUT_RECORDS_IGNORED: Final = Metric(
     "waddle_rollout_records_ignored",
     "counter",
-    "Records of staged roll-outs in statuses that no replica has signed as they are, by why: "
+    "Roll-out records in statuses without a replica's valid signature, by reason: "
     "unsigned, unknown_key or wrong_signature.",
     ("why",),
 )
@@ -180,15 +184,15 @@ ROLLOUT_RECORDS_IGNORED: Final = Metric(
 SPECIALISED_CONSTRAINTS: Final = Metric(
     "waddle_specialised_constraints",
     "gauge",
-    "Constraints with compiled code of their own, which those get that are evaluated often.",
+    "Constraints with compiled code of their own, which often evaluated ones get.",
 )
 
 SPECIALISED_BYTES: Final = Metric(
-    "waddle_specialised_bytes", "gauge", "Memory that constraints' own code takes, about."
+    "waddle_specialised_bytes", "gauge", "Memory for the constraints' own code, about."
 )
 
 SPECIALISATIONS_REFUSED: Final = Metric(
     "waddle_specialisations_refused",
     "gauge",
-    "Times that a constraint got no code of its own because the total was used up.",
+    "Times that a constraint got no code of its own because the memory limit was reached.",
 )

@@ -9,7 +9,7 @@ from webhook.metrics.registry import Metric
 KNOWN_PROVIDERS: Final = Metric(
     "gatekeeper_providers",
     "gauge",
-    "Known Providers: active, or error for those that cannot be used.",
+    "Known Providers by status: active, or error if invalid.",
     ("status",),
     gatekeeper=True,
 )
@@ -17,18 +17,18 @@ KNOWN_PROVIDERS: Final = Metric(
 PROVIDER_ERRORS: Final = Metric(
     "gatekeeper_provider_error_count",
     "counter",
-    "Providers taken in that cannot be used, each version of each.",
+    "Versions of Providers that were read and are invalid.",
     gatekeeper=True,
 )
 
 PROVIDER_REQUESTS: Final = Metric(
     "waddle_provider_requests",
     "counter",
-    "Requests to providers by what came of them: success, system_error (the provider said so), "
-    "timeout, transport, redirect, too_large, unreadable, certificate (ours cannot be shown). Not "
-    "sent are: suspended (it failed repeatedly), crowded (too many are under way), too_many_keys, "
-    "and unknown (there is no such Provider; under provider=_other). Beyond "
-    "--max-constraint-series providers all are counted under provider=_other.",
+    "Requests to providers by outcome: success, system_error (from the provider), "
+    "timeout, transport, redirect, too_large, unreadable, certificate (ours is not "
+    "available). Not sent are: suspended (after repeated failures), crowded (too many in "
+    "progress), too_many_keys, and unknown (no such Provider; under provider=_other). "
+    "Beyond --max-constraint-series providers all count under provider=_other.",
     ("provider", "outcome"),
 )
 
@@ -42,41 +42,41 @@ PROVIDER_SECONDS: Final = Metric(
 PROVIDER_KEYS: Final = Metric(
     "waddle_provider_keys",
     "counter",
-    "Keys that policies asked providers for: cached ones, those that were asked, and refreshed ones, "
-    "which were asked for again in the background.",
+    "Keys that policies need from providers: cached, requested, and refreshed in the background.",
     ("answered",),
 )
 
 PROVIDER_CACHE_BYTES: Final = Metric(
-    "waddle_provider_cache_bytes", "gauge", "What is kept of providers' answers, about."
+    "waddle_provider_cache_bytes", "gauge", "Memory for kept answers of providers, about."
 )
 
 PROVIDER_CACHE_EVICTIONS: Final = Metric(
     "waddle_provider_cache_evictions",
     "counter",
-    "Answers that made room for newer ones before their time was over.",
+    "Answers that were dropped for newer ones before they expired.",
 )
 
 PROVIDER_FLIGHTS: Final = Metric(
-    "waddle_provider_requests_under_way", "gauge", "Requests to providers that are under way."
+    "waddle_provider_requests_under_way", "gauge", "Requests to providers in progress."
 )
 
 PROVIDERS_SUSPENDED: Final = Metric(
     "waddle_providers_suspended",
     "gauge",
-    "Providers that are not asked for a while because they failed repeatedly: what needs one gets "
-    "that error at once.",
+    "Providers that get no requests for a while after repeated failures. Policies that "
+    "need one get that error at once.",
     ("provider",),
 )
 
 PROVIDER_WAITS_ENDED: Final = Metric(
     "waddle_provider_waits_ended",
     "counter",
-    "Answers of providers for which a request's time was too short: its policies decided without.",
+    "Answers of providers that came too late for a request; its policies decided without them.",
 )
 
 PROVIDER_ABANDONED: Final = Metric(
     "waddle_provider_requests_abandoned",
     "counter",
-    "Requests to providers that were ended because too many were under way that nobody waited for.",
+    "Requests to providers that were cancelled because no review waits for them and too "
+    "many are in progress.",
 )

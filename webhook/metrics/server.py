@@ -19,7 +19,7 @@ CONNECTIONS: Final = Metric("waddle_connections", "gauge", "Open connections to 
 CLOSED: Final = Metric(
     "waddle_connections_closed",
     "counter",
-    "Connections that the server closed for a reason of its own.",
+    "Connections that the server closed, by reason.",
     ("reason",),
 )
 
@@ -30,33 +30,33 @@ HANDSHAKES: Final = Metric(
 HANDSHAKES_FAILED: Final = Metric(
     "waddle_handshakes_failed",
     "counter",
-    "TLS handshakes that came to nothing, by reason (error, timeout, too_many_connections).",
+    "TLS handshakes that failed, by reason (error, timeout, too_many_connections).",
     ("reason",),
 )
 
 LAG: Final = Metric(
     "waddle_event_loop_lag_seconds",
     "gauge",
-    "How late the admission thread came to its last tick.",
+    "Delay of the admission thread at its last tick.",
 )
 
 LAG_MAX: Final = Metric(
     "waddle_event_loop_lag_max_seconds",
     "gauge",
-    "The largest such lag since the start.",
+    "The largest such delay since the start.",
 )
 
 LAG_SECONDS: Final = Metric(
     "waddle_event_loop_delay_seconds",
     "histogram",
-    "How late the admission thread came to a timer that is set ten times a second.",
+    "Delay of the admission thread at a timer that fires ten times a second.",
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
 )
 
 LOG_LINES_DROPPED: Final = Metric(
     "waddle_log_lines_dropped",
     "counter",
-    "Lines of the log that were dropped, because nobody read standard error in time.",
+    "Log lines that were dropped because the reader of standard error was too slow.",
 )
 
 CERT_NOT_AFTER: Final = Metric(
@@ -68,7 +68,7 @@ CERT_NOT_AFTER: Final = Metric(
 READY: Final = Metric(
     "waddle_ready",
     "gauge",
-    "1 when /readyz says so, by process: one that answers admissions (admission), or an audit alone.",
+    "1 if /readyz reports ready, by process: admission, or audit for an audit alone.",
     ("process",),
 )
 
@@ -78,15 +78,15 @@ BUILD: Final = Metric("waddle_build_info", "gauge", "Always 1.", ("version",))
 TRACES: Final = Metric(
     "waddle_traces",
     "counter",
-    "Traces by what became of them: sent, failed (the collector did not take them), queue_full, or "
-    "too_many in their second. Only with --enable-tracing.",
+    "Traces by outcome: sent, failed (the collector did not accept them), queue_full, or "
+    "too_many (in one second). Only with --enable-tracing.",
     ("outcome",),
 )
 
 TELEMETRY_FAILURES: Final = Metric(
     "waddle_telemetry_failures",
     "counter",
-    "Messages that the collector did not take, by signal (traces, metrics). Only with "
+    "Messages that the collector did not accept, by signal (traces, metrics). Only with "
     "--otlp-endpoint.",
     ("signal",),
 )

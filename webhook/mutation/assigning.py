@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.mutation.setting import Context, Setter
 
 NOWHERE: Any = None
-"""The result of a walk that assigned nothing; any value, since it is not looked at."""
+"""The result of a walk that assigned nothing; any value, since it is not reviewed."""
 
 
 class Assignment(NamedTuple):

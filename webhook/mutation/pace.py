@@ -84,7 +84,7 @@ class Pace:
         self._next = time.monotonic() + LOOK_SECONDS
 
     def _out_of_time(self) -> OutOfTime:
-        return OutOfTime("the time for mutating this object ended", self.iteration)
+        return OutOfTime("the time limit of mutating this object passed", self.iteration)
 
     def _too_long(self) -> OverBudget:
         return OverBudget("mutating this object takes longer than others can wait", self.iteration)

@@ -344,7 +344,7 @@ class _Reader:
     def _texts(self, owner: Mapping[str, Any], name: str) -> list[str]:
         items = self._list(owner, name)
         if any(type(item) is not str for item in items):
-            raise InvalidMutator(f"{self._owner}: {name} must be a list of texts")
+            raise InvalidMutator(f"{self._owner}: {name} must be a list of strings")
         return items
 
     def _of_type(self, owner: Mapping[str, Any], name: str, expected: type[Any]) -> Any:

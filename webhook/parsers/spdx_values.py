@@ -71,14 +71,14 @@ def reference(value: str) -> str:
 
 
 def relationship(value: str, version: str) -> dict[str, Any]:
-    """Reads ``one KIND other``."""
+    """Reads ``element KIND other``."""
     words = _words(value)
     if len(words) != 3:
         raise ValueError(f"invalid relationship format for {value}")
-    one, kind, other = words
+    element, kind, other = words
     special = version > "SPDX-2.1" and other in {"NONE", "NOASSERTION"}
     return {
-        "spdxElementId": reference(one),
+        "spdxElementId": reference(element),
         "relatedSpdxElement": other if special else reference(other),
         "relationshipType": kind,
     }

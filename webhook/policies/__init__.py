@@ -1,5 +1,6 @@
 """Policies in files: read from directories, classified, and loaded into a client.
 
 All objects in the files except templates and constraints are the synced data, as in a cluster. This
-package depends on files and the constraint framework, but on no server and no cluster.
+package depends on files and the constraint framework, but on no server and no cluster. A broken
+file affects only its own policies.
 """

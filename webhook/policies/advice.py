@@ -1,8 +1,8 @@
 """Warns of usable policies that will probably match nothing.
 
-There are three warnings: a constraint whose match names an unknown kind, with the nearest known
-kind; a constraint on kinds without webhook calls; and, after a review of objects, the constraints
-that matched none of them.
+The warnings are: a constraint whose match names an unknown kind, with the nearest known kind; a
+constraint on kinds without webhook calls; an unknown word in its annotation for exceptions; and,
+after a review of objects, the constraints that matched none of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED
 from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint import enforcement, group
+from webhook.constraint.constraint import is_constraint
 from webhook.constraint.targets import admission
+from webhook.exceptions.permission import fault_of_annotation
 from webhook.kyverno.kinds import why_not_run
 from webhook.policies.problem import Problem
 from webhook.policies.request_reads import (
@@ -44,6 +46,7 @@ NEVER: Final = "never_asked"
 REQUEST: Final = "request"
 LIBRARY: Final = "library"
 GROUP: Final = "group"
+EXCEPTIONS: Final = "exceptions"
 """Codes of problems."""
 
 _POLICY_KINDS: Final = frozenset((row.group, row.kind) for row in POLICY_KINDS)
@@ -121,7 +124,7 @@ def advice_on_document(
         for kind in kinds:
             message = ""
             if not kind:
-                message = f"its {field} names an empty kind, which no object has"
+                message = f"its {field} has an empty kind, which no object has"
             elif suggestion := nearest(groups, kind, seen):
                 message = (
                     f"its {field} names the kind {_shown(groups, kind)}: is {suggestion} meant?"
@@ -131,6 +134,8 @@ def advice_on_document(
             if field in ("match", "applyTo"):
                 never += _never_sent(groups, kind)
     problems += [Problem(*key, "warning", KINDS, text) for text in _given_up(document)]
+    if is_constraint(gvk_of(document)) and (fault := fault_of_annotation(document)):
+        problems.append(Problem(*key, "warning", EXCEPTIONS, fault))
     if never:
         listed = ", ".join(dict.fromkeys(never))
         message = f"API servers ask no webhook about {listed}: it enforces nothing for it"
@@ -188,7 +193,8 @@ def advice_on_groups(
         if constraint.enforcement_action == "scoped" and not any(constraint.points.values()):
             yield _of_group(
                 constraint,
-                f"it is enforced nowhere: {enforcement.VAP} knows no groups; name another point",
+                f"it is enforced nowhere: {enforcement.VAP} does not support groups; name another "
+                "point",
             )
 
 
@@ -266,8 +272,8 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
             return ""
         if all(_is_foreign(group) for group in groups):
             return ""
-        left = [group for group in of_kind if not gone_since(_ANY, group, plural_of(kind))]
-        return " or ".join(f'{kind} of the group "{group}"' for group in left or of_kind)
+        served = [group for group in of_kind if not gone_since(_ANY, group, plural_of(kind))]
+        return " or ".join(f'{kind} of the group "{group}"' for group in served or of_kind)
     if not everywhere and all(_is_foreign(group) for group in groups):
         return ""
     names = sorted(

@@ -71,10 +71,10 @@ def read_catalogue(file: Path) -> list[CatalogueSource]:
         raise InvalidCatalogue(f"{file}: it has to be one {KIND}")
     (document,) = documents
     if (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
-        raise InvalidCatalogue(f"{file}: it is no {KIND} of {API_VERSION}")
+        raise InvalidCatalogue(f"{file}: it is not a {KIND} of {API_VERSION}")
     items = document.get("sources")
     if type(items) is not list or not 1 <= len(items) <= SOURCES_MAX:
-        raise InvalidCatalogue(f"{file}: sources is no list of 1 to {SOURCES_MAX} entries")
+        raise InvalidCatalogue(f"{file}: sources is not a list of 1 to {SOURCES_MAX} entries")
     sources = [_source(file, f"sources[{number}]", item) for number, item in enumerate(items)]
     names = [source.name for source in sources]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -84,20 +84,20 @@ def read_catalogue(file: Path) -> list[CatalogueSource]:
 
 def _source(file: Path, where: str, item: Any) -> CatalogueSource:
     if type(item) is not dict:
-        raise InvalidCatalogue(f"{file}: {where} is no object")
+        raise InvalidCatalogue(f"{file}: {where} is not an object")
     if unknown := sorted(map(str, item.keys() - _FIELDS)):
         raise InvalidCatalogue(f"{file}: unknown field {where}.{unknown[0]}")
     texts = {name: item.get(name, "") for name in ("name", "image", "description")}
     for name, value in texts.items():
         if type(value) is not str or (not value and name != "description"):
-            raise InvalidCatalogue(f"{file}: {where}.{name} is missing, or no text")
+            raise InvalidCatalogue(f"{file}: {where}.{name} is missing, or not a string")
     if not _NAME.fullmatch(texts["name"]):
         raise InvalidCatalogue(
             f"{file}: {where}.name is {texts['name']!r}: it has small letters, digits, - and ."
         )
     paths = item.get("verification", [])
     if type(paths) is not list or not all(type(path) is str and path for path in paths):
-        raise InvalidCatalogue(f"{file}: {where}.verification is no list of paths")
+        raise InvalidCatalogue(f"{file}: {where}.verification is not a list of paths")
     return CatalogueSource(
         texts["name"],
         texts["image"],

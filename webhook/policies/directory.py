@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from webhook.api.config import CONFIG, merged
 from webhook.api.encoding import encode
 from webhook.api.targets import declares_target
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.errors import ConstraintFrameworkError, MemberFault, MissingEngine
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.known import TARGETS
+from webhook.policies.definitions import last_definitions, repeated
+from webhook.policies.lists import expand_lists
 from webhook.policies.manifests import (
     Manifest,
     PolicyFault,
     UnreadableFile,
-    expand_lists,
     find_files,
     is_object,
     read_found,
@@ -62,6 +62,8 @@ class PolicyReport:
     skipped: tuple[str, ...] = ()
     read: tuple[Manifest, ...] = ()
     """Every object that was read and is not ignored, each identity once."""
+    repeated: tuple[str, ...] = ()
+    """Warnings about objects with several definitions."""
 
     @property
     def may_lack_constraints(self) -> bool:
@@ -97,7 +99,13 @@ class PolicyDirectory:
         """Reads the files and updates the client to them."""
         faults: list[PolicyFault] = []
         self._read(faults)
-        by_identity = self._distinct(faults)
+        listed = [
+            manifest
+            for manifests in self._files.values()
+            for manifest in manifests
+            if _kind(manifest) != "ignored"
+        ]
+        by_identity = last_definitions(listed)
         before = self._client.snapshot
         self._remove_missing(by_identity)
         configuration = []
@@ -135,6 +143,7 @@ class PolicyDirectory:
             configuration=tuple(configuration),
             skipped=self._skipped,
             read=tuple(by_identity.values()),
+            repeated=tuple(repeated(listed, reviewed=False)),
         )
 
     def _read(self, faults: list[PolicyFault]) -> None:
@@ -175,23 +184,6 @@ class PolicyDirectory:
         self._skipped = tuple(
             file for file, listed in self._files.items() if len(listed) < len(by_file[file])
         )
-
-    def _distinct(self, faults: list[PolicyFault]) -> dict[tuple[str, ...], Manifest]:
-        """Returns the objects by identity; the first of equal identities."""
-        distinct: dict[tuple[str, ...], Manifest] = {}
-        for manifests in self._files.values():
-            for manifest in manifests:
-                if _kind(manifest) == "ignored":
-                    continue
-                first = distinct.setdefault(manifest.identity, manifest)
-                if first is manifest:
-                    continue
-                if (both := _merged(first, manifest)) is not None:
-                    distinct[manifest.identity] = both
-                else:
-                    message = f"defined twice: the one of {first.file}:{first.line} is used"
-                    faults.append(_fault(manifest, message))
-        return distinct
 
     def _remove_missing(self, identities: Iterable[tuple[str, ...]]) -> None:
         for identity in self._known.keys() - set(identities):
@@ -254,14 +246,6 @@ class PolicyDirectory:
 def _fault(manifest: Manifest, message: str) -> PolicyFault:
     of_constraints = constraint.is_constraint(manifest.gvk)
     return PolicyFault(manifest.file, manifest.line, manifest.title, message, of_constraints)
-
-
-def _merged(first: Manifest, second: Manifest) -> Manifest | None:
-    """Merges two Configs of one name, which policies of a library bring."""
-    if first.gvk != CONFIG:
-        return None
-    document = merged(first.document, second.document)
-    return None if document is None else Manifest(document, first.file, first.line)
 
 
 def _kind(manifest: Manifest) -> str:

@@ -299,7 +299,7 @@ def _results(file: Path, line: int, document: Json) -> tuple[KyvernoResult, ...]
             )
         )
     if not results:
-        refuse("results", "it is empty, so nothing is expected: add what each policy is to say")
+        refuse("results", "it is empty and expects nothing: add the expected result of each policy")
     return tuple(results)
 
 

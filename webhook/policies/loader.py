@@ -79,6 +79,7 @@ class PolicyLoader:
         self._parts = frozenset(kyverno_parts(kyverno))
         self._foreign_advice: frozenset[str] = frozenset()
         self._skipped: tuple[str, ...] = ()
+        self._repeated: tuple[str, ...] = ()
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
         self._idle = ""
@@ -176,9 +177,15 @@ class PolicyLoader:
                 files=", ".join(report.skipped[:FAULTS_SHOWN]),
             )
         self._skipped = report.skipped
+        if report.repeated != self._repeated:
+            for line in report.repeated:
+                self._log.warning("an object is defined more than once", object=line)
+        self._repeated = report.repeated
         for fault, text in zip(report.faults, self._faults, strict=True):
             if text not in self._logged:
-                stays = "; what was in force before stays" if was_serving and fault.stays else ""
+                stays = (
+                    "; the earlier version stays in force" if was_serving and fault.stays else ""
+                )
                 self._log.error(f"policy cannot be used{stays}", fault=text)
         advice = frozenset(
             str(problem)
@@ -208,7 +215,9 @@ class PolicyLoader:
                 why = API_SERVERS if is_own else NOT_FOLLOWED
                 advice.add(f"{item.file}:{item.line}: {item.title}: {why}")
         for text in sorted(advice - self._foreign_advice):
-            self._log.warning("a policy of others has no effect, or a doubtful one", policy=text)
+            self._log.warning(
+                "an admission policy has no effect, or not the expected one", policy=text
+            )
         self._foreign_advice = frozenset(advice)
 
     def _count(self, report: PolicyReport, seconds: float) -> None:

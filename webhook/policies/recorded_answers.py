@@ -114,7 +114,7 @@ def recorded_provider(document: Any, place: str) -> RecordedProvider:
         if "value" in item:
             values[key] = item["value"]
         elif type(item["error"]) is not str or not item["error"]:
-            raise InvalidAnswers(f"{place}: items[{key!r}].error must be a text")
+            raise InvalidAnswers(f"{place}: items[{key!r}].error must be a string")
         else:
             errors[key] = item["error"]
     return RecordedProvider(values, errors, system_error)

@@ -211,7 +211,7 @@ def _manifest(text: str) -> _Manifest:
     roots = written.get("roots")
     if roots is not None:
         if not isinstance(roots, list) or not all(isinstance(root, str) for root in roots):
-            raise _Refused("bundle load failed on manifest decode: roots are not a list of texts")
+            raise _Refused("bundle load failed on manifest decode: roots are not a list of strings")
         manifest.roots = [root.strip("/") for root in roots]
     for number, root in enumerate(manifest.roots):
         for other in manifest.roots[number + 1 :]:

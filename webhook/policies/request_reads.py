@@ -128,10 +128,10 @@ def absent_libraries(template: Template) -> list[str]:
     ]
 
 
-def _begins_alike(one: _Path, other: _Path) -> bool:
+def _begins_alike(first: _Path, other: _Path) -> bool:
     """Returns whether one of two paths is a prefix of the other."""
-    shared = min(len(one), len(other))
-    return one[:shared] == other[:shared]
+    shared = min(len(first), len(other))
+    return first[:shared] == other[:shared]
 
 
 def is_never_there(read: str) -> bool:

@@ -98,27 +98,27 @@ def united(values: Iterable[Abstract | None]) -> Abstract | None:
     return result
 
 
-def _union(one: Abstract, other: Abstract) -> Abstract:
-    if one == other:
-        return one
-    fields: dict[Any, Abstract] = dict(one.fields)
+def _union(first: Abstract, other: Abstract) -> Abstract:
+    if first == other:
+        return first
+    fields: dict[Any, Abstract] = dict(first.fields)
     for name, value in other.fields:
         fields[name] = value if name not in fields else _union(fields[name], value)
     return Abstract(
-        one.places | other.places,
-        one.scalars | other.scalars,
-        one.anything or other.anything,
+        first.places | other.places,
+        first.scalars | other.scalars,
+        first.anything or other.anything,
         tuple(fields.items()),
-        united((one.items, other.items)),
-        united((one.members, other.members)),
-        one.container or other.container,
-        united((one.text, other.text)),
+        united((first.items, other.items)),
+        united((first.members, other.members)),
+        first.container or other.container,
+        united((first.text, other.text)),
     )
 
 
-def are_different(one: Abstract, other: Abstract) -> bool:
+def are_different(a: Abstract, b: Abstract) -> bool:
     """Returns whether two values cannot be equal."""
-    first, second = one.known, other.known
+    first, second = a.known, b.known
     if first is None or second is None:
         return False
     return first.isdisjoint(second) and not (_numbers(first) and _numbers(second))
@@ -173,9 +173,9 @@ class AbstractReader:
         for part in value.parts:
             self.whole(part)
 
-    def compare(self, one: Abstract, other: Abstract) -> None:
+    def compare(self, first: Abstract, other: Abstract) -> None:
         """Records a comparison; next to a scalar, the content of a container does not matter."""
-        for value, beside in ((one, other), (other, one)):
+        for value, beside in ((first, other), (other, first)):
             if beside.is_scalar:
                 self.shallow(value)
             else:

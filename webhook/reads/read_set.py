@@ -94,10 +94,10 @@ class ReadSet:
 WHOLE: Final = ReadSet(whole=True)
 
 
-def _united(one: ReadSet | None, other: ReadSet | None) -> ReadSet | None:
-    if one is None or other is None:
-        return one or other
-    return one | other
+def _united(first: ReadSet | None, other: ReadSet | None) -> ReadSet | None:
+    if first is None or other is None:
+        return first or other
+    return first | other
 
 
 def _text(path: ReadPath) -> str:

@@ -67,7 +67,9 @@ def read_challenge(header: str, host: str, *, is_plain: bool) -> Challenge:
     realm = parameters.get("realm", "")
     parts = urlsplit(realm)
     if not parts.hostname or parts.scheme not in ({"http", "https"} if is_plain else {"https"}):
-        raise UntrustedContent(f"{host} sends for tokens to {realm[:200]!r}, which is no https URL")
+        raise UntrustedContent(
+            f"{host} sends clients for tokens to {realm[:200]!r}, which is not an https URL"
+        )
     return Challenge("bearer", realm, parameters.get("service", ""))
 
 

@@ -195,7 +195,7 @@ class RegistryClient:
                 return []
             raise
         if not isinstance(index, OciIndex):
-            raise UntrustedContent(f"{host}: the tag {tag} is no list of referrers")
+            raise UntrustedContent(f"{host}: the tag {tag} is not a list of referrers")
         return list(index.manifests)
 
     # --- pushing ------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def _index(answer: RegistryAnswer, host: str) -> OciIndex:
     kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
     index = read_manifest(answer.content, kind)
     if not isinstance(index, OciIndex):
-        raise UntrustedContent(f"{host} lists referrers in what is no index")
+        raise UntrustedContent(f"{host} lists referrers in a document that is not an index")
     return index
 
 

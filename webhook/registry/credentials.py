@@ -126,7 +126,7 @@ def docker_config(content: bytes, where: str) -> DockerConfig:
     except (ValueError, RecursionError):
         raise InvalidCredentials(f"{where} is not JSON") from None
     if not isinstance(document, dict):
-        raise InvalidCredentials(f"{where} is no object")
+        raise InvalidCredentials(f"{where} is not an object")
     helpers = document.get("credHelpers") or {}
     store = document.get("credsStore") or ""
     auths = document.get("auths") or {}
@@ -134,7 +134,7 @@ def docker_config(content: bytes, where: str) -> DockerConfig:
         raise InvalidCredentials(f"{where}: auths, credHelpers or credsStore has the wrong type")
     for name in (store, *helpers.values()) if store else helpers.values():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InvalidCredentials(f"{where}: {name!r} is no name of a credential helper")
+            raise InvalidCredentials(f"{where}: {name!r} is not the name of a credential helper")
     read = {
         key: credentials
         for key, value in auths.items()
@@ -156,7 +156,7 @@ def pull_secret(secret: Mapping[str, Any], where: str) -> DockerConfig:
                 except ValueError:
                     raise InvalidCredentials(f"{where}: {key} is not JSON") from None
             return docker_config(content, f"{where}: {key}")
-    raise InvalidCredentials(f"{where} is no image pull secret: it has no .dockerconfigjson")
+    raise InvalidCredentials(f"{where} is not an image pull secret: it has no .dockerconfigjson")
 
 
 def _decoded(text: Any, where: str) -> bytes:
@@ -169,18 +169,18 @@ def _decoded(text: Any, where: str) -> bytes:
 def _auth(value: Any, where: str) -> Credential | None:
     """Returns the credential of an entry; None for the empty entry beside a store."""
     if not isinstance(value, dict):
-        raise InvalidCredentials(f"{where} is no object")
+        raise InvalidCredentials(f"{where} is not an object")
     texts = {
         name: value.get(name) or "" for name in ("auth", "username", "password", "identitytoken")
     }
     if not all(isinstance(text, str) for text in texts.values()):
-        raise InvalidCredentials(f"{where} has a member that is no text")
+        raise InvalidCredentials(f"{where} has a member that is not a string")
     user, password = texts["username"], texts["password"]
     if texts["auth"]:
         decoded = _decoded(texts["auth"], f"{where}: auth").decode("utf-8", "replace")
         user, colon, password = decoded.partition(":")
         if not colon:
-            raise InvalidCredentials(f"{where}: auth is no USER:PASSWORD")
+            raise InvalidCredentials(f"{where}: auth is not USER:PASSWORD")
         password = password.rstrip("\0")
     if not (user or texts["identitytoken"]):
         return None

@@ -143,7 +143,7 @@ def read_manifest(content: bytes, media_type: str, *, digest: str = "") -> OciMa
     if not kind:
         kind = OCI_INDEX if "manifests" in document else OCI_MANIFEST
     if kind not in MANIFEST_TYPES | INDEX_TYPES:
-        raise UntrustedContent(f"{kind[:200]!r} is no kind of manifest that is read here")
+        raise UntrustedContent(f"{kind[:200]!r} is not a kind of manifest that is read here")
     is_index = kind in INDEX_TYPES
     if ("layers" in document or "config" in document) if is_index else "manifests" in document:
         raise UntrustedContent("a manifest that is an index, too: it would be read in two ways")
@@ -173,21 +173,21 @@ def _object(content: bytes) -> dict[str, Any]:
     except DecodeError as error:
         raise UntrustedContent(f"the manifest is not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("schemaVersion") != 2:
-        raise UntrustedContent("the manifest is no object of schemaVersion 2")
+        raise UntrustedContent("the manifest is not an object of schemaVersion 2")
     return document
 
 
 def _text(document: Mapping[str, Any], name: str) -> str:
     value = document.get(name) or ""
     if not isinstance(value, str):
-        raise UntrustedContent(f"{name} of a manifest is no text")
+        raise UntrustedContent(f"{name} of a manifest is not a string")
     return value
 
 
 def _descriptors(document: Mapping[str, Any], name: str) -> tuple[Descriptor, ...]:
     entries = document.get(name) or []
     if not isinstance(entries, list):
-        raise UntrustedContent(f"{name} of a manifest is no array")
+        raise UntrustedContent(f"{name} of a manifest is not an array")
     if len(entries) > ENTRIES_MAX:
         raise UntrustedContent(f"{len(entries)} {name} in one manifest: at most {ENTRIES_MAX}")
     return tuple(_descriptor(entry, f"{name}[{i}]") for i, entry in enumerate(entries))
@@ -195,7 +195,7 @@ def _descriptors(document: Mapping[str, Any], name: str) -> tuple[Descriptor, ..
 
 def _descriptor(value: Any, where: str) -> Descriptor:
     if not isinstance(value, dict):
-        raise UntrustedContent(f"{where} of a manifest is no object")
+        raise UntrustedContent(f"{where} of a manifest is not an object")
     size = value.get("size")
     if type(size) is not int or not 0 <= size <= _BLOB_BYTES_MAX:
         raise UntrustedContent(f"{where} of a manifest has no size")
@@ -219,5 +219,5 @@ def _annotations(value: Mapping[str, Any], where: str) -> dict[str, str]:
     if not isinstance(annotations, dict) or not all(
         isinstance(text, str) for text in annotations.values()
     ):
-        raise UntrustedContent(f"annotations of {where} are no texts")
+        raise UntrustedContent(f"annotations of {where} are not strings")
     return annotations

@@ -115,7 +115,7 @@ def _unpacked(content: bytes, bytes_max: int, where: str) -> Iterator[tuple[str,
                 file = opened.extractfile(member) if member.isreg() else None
                 if file is None:
                     raise UntrustedContent(
-                        f"{where} has an archive with what is no file: {member.name[:200]!r}"
+                        f"{where} has an archive with an entry that is not a file: {member.name[:200]!r}"
                     )
                 # OPA's bundles name files from a root.
                 yield member.name.lstrip("/"), file.read()
@@ -131,7 +131,7 @@ def _inflated(content: bytes, bytes_max: int, where: str) -> bytes:
     try:
         text = inflate.decompress(content, limit)
     except zlib.error as error:
-        raise UntrustedContent(f"{where} has an archive that is no gzip: {error}") from None
+        raise UntrustedContent(f"{where} has an archive that is not gzip: {error}") from None
     if inflate.unconsumed_tail or not inflate.eof:
         raise UntrustedContent(f"{where} has an archive that is cut short, or too large")
     return text

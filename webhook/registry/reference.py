@@ -76,7 +76,7 @@ def parse_reference(text: str, *, tag: str = LATEST) -> Reference:
         raise InvalidReference(f"a reference of {len(plain)} characters: at most {_TEXT_MAX}")
     name, at, digest = plain.partition("@")
     if at and not is_digest(digest):
-        raise InvalidReference(f"{text!r}: {digest!r} is no sha256 or sha512 digest")
+        raise InvalidReference(f"{text!r}: {digest!r} is not a sha256 or sha512 digest")
     first, slash, rest = name.partition("/")
     if slash and ("." in first or ":" in first or first == "localhost" or first != first.lower()):
         registry, path = first, rest
@@ -84,7 +84,7 @@ def parse_reference(text: str, *, tag: str = LATEST) -> Reference:
         registry, path = DOCKER_HUB, name
     path, colon, given = path.partition(":")
     if colon and not _TAG.fullmatch(given):
-        raise InvalidReference(f"{text!r}: {given!r} is no tag")
+        raise InvalidReference(f"{text!r}: {given!r} is not a tag")
     if registry in {DOCKER_HUB, "index.docker.io", _HUB_HOST}:
         registry, path = DOCKER_HUB, path if "/" in path or not path else f"library/{path}"
     if not _HOST.fullmatch(registry) or not _REPOSITORY.fullmatch(path):

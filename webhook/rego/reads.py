@@ -294,8 +294,8 @@ class _Interpretation:
             if isinstance(a, ir.Array) and isinstance(b, ir.Array) and _binds(b, env):
                 if len(a.items) != len(b.items):
                     raise _Fails
-                for one, other in zip(a.items, b.items, strict=True):
-                    self._unify(one, other, env)
+                for first, other in zip(a.items, b.items, strict=True):
+                    self._unify(first, other, env)
                 return
             self._match(a, self._term(b, env), env)
         elif _is_pattern(b) and _binds(b, env):
@@ -306,9 +306,9 @@ class _Interpretation:
     def _is_unbound(self, term: Term, env: Mapping[str, Abstract]) -> bool:
         return isinstance(term, ir.Var) and term.name not in env and term.name not in (INPUT, DATA)
 
-    def _equal(self, one: Abstract, other: Abstract) -> None:
-        self.reader.compare(one, other)
-        if are_different(one, other):
+    def _equal(self, first: Abstract, other: Abstract) -> None:
+        self.reader.compare(first, other)
+        if are_different(first, other):
             raise _Fails
 
     def _match(self, pattern: Term, value: Abstract, env: dict[str, Abstract]) -> None:
@@ -386,12 +386,12 @@ class _Interpretation:
             self.reader.whole(arg)
         return ANYTHING
 
-    def _compared(self, name: str, one: Abstract, other: Abstract) -> Abstract:
-        self.reader.compare(one, other)
+    def _compared(self, name: str, first: Abstract, other: Abstract) -> Abstract:
+        self.reader.compare(first, other)
         if name in ("equal", "neq"):
-            if are_different(one, other):
+            if are_different(first, other):
                 return scalar(name == "neq")
-            if one.only is not None and one.only == other.only:
+            if first.only is not None and first.only == other.only:
                 return scalar(name == "equal")
         return ANYTHING
 
@@ -424,16 +424,16 @@ class _Interpretation:
             items.append(self.reader.step(arg))
         return Abstract(items=united(items), container=True)
 
-    def _of_sets(self, name: str, one: Abstract, other: Abstract) -> Abstract:
+    def _of_sets(self, name: str, first: Abstract, other: Abstract) -> Abstract:
         if name == "or":
-            self.reader.shallow(one)
+            self.reader.shallow(first)
             self.reader.shallow(other)
-            return united((one, other)) or EMPTY
+            return united((first, other)) or EMPTY
         items = self.reader.step(other)
         self.reader.shallow(other)
         self.reader.keys(Abstract(places=other.places))
         if items is not None:
-            self.reader.compare(one, items)
+            self.reader.compare(first, items)
         return ANYTHING
 
     # --- terms -------------------------------------------------------------------------------

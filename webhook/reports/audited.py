@@ -113,8 +113,11 @@ class AuditReports:
         findings_digest = digest(findings)
         before = written if written is not None else b"" if known is None else known.digest
         moved = known is not None and _has_moved(known, audited)
-        if findings_digest != before or moved:
-            if known is None and written is None and self._room is not None:
+        # An update in work may write an older state: its report is equal to nothing until it ends.
+        is_marked = self._reports.refresher.is_marked(subject)
+        if findings_digest != before or moved or is_marked:
+            is_new = known is None and written is None and not is_marked
+            if is_new and self._room is not None:
                 # Not even marked: there may be a hundred thousand of them.
                 if self._room <= 0:
                     self._reports.refuse()

@@ -137,7 +137,7 @@ def settled(
     if results_max is None or len(kept) <= results_max:
         return kept
     shown = results_max - 1
-    message = f"{len(kept) - shown} more results are not shown: a report holds {results_max}"
+    message = f"{len(kept) - shown} more results cannot be shown: a report holds {results_max}"
     # "~" sorts after every name of a kind: the note is the last result.
     return (*kept[:shown], Finding(f"~{SOURCE}", "report-limit", "error", message))
 

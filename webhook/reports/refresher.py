@@ -125,6 +125,10 @@ class Refresher:
         """Returns whether no marks wait."""
         return self._queue.is_idle
 
+    def is_marked(self, subject: ReportSubject) -> bool:
+        """Returns whether an update of the resource's report waits or is in work."""
+        return subject in self._queue
+
     def mark(
         self,
         subject: ReportSubject,

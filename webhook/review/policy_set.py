@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 from webhook.api import config
 from webhook.api.config import AUDIT_PROCESS, CONFIG, MUTATION_PROCESS, WEBHOOK_PROCESS
-from webhook.api.gvk import gvk_of
+from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import wildcard
 from webhook.constraint.expansion import Expansion
 from webhook.constraint.failure_policy import FAIL
@@ -296,8 +296,15 @@ class PolicySet:
 
 
 def exclusions_of(documents: Iterable[Mapping[str, Any]]) -> Exclusions:
-    """Returns the exclusions of the Configs among the documents."""
-    configs = [item for item in documents if gvk_of(item).group_kind == CONFIG.group_kind]
+    """Returns the exclusions of the Configs among the documents.
+
+    Of several definitions of a Config the last one counts; one of another name has no effect.
+    """
+    configs = {
+        namespace_of(item): item
+        for item in documents
+        if gvk_of(item).group_kind == CONFIG.group_kind and name_of(item) == config.CONFIG_NAME
+    }.values()
     return Exclusions(
         *(
             wildcard.any_of(_excluded_namespaces(configs, process))

@@ -126,7 +126,7 @@ class AdmissionTelling:
             else:
                 continue  # logged when the suspension begins, not for each request
             self._log.error(
-                "a constraint could not be decided",
+                "a constraint gave no verdict",
                 hookType="validation",
                 constraint_kind=kind,
                 constraint_name=item.constraint.name,
@@ -165,7 +165,7 @@ class AdmissionTelling:
     def unexpanded(self, request: AdmissionRequest, why: str) -> None:
         """Logs that the implied objects were not reviewed."""
         self._log.error(
-            "what an object implies was not reviewed with it",
+            "objects that a reviewed object creates were not reviewed with it",
             hookType="validation",
             error=why,
             request_uid=request.uid,

@@ -65,7 +65,7 @@ def check_exception(
     yield Awaiting([future], until)
     answer = future.result() if future.done() else AccessAnswer(fault="no answer in time")
     if answer.fault:
-        why = f"whether {request.username} may make it could not be asked: {answer.fault}"
+        why = f"the API server did not say whether {request.username} may create it: {answer.fault}"
         return Inadmissible(503, _named(item, why))
     if answer.lacks is not None:
         refused = denied(request.username, *named[answer.lacks])

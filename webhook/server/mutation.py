@@ -61,10 +61,10 @@ if TYPE_CHECKING:
 _Attempt: TypeAlias = "Changes | Needs | MutationError | Delay"
 """The result of mutating; a :class:`Delay` says why there was no time, or no place."""
 
-_TOO_LATE: Final = "the time for mutating this object ended"
+_TOO_LATE: Final = "the time limit of mutating this object passed"
 _REASONS: Final = {
-    "object": "its mutators took all the time there is",
-    "requester": "the time went to this request and others of the same user",
+    "object": "its mutators used up the time limit",
+    "requester": "other requests of the same user used up the time limit",
 }
 
 NOT_MUTATED: Final = "Resource was not mutated"

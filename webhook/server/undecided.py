@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook.constraint import enforcement
+from webhook.constraint.result import Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.constraint.result import Responses, Undecided
+    from webhook.constraint.result import Responses
     from webhook.server.responsibility import Responsible
     from webhook.serving.revision import Revision
 
@@ -21,8 +21,8 @@ AnswerUnread: TypeAlias = "Callable[[str, Responsible], UnreadAnswer]"
 """The answer to a request about a namespace that is not read, by the party responsible."""
 
 _REASONS: Final = {
-    "object": "its review took all the time there is",
-    "requester": "the time went to this request and others of the same user",
+    "object": "its review used up the time limit",
+    "requester": "other requests of the same user used up the time limit",
 }
 
 
@@ -34,11 +34,14 @@ def attributed(responses: Responses, responsible: Responsible) -> Responses:
     """
     if responsible == "others":
         return responses._replace(undecided=tuple(filter(_is_answered, responses.undecided)))
+    why = _REASONS[responsible]
     undecided = tuple(
-        replace(item, cause=responsible, message=_REASONS[responsible])
-        if item.cause == "deadline"
-        else item
-        for item in responses.undecided
+        [
+            Undecided(item.target, item.constraint, responsible, item.answer, why)
+            if item.cause == "deadline"
+            else item
+            for item in responses.undecided
+        ]
     )
     return responses._replace(undecided=undecided, deadline_exceeded=False)
 

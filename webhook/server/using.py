@@ -60,14 +60,16 @@ def check_use(
     answer = future.result() if future.done() else AccessAnswer(fault="no answer in time")
     if answer.fault:
         named = ", ".join(names)
-        why = f"whether {request.username} may use {named} could not be asked: {answer.fault}"
+        why = (
+            f"the API server did not say whether {request.username} may use {named}: {answer.fault}"
+        )
         return Inadmissible(503, why)
     if answer.lacks is None:
         return None
     return Inadmissible(
         403,
-        f"{request.username} may not use the Provider {names[answer.lacks]}, which this asks: that "
-        f"needs the verb {VERB} on {PLURAL}.{GROUP}",
+        f"{request.username} may not use the Provider {names[answer.lacks]}: grant the verb "
+        f"{VERB} on {PLURAL}.{GROUP}",
     )
 
 

@@ -76,7 +76,7 @@ class PolicyValidator(Protocol):
         """
 
 
-WITHHELD: Final = "shown only to those who may list every synced kind in all namespaces"
+WITHHELD: Final = "shown only to users with the right to list every synced kind in all namespaces"
 
 
 class PoliciesRefused(Exception):
@@ -155,7 +155,7 @@ class ValidationEndpoint:
 
     async def _answer(self, body: bytes, *, reads: bool) -> bytes:
         if self._waiting >= WAITING_MAX:
-            raise PoliciesRefused(429, "other policies are being validated: ask again in a moment")
+            raise PoliciesRefused(429, "other policies are being validated: try again in a moment")
         self._waiting += 1
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -165,7 +165,7 @@ class ValidationEndpoint:
                 answered = {**answered, "effect": None, "effectWithheld": WITHHELD}
             return encode(answered)
         except TimeoutError:
-            raise PoliciesRefused(504, "not validated in time") from None
+            raise PoliciesRefused(504, "the validation exceeded its time limit") from None
         finally:
             self._waiting -= 1
 
@@ -179,10 +179,10 @@ def read_policies(body: bytes) -> list[dict[str, Any]]:
             text = body.decode()
             values = [document.value for document in read_documents(text, "kubernetes")]
         except (InvalidDocument, UnicodeDecodeError) as error:
-            raise PoliciesRefused(400, f"neither JSON nor YAML: {error}") from None
+            raise PoliciesRefused(400, f"the body is neither JSON nor YAML: {error}") from None
     documents = [item for value in values for item in _items(value)]
     if not documents:
-        raise PoliciesRefused(400, "no template and no constraint in the body")
+        raise PoliciesRefused(400, "the body has no template and no constraint")
     if len(documents) > POLICIES_MAX:
         raise PoliciesRefused(400, f"{len(documents)} policies: {POLICIES_MAX} at most in a call")
     for number, item in enumerate(documents):

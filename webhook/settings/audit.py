@@ -16,21 +16,23 @@ class AuditSettings:
 
     interval_seconds: int = flag(
         60,
-        "Seconds from the beginning of one sweep to that of the next, the first when policies are "
-        "loaded; 0 for no sweep.",
+        "Seconds from the beginning of one sweep to the beginning of the next; 0 turns "
+        "sweeps off. The first begins once policies are loaded.",
         name="audit-interval",
         gatekeeper=True,
         at_least=0,
     )
     constraint_violations_limit: int = flag(
         20,
-        "Violations that a constraint's status shows; totals, log and decision log have all.",
+        "The number of violations that a constraint's status shows. Totals, log and decision "
+        "log have all.",
         gatekeeper=True,
         at_least=0,
     )
     chunk_size: int = flag(
         500,
-        "Most objects in a page of a list; fewer where they are large. 0 for all in one.",
+        "The largest number of objects in a page of a list; large objects make pages "
+        "smaller. 0 lists all objects in one page.",
         name="audit-chunk-size",
         gatekeeper=True,
         at_least=0,
@@ -43,27 +45,27 @@ class AuditSettings:
     )
     continuous: bool = flag(
         False,
-        "Watch what is audited, too: between sweeps an object that changed is reviewed alone, and a "
+        "Watch audited kinds between sweeps: an object is reviewed when it changes, and a "
         "changed constraint's kinds are listed at once.",
         name="audit-continuous",
     )
     kept_bytes: int = flag(
         16 * 1024 * 1024,
-        "Memory for the findings of audits: an unchanged object under unchanged policies is not "
+        "Memory for the findings of audits: unchanged objects under unchanged policies are not "
         "reviewed again. An object takes 30 bytes. Violations take their size as JSON, once for "
-        "objects that differ in their names only. 0 switches it off.",
+        "objects that differ in their names only. 0 turns it off.",
         name="audit-kept-bytes",
         at_least=0,
     )
     emit_events: bool = flag(
         False,
-        "Make an Event of each violation that a sweep finds.",
+        "Write an Event for each violation that a sweep finds.",
         name="emit-audit-events",
         gatekeeper=True,
     )
     events_involved_namespace: bool = flag(
         False,
-        "Make those Events in the violating object's namespace instead of POD_NAMESPACE.",
+        "Write those Events to the violating object's namespace instead of POD_NAMESPACE.",
         name="audit-events-involved-namespace",
         gatekeeper=True,
     )

@@ -39,46 +39,50 @@ def _ignored(reason: str, *, boolean: bool = False) -> ForeignFlag:
 
 
 _EITHER: Final = TRUE | FALSE
-_AUDIT_STATISTICS = "see the histogram gatekeeper_audit_duration_seconds at /metrics"
+_AUDIT_STATISTICS = "use the histogram gatekeeper_audit_duration_seconds at /metrics"
 _EXPORT = (
-    "use --decision-log-config: every decision leaves through a sidecar (docs/decisions.md), in "
-    "the form of Gatekeeper's export where a sink asks for it"
+    "use --decision-log-config: a sidecar exports every decision (docs/decisions.md), if "
+    "a sink needs it in the form of Gatekeeper's export"
 )
-_MUTATION = "name mutation-webhook among the operations"
+_MUTATION = "add mutation-webhook to --operation"
 _STACKDRIVER = "scrape /metrics (--prometheus-port) with Google Cloud Managed Prometheus"
-_STATISTICS = "see the histogram gatekeeper_validation_request_duration_seconds at /metrics"
+_STATISTICS = "use the histogram gatekeeper_validation_request_duration_seconds at /metrics"
 _ROTATION = (
-    "one configuration gets the CA bundle (--validating-webhook-configuration-name): give --cert-dir "
-    "a Secret that cert-manager renews, and have it write the others"
+    "one configuration gets the CA bundle (--validating-webhook-configuration-name). For "
+    "others use cert-manager: mount its Secret as --cert-dir, and let it write their CA "
+    "bundles"
 )
-_CLUSTER = "use --kubeconfig: the API server that it names is followed, wherever it is"
+_CLUSTER = "use --kubeconfig: it names the API server"
 
 FLAGS: Final[dict[str, ForeignFlag]] = {
     "additional-mutating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
     "additional-validating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
-    "api-cache-dir": _ignored("audit keeps no list on disk"),
+    "api-cache-dir": _ignored("the the audit keeps no list on disk"),
     "audit-channel": _ignored(_EXPORT),
     "audit-connection": _ignored(_EXPORT),
     "audit-match-kind-only": _switch(
-        "audit lists the kinds that a constraint can match, and no others", harmless=_EITHER
+        "the audit only lists kinds that a constraint can match", harmless=_EITHER
     ),
     "client-cert-name": _value("use --client-ca-name and --client-cn-name", ""),
     "debug-use-fake-pod": _switch("POD_NAME and POD_NAMESPACE may be absent"),
     "enable-admission-violation-export": _switch(_EXPORT),
     "enable-mutation": _switch(_MUTATION, harmless=_EITHER),
     "enable-referential-rules": _switch(
-        "data.inventory holds what Config and SyncSets name, or --policies has: leave it out there",
+        "Config, SyncSets and --policies decide what is in data.inventory: leave the kind "
+        "out there",
         harmless=TRUE,
     ),
     "enable-remote-cluster": _switch(_CLUSTER),
     "enable-tls-healthcheck": _switch(
-        "/readyz always checks that the certificate in use is loaded and in date"
+        "/readyz always checks that the certificate is loaded and valid"
     ),
     "enable-violation-export": _switch(_EXPORT),
     "log-stats-admission": _switch(_STATISTICS),
     "log-stats-audit": _switch(_AUDIT_STATISTICS),
-    "logtostderr": _switch("the log goes to standard error unless --log-file", harmless=_EITHER),
-    "alsologtostderr": _switch("the log goes to one place: standard error or --log-file"),
+    "logtostderr": _switch(
+        "the log goes to standard error unless --log-file is set is set", harmless=_EITHER
+    ),
+    "alsologtostderr": _switch("the log goes to one place, standard error or --log-file"),
     "metrics-addr": _value("use --prometheus-host and --prometheus-port", "0"),
     "stackdriver-metric-interval": _ignored(_STACKDRIVER),
     "stackdriver-only-when-available": _switch(_STACKDRIVER),

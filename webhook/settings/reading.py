@@ -44,7 +44,7 @@ def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
 def _notices(settings: ServeSettings) -> list[str]:
     notices = []
     if settings.limits.max_serving_threads > 1:
-        notices.append("--max-serving-threads has no effect: policies are evaluated on one thread")
+        notices.append("--max-serving-threads has no effect: one thread evaluates policies")
     if (
         "mutation-status" in settings.policies.operation
         and "status" not in settings.policies.operation

@@ -25,9 +25,9 @@ class ReportSettings:
 
     enabled: bool = flag(
         False,
-        "Write policy reports: of what the audit finds, with --operation=audit, and of resources "
-        "soon after they are admitted, with --operation=webhook. Needs --kubernetes and the "
-        "reports' CRDs (manifests/reports).",
+        "Write policy reports. With --operation=audit they show what the audit finds, with "
+        "--operation=webhook each resource soon after it is admitted. Needs --kubernetes and "
+        "the reports' CRDs (manifests/reports).",
         name="reports",
     )
     api: str = flag(
@@ -39,43 +39,45 @@ class ReportSettings:
     )
     results: tuple[Literal["pass", "fail", "warn", "error", "skip"], ...] = flag(
         STORED,
-        "Results that are stored; repeatable. pass is a constraint that matches and is met, skip "
-        "one that is about the kind and does not match.",
+        "The results to store. Repeatable. pass: the object satisfies a matching constraint; "
+        "skip: the constraint names the kind and does not match.",
         name="report-results",
         choices=RESULTS,
     )
     mode: str = flag(
         "resource",
-        "A report for each resource, owned by it; or for each policy in each namespace, owned by "
-        "its constraint.",
+        "resource: a report for each resource, which owns it. policy-namespace: a report for "
+        "each policy in each namespace, owned by its constraint.",
         name="report-mode",
         choices=MODES,
     )
     max_resources: int = flag(
         20_000,
-        "Reports that there may be, those of other products included; some 2.6 KB of etcd each. "
-        "When it is reached, reports are kept up to date and no new one is made. With "
-        "--report-mode=policy-namespace also the results of one policy in one namespace.",
+        "The largest number of reports, with those of other products; a report takes some "
+        "2.6 KB in etcd. At the limit reports are updated and none is created. With "
+        "--report-mode=policy-namespace it also limits the results of one policy in one "
+        "namespace.",
         name="report-max-resources",
         at_least=1,
     )
     max_entries: int = flag(
         1000,
-        "Results in a report of --report-mode=policy-namespace; more are split.",
+        "The largest number of results in a report of --report-mode=policy-namespace; more "
+        "are split.",
         name="report-max-entries",
         at_least=1,
     )
     mutation_drift: bool = flag(
         False,
-        "Tell what mutators, and mutating policies of others, would change in objects that exist if "
-        "they were written now: by the audit in metrics and its log, and as results (warn) with "
-        "--reports. Kinds that they name are listed, too.",
+        "Report what mutators and others' mutating policies would change in existing objects "
+        "at the next write. The audit adds it to its metrics and log and, with --reports, as "
+        "results (warn). It also lists the kinds that they name.",
         name="report-mutation-drift",
     )
     debounce_seconds: float = flag(
         10.0,
-        "Time from an admission to the report of its resource, in which further admissions of it "
-        "cost nothing.",
+        "The time from an admission to the report of its resource. Further admissions within "
+        "it cost nothing.",
         name="report-debounce",
         kind="duration",
         at_least=0,

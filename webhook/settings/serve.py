@@ -44,134 +44,139 @@ class PolicySettings:
 
     paths: tuple[str, ...] = flag(
         (),
-        "Directory or file with templates, constraints and data (YAML or JSON); repeatable. "
-        "Reloaded when files change.",
+        "A directory or file with templates, constraints and data (YAML or JSON). "
+        "Repeatable. It is read again when files change.",
         name="policies",
     )
     kubernetes: bool = flag(
         False,
-        "Take policies from the API server: of the cluster that this process runs in, or of "
-        "--kubeconfig. Instead of --policies; POD_NAME and POD_NAMESPACE must name the replica's "
-        "Pod, and POD_UID may.",
+        "Read policies from the API server of this cluster, or of --kubeconfig, instead of "
+        "--policies. POD_NAME and POD_NAMESPACE must name the replica's Pod; POD_UID is "
+        "optional.",
     )
     kubeconfig: str = flag(
         "",
-        "Kubeconfig file of the API server that policies are taken from; implies --kubernetes.",
+        "The kubeconfig of the API server to read policies from. Implies --kubernetes.",
         gatekeeper=True,
     )
     keep_writers_history: bool = flag(
         False,
-        "Keep metadata.managedFields and kubectl's last-applied annotation of synced objects and "
-        "Namespaces, as Gatekeeper does, for policies that read them; they are often half of an "
-        "object, and every replica keeps all that is synced.",
+        "Keep metadata.managedFields and kubectl's last-applied annotation of synced objects "
+        "and Namespaces, as Gatekeeper does. Turn it on for policies that read them; they "
+        "are often half of an object, in each replica's memory.",
     )
     sync_projection: bool = flag(
         True,
-        "Keep of synced objects only what some template reads, and list a kind anew where a template "
-        "reads more. Objects stay whole where something reads them whole: with --audit-from-cache, "
-        "--enable-validate-policy and --kyverno-policies.",
+        "Keep of synced objects only the fields that a template reads, and list a kind again "
+        "when a template reads more. With --audit-from-cache, --enable-validate-policy or "
+        "--kyverno-policies whole objects are kept.",
     )
     operation: tuple[str, ...] = flag(
         ("webhook",),
-        "What this process does; repeatable. With --kubernetes: webhook answers admissions and "
-        "writes the replica's own status objects. generate makes the CRDs of constraints and "
-        "ValidatingAdmissionPolicies. status copies all replicas' statuses into .status.byPod. "
-        "audit reviews what is in the cluster already. mutation-webhook answers /v1/mutate. "
-        "mutation-status and mutation-controller change nothing: status and every replica do that "
-        "anyway. Name webhook, mutation-webhook or audit.",
+        "The tasks of this process; repeatable. With --kubernetes: webhook answers "
+        "admissions and writes the replica's own status objects. generate creates the CRDs "
+        "of constraints and ValidatingAdmissionPolicies. status copies all replicas' "
+        "statuses into .status.byPod. audit reviews the objects in the cluster. "
+        "mutation-webhook answers /v1/mutate. mutation-status and mutation-controller change "
+        "nothing: status and every replica do that anyway. Name webhook, mutation-webhook or "
+        "audit.",
         gatekeeper=True,
         choices=OPERATIONS,
     )
     readiness_retries: int = flag(
         0,
-        "Failed loads that are waited for before the process is ready without what is broken; 0 "
-        "for none, -1 for ever. It is never ready with no policy of --policies at all. With "
-        "--kubernetes: 0 gives up on broken objects at once, anything else waits until they are "
-        "repaired or deleted; one whose last good revision is enforced is not waited for.",
+        "The number of failed loads to wait for before the process is ready without the "
+        "broken policies; 0 for none, -1 for ever. Without any policy of --policies it is "
+        "never ready. With --kubernetes: 0 does not wait for broken objects, any other value "
+        "waits until they are repaired or deleted. An object with an enforced last good "
+        "revision is not waited for.",
         gatekeeper=True,
         at_least=-1,
     )
     kept_revisions: int = flag(
         2,
-        "Generations of each template and constraint that could be enforced and are kept in the "
-        "cluster, as PolicyRevision objects, for restarts and for rolling back; 0 neither keeps "
-        "nor reads any.",
+        "The number of enforceable generations of each template and constraint that the "
+        "cluster keeps as PolicyRevisions, for restarts and roll-backs. 0 neither keeps nor "
+        "reads any.",
         at_least=0,
     )
     revision_key_secret_name: str = flag(
         KEY_SECRET,
-        "Secret in POD_NAMESPACE with the keys that sign PolicyRevisions, so that no other counts; "
-        "replicas make and rotate them. It must exist, and may be empty.",
+        "The Secret in POD_NAMESPACE with the keys that sign PolicyRevisions; others do not "
+        "count. Replicas create and rotate the keys. It must exist, and may be empty.",
     )
     exceptions_longest_seconds: float = flag(
         0.0,
-        "How long a PolicyException or ClusterPolicyException may hold when it is made: what ends "
-        "later, or never, is refused. 0 for any length; 2160h are 90 days.",
+        "The longest time that a new PolicyException or ClusterPolicyException may last, "
+        "such as 2160h for 90 days. Longer and permanent ones are refused. 0 sets no limit.",
         kind="duration",
         at_least=0,
     )
     exceptions_keep_seconds: float = flag(
         90 * 24 * 3600.0,
-        "How long an expired exception stays before it is deleted, by a process with "
-        "--operation=status that is given the right to delete it; 0 for ever.",
+        "How long an expired exception is kept before it is deleted; 0 for ever. A process "
+        "with --operation=status and the right to delete it does so.",
         kind="duration",
         at_least=0,
     )
     kyverno_policies: str = flag(
         "off",
-        "What to make of Kyverno's policies in CEL (ValidatingPolicy, MutatingPolicy, their "
-        "namespaced kinds and PolicyExceptions), of the cluster or of --policies: enforce decides "
-        "admissions by them and changes objects, audit only audits and reports, off nothing.",
+        "How to use Kyverno's policies in CEL (ValidatingPolicy, MutatingPolicy, their "
+        "namespaced kinds and PolicyExceptions), from the cluster or --policies. enforce "
+        "decides admissions by them and mutates objects, audit only audits and reports, off "
+        "ignores them.",
         choices=("off", "enforce", "audit"),
     )
     tell_not_asked: bool = flag(
         True,
-        "With --operation=status: report NotAsked for constraints and mutators whose objects "
-        "no webhook configuration in the cluster sends. Turn it off where the API server has its "
-        "webhooks from files.",
+        "With --operation=status: report NotAsked for constraints and mutators if no webhook "
+        "configuration in the cluster sends their objects. Turn it off if the API server "
+        "reads its webhooks from files.",
     )
     admission_policies: str = flag(
         "off",
-        "What is done with the cluster's own ValidatingAdmissionPolicies. off: nothing. audit: the "
-        "audit and policy reports review what exists by them. They are never enforced here: the API "
-        "server does that. Those that are generated of templates are left out.",
+        "How to use the cluster's own ValidatingAdmissionPolicies. off ignores them. audit "
+        "reviews existing objects by them, in the audit and in policy reports. The API "
+        "server enforces them; this process never does. Policies generated from templates "
+        "are left out.",
         choices=("off", "audit"),
     )
     webhook_rules: str = flag(
         "static",
-        "What the API server asks about. static: the rules of the webhook configurations "
-        "stay as they were applied. policies: those of entries that call Waddle follow constraints "
-        "and mutators in force.",
+        "The rules of the webhook configurations. static leaves them as they were applied. "
+        "policies updates them from the constraints and mutators in force, for webhooks that "
+        "call Waddle.",
         choices=("static", "policies"),
     )
     poll_interval_seconds: float = flag(
         10.0,
-        "How often policies and certificates are compared with the disk when no change of a file "
-        "was reported.",
+        "How often policies and certificates are compared with the disk if the system "
+        "reports no change of a file.",
         kind="duration",
         at_least=0.05,
     )
     compiled_policies_dir: str = flag(
         "",
-        "Directory that keeps compiled policies, so that a restart does not compile them again; "
-        "made with mode 0700, and refused if others can open it. One for each replica.",
+        "A directory for compiled policies, so that a restart does not compile them again. "
+        "It is created with mode 0700, and refused if others can open it. Each replica needs "
+        "its own.",
     )
     compile_in_parallel: bool = flag(
         True,
-        "Compile policies in a second process, too, while 64 templates or more wait at a start, if "
-        "there are two processors and `--compiled-policies-dir` holds nothing yet. It ends when "
-        "policies are served.",
+        "Compile policies in a second process at start. It needs two processors, 64 waiting "
+        "templates or more, and an empty --compiled-policies-dir. It ends when all policies "
+        "are served.",
     )
     specialise_after: int = flag(
         5000,
-        "Evaluations of a constraint after which code is compiled for it alone, with its "
-        "parameters in it (8 MiB for all such code at most); 0 for never.",
+        "The number of evaluations of a constraint after which it gets compiled code of its "
+        "own, with its parameters; 0 for never. All such code takes 8 MiB at most.",
         at_least=0,
     )
     memo_bytes: int = flag(
         16 * 1024 * 1024,
-        "Memory for results of evaluations, kept by what decides them: a review that repeats an "
-        "earlier one in that is not evaluated again. 0 switches it off.",
+        "Memory for results of evaluations. A review reuses a result if the values that "
+        "decide it are the same. 0 turns it off.",
         at_least=0,
     )
 
@@ -182,38 +187,39 @@ class ServingSettings:
 
     host: str = flag(
         "",
-        "Address that admission listens on; empty for all.",
+        "The address for admission; empty for all addresses.",
         gatekeeper=True,
     )
     port: int = flag(
         8443,
-        "Port of admission; 0 for any.",
+        "The port of admission; 0 for any.",
         gatekeeper=True,
     )
     health_addr: str = flag(
         ":9090",
-        "Address and port of /healthz and /readyz.",
+        "The address and port of /healthz and /readyz.",
         gatekeeper=True,
     )
     prometheus_port: int = flag(
         8888,
-        "Port of /metrics; 0 for any.",
+        "The port of /metrics; 0 for any.",
         gatekeeper=True,
     )
     prometheus_host: str = flag(
         "",
-        "Address that /metrics listens on; empty for all.",
+        "The address for /metrics; empty for all addresses.",
     )
     shutdown_delay_seconds: int = flag(
         10,
-        "Seconds that serving goes on after SIGTERM, unready and closing each connection after its "
-        "answer, before the port is closed. Control-C skips them when no client is connected.",
+        "Seconds after SIGTERM until the port is closed. Meanwhile the process is not ready, "
+        "and closes each connection after its answer. Control-C skips them if no client is "
+        "connected.",
         gatekeeper=True,
         at_least=0,
     )
     shutdown_grace_seconds: int = flag(
         30,
-        "Seconds that requests under way may take after the port is closed.",
+        "Seconds that open requests may take after the port is closed.",
         at_least=0,
     )
     enable_pprof: bool = flag(
@@ -223,7 +229,7 @@ class ServingSettings:
     )
     pprof_port: int = flag(
         6060,
-        "Port of --enable-pprof.",
+        "The port of --enable-pprof.",
         gatekeeper=True,
     )
 
@@ -234,66 +240,65 @@ class TLSSettings:
 
     cert_dir: str = flag(
         "",
-        "Directory with tls.crt and tls.key, watched for change. Without it, --kubernetes keeps a "
-        "certificate in a Secret, rotates it and writes the CA bundle; else a self-signed one is "
-        "made.",
+        "The directory with tls.crt and tls.key, watched for changes. Without it, "
+        "--kubernetes keeps a certificate in a Secret, rotates it and writes the CA bundle; "
+        "otherwise a self-signed one is created.",
         gatekeeper=True,
     )
     cert_service_name: str = flag(
         "waddle-webhook-service",
-        "Service that a certificate is made for, beside localhost.",
+        "The Service that the certificate is valid for, besides localhost.",
         gatekeeper=True,
     )
     cert_secret_name: str = flag(
         "waddle-webhook-server-cert",
-        "Secret in POD_NAMESPACE that keeps the certificate and its authority; it must exist, and "
-        "may be empty.",
+        "The Secret in POD_NAMESPACE with the certificate and its authority. It must exist, "
+        "and may be empty.",
     )
     validating_webhook_configuration_name: str = flag(
         "waddle-validating-webhook-configuration",
-        "ValidatingWebhookConfiguration whose webhooks get the CA bundle.",
+        "The The ValidatingWebhookConfiguration whose webhooks get the CA bundle.",
         gatekeeper=True,
     )
     mutating_webhook_configuration_name: str = flag(
         "waddle-mutating-webhook-configuration",
-        "MutatingWebhookConfiguration whose webhooks get the CA bundle, with "
+        "The MutatingWebhookConfiguration whose webhooks get the CA bundle, with "
         "--operation=mutation-webhook.",
         gatekeeper=True,
     )
     disable_cert_rotation: bool = flag(
         False,
-        "Keep no certificate in the cluster: neither the Secret nor the CA bundle is written.",
+        "Write neither the Secret of the certificate nor the CA bundle.",
         gatekeeper=True,
     )
     provider_ca_secret: str = flag(
         "",
-        "NAMESPACE/NAME of a Secret whose ca.crt is kept as that of our own certificate, for providers "
-        "of external data that ask for it; it must exist. With it a new authority stands there for a "
-        "day before it signs.",
+        "The Secret, as NAMESPACE/NAME, to which the authority of our own certificate is "
+        "copied, as ca.crt. It is for providers of external data that verify clients. It "
+        "must exist. A new authority then waits a day before it signs.",
     )
     tls_min_version: str = flag(
         "1.3",
-        "Lowest version of TLS.",
+        "The lowest version of TLS.",
         gatekeeper=True,
         choices=TLS_VERSIONS,
     )
     client_ca_name: str = flag(
         "",
-        "File in --cert-dir with the authorities that a client's certificate must come from; "
-        "empty asks for none.",
+        "The file in --cert-dir with the authorities of clients' certificates. If it is "
+        "empty, no certificate is requested.",
         gatekeeper=True,
     )
     client_cn_name: str = flag(
         "kube-apiserver",
-        "Common name that a client's certificate must have, with --client-ca-name or "
-        "--api-server-ca-file.",
+        "The common name of clients' certificates, with --client-ca-name or --api-server-ca-file.",
         gatekeeper=True,
     )
     api_server_ca_file: str = flag(
         "",
-        "File with the authorities of the API server's client certificate. A client without such a "
-        "certificate, with the name of --client-cn-name, is answered after the API server, and "
-        "counts as one more user.",
+        "The file with the authorities of the API server's client certificate. Clients "
+        "without such a certificate, with the name of --client-cn-name, are answered after "
+        "the API server. They count as one more user.",
     )
 
 
@@ -303,26 +308,27 @@ class LimitSettings:
 
     max_serving_threads: int = flag(
         -1,
-        "Accepted for Gatekeeper's manifests: policies are evaluated on one thread, replicas give "
-        "more.",
+        "Accepted for Gatekeeper's manifests, without effect: one thread evaluates policies. "
+        "Add replicas for more.",
         gatekeeper=True,
     )
     # An API server runs 200 mutating requests at a time (--max-mutating-requests-inflight), and
     # there are usually three; at a millisecond each, the last waits half a second.
     max_in_flight: int = flag(
         512,
-        "Requests accepted and not yet answered; more are refused at once with 429.",
+        "The largest number of accepted requests without an answer; more are refused at once "
+        "with 429.",
         at_least=1,
     )
     max_connections: int = flag(
         2000,
-        "Connections at a time, counted from their first moment on; more are closed at once. At "
-        "most 256 may be in their TLS handshake: of more the oldest is given up.",
+        "The largest number of connections; more are closed at once. At most 256 may be in "
+        "their TLS handshake; beyond that the oldest handshake is closed.",
         at_least=1,
     )
     max_header_bytes: int = flag(
         64 * 1024,
-        "Bytes of a request's line and headers; more are refused with 431.",
+        "The largest number of bytes in a request's line and headers; more are refused with 431.",
         at_least=1024,
     )
     # The largest request body for an object that an API server accepts: 3 MiB (its
@@ -330,32 +336,34 @@ class LimitSettings:
     # "\u003c", and the rest.
     max_body_bytes: int = flag(
         40 * 1024 * 1024,
-        "Bytes of a request's body. An object for which the API server sends more is refused; "
-        "any other sender gets 413.",
+        "The largest number of bytes in a request's body. For a larger body the API server "
+        "gets a denial, any other client 413.",
         at_least=1024,
     )
     # One of the largest, or several large ones, with room for small ones.
     max_waiting_bytes: int = flag(
         64 * 1024 * 1024,
-        "Bytes of all bodies received and not yet reviewed; more are refused with 429.",
+        "The largest number of bytes in all bodies that are not yet reviewed; more are "
+        "refused with 429.",
         at_least=1024,
     )
     handshake_timeout_seconds: float = flag(
         5.0,
-        "Time for a TLS handshake.",
+        "The time limit of a TLS handshake.",
         kind="duration",
         at_least=0.05,
     )
     header_timeout_seconds: float = flag(
         10.0,
-        "Time from a request's first byte, or from connecting, to the end of its headers.",
+        "The time limit from a request's first byte, or from connecting, to the end of its "
+        "headers.",
         kind="duration",
         at_least=0.05,
     )
     # No API server waits longer for a webhook.
     body_timeout_seconds: float = flag(
         30.0,
-        "Time from a request's headers to the end of its body.",
+        "The time limit from a request's headers to the end of its body.",
         kind="duration",
         at_least=0.05,
     )
@@ -363,14 +371,14 @@ class LimitSettings:
     # first sometimes loses a request in transit.
     idle_timeout_seconds: float = flag(
         120.0,
-        "Time that a connection may stay open without a request; above the 90 s after which the "
-        "API server closes it, so that it never sends into a closing one.",
+        "How long a connection may be open without a request. Keep it above 90 s, after "
+        "which the API server closes a connection: it then never sends into a closing one.",
         kind="duration",
         at_least=0.05,
     )
     review_timeout_seconds: float = flag(
         10.0,
-        "Time for a review that names none; the API server names one with ?timeout=.",
+        "The time limit of a review without ?timeout=; the API server sends it.",
         kind="duration",
         at_least=0.05,
     )
@@ -382,40 +390,41 @@ class DecidingSettings:
 
     evaluation_errors: str = flag(
         "violation",
-        "What a template's failed evaluation is: a violation of each constraint that it was to "
-        "decide, as in Gatekeeper, or an error that is answered 500 and left to failurePolicy.",
+        "The result of a template's failed evaluation. violation: a violation of each "
+        "constraint, as in Gatekeeper; error: the answer is 500, and failurePolicy decides.",
         choices=("violation", "error"),
     )
     on_error: str = flag(
         "lastGood",
-        "What a request gets that a policy matches which cannot be used, or takes more than its "
-        "budget: lastGood decides by its last good revision and else refuses, reject refuses, "
-        "allow warns. For policies without the annotation waddle.dev/on-error; only constraints "
-        "that deny ever refuse. docs/isolation.md has the table.",
+        "The answer to a request if a matching policy is broken or exceeds its budget. "
+        "lastGood decides by its last good revision and otherwise refuses, reject refuses, "
+        "allow warns. The annotation waddle.dev/on-error overrides it for a policy; only "
+        "constraints that deny ever refuse. docs/isolation.md has the table.",
         choices=("lastGood", "reject", "allow"),
     )
     on_undecidable: str = flag(
         "refuse",
-        "What a request gets that a denying constraint cannot be decided for in time because of its "
-        "own object, or of the same user's other requests: refuse refuses it (422 or 429), ignore "
-        "warns. Also of an object whose mutators find no time. For constraints, templates and mutators "
-        "without the annotation waddle.dev/on-undecidable.",
+        "The answer to a request if a denying constraint cannot be decided in time, because "
+        "of the object itself or the same user's other requests. It also applies if mutators "
+        "run out of time. refuse refuses the request (422 or 429), ignore warns. The "
+        "annotation waddle.dev/on-undecidable overrides it for a policy.",
         choices=("refuse", "ignore"),
     )
     enable_generator_resource_expansion: bool = flag(
         True,
-        "Review what an object would make (a Deployment's Pods) with it, as ExpansionTemplates say.",
+        "Also review the objects that a reviewed object creates (a Deployment's Pods), by "
+        "ExpansionTemplates.",
         gatekeeper=True,
     )
     enable_external_data: bool = flag(
         True,
-        "Ask the providers that Provider objects name, for templates that call external_data and for "
-        "mutators. Without it such templates are refused.",
+        "Send requests to the providers of Provider objects, for mutators and templates that "
+        "call external_data. Without it such templates are refused.",
         gatekeeper=True,
     )
     external_data_cache_seconds: float = flag(
         180.0,
-        "How long what a provider said of a key is kept for templates; 0 for not at all.",
+        "How long a provider's value for a key is kept for templates; 0 turns it off.",
         name="external-data-provider-response-cache-ttl",
         kind="duration",
         gatekeeper=True,
@@ -423,66 +432,70 @@ class DecidingSettings:
     )
     external_data_error_cache_seconds: float = flag(
         10.0,
-        "The same of a key for which a provider answered an error.",
+        "How long a provider's error for a key is kept for templates; 0 turns it off.",
         name="external-data-error-cache-ttl",
         kind="duration",
         at_least=0,
     )
     mutation_on_error: str = flag(
         "skip",
-        "What a request gets whose object a mutator cannot be applied to: skip leaves that mutator "
+        "The answer to a request if a mutator cannot be applied. skip leaves the mutator "
         "out, with a warning and a record; reject refuses the request, as Gatekeeper does.",
         choices=("skip", "reject"),
     )
     mutation_fights_per_hour: int = flag(
         20,
-        "How often mutators may make the same change to the same object within an hour, at each "
-        "replica. More is a fight with whoever undoes it: the mutators' status says so. 0 for never.",
+        "How often mutators may make the same change to the same object within an hour, at "
+        "each replica. Beyond it their status reports a fight with another writer. 0 turns "
+        "the check off.",
         at_least=0,
     )
     mutation_annotations: bool = flag(
         False,
-        "Name the mutators that changed an object in its annotations gatekeeper.sh/mutations and "
-        "gatekeeper.sh/mutation-id.",
+        "Write the names of the mutators that changed an object into its annotations "
+        "gatekeeper.sh/mutations and gatekeeper.sh/mutation-id.",
         gatekeeper=True,
     )
     evaluation_budget_seconds: float = flag(
         0.1,
-        "Processor time of one evaluation of one constraint; what takes more is ended, is no "
-        "violation, and after three times within a minute not evaluated for a while.",
+        "The processor time of one evaluation of one constraint. A longer evaluation is "
+        "stopped and is no violation. After three within a minute the constraint is "
+        "suspended for a while.",
         kind="duration",
         at_least=0.01,
     )
     disable_opa_builtin: tuple[str, ...] = flag(
         (),
-        "Built-in function that templates may not use; repeatable.",
+        "A built-in function that templates must not use. Repeatable.",
         gatekeeper=True,
     )
     enable_k8s_native_validation: bool = flag(
         True,
-        "Evaluate templates' code for K8sNativeValidation (CEL), and of a template that has both that "
-        "in place of its Rego. Without it templates in CEL alone warn and record instead of deciding.",
+        "Evaluate the code of templates for K8sNativeValidation (CEL), even if a template "
+        "also has Rego. Without it, templates with CEL alone warn and record instead of "
+        "deciding.",
         gatekeeper=True,
     )
     default_k8s_native_validation_failure_policy: str = flag(
         "Fail",
-        "What an error of CEL is where a template's source has no failurePolicy: Fail makes it a "
-        "violation, Ignore nothing.",
+        "The meaning of a CEL error if the template's source has no failurePolicy: Fail "
+        "makes it a violation, Ignore ignores it.",
         gatekeeper=True,
         choices=("Fail", "Ignore"),
     )
     validate_templates: str = flag(
         "compile",
-        "How templates are checked when they are admitted: compile refuses source that does not "
-        "compile, with line and column; schema admits it, as Gatekeeper does, and the fault "
-        "appears in the template's status.",
+        "How templates are checked at admission. compile refuses source that does not "
+        "compile, with line and column. schema admits it, as Gatekeeper does, and the "
+        "template's status shows the error.",
         choices=("compile", "schema"),
     )
     enable_validate_policy: bool = flag(
         False,
-        "Answer POST /v1/validate-policy: what admission would say of policies, and what they would "
-        "change. Callers show a certificate (--client-ca-name), or with --kubernetes a bearer token "
-        "whose user may post to that path; users who may list all that is synced see effects.",
+        "Answer POST /v1/validate-policy, which shows what admission would answer to "
+        "policies, and their effect. Callers need a client certificate (--client-ca-name), "
+        "or with --kubernetes a bearer token with the right to post to that path. Effects "
+        "need the right to list all synced kinds.",
     )
     disable_enforcementaction_validation: bool = flag(
         False,
@@ -491,17 +504,17 @@ class DecidingSettings:
     )
     exempt_namespace: tuple[str, ...] = flag(
         (),
-        "Namespace that may carry the label admission.gatekeeper.sh/ignore; repeatable.",
+        "A namespace that may have the label admission.gatekeeper.sh/ignore. Repeatable.",
         gatekeeper=True,
     )
     exempt_namespace_prefix: tuple[str, ...] = flag(
         (),
-        "Prefix of namespaces that may carry that label; repeatable.",
+        "The prefix of namespaces that may have that label. Repeatable.",
         gatekeeper=True,
     )
     exempt_namespace_suffix: tuple[str, ...] = flag(
         (),
-        "Suffix of namespaces that may carry that label; repeatable.",
+        "The suffix of namespaces that may have that label. Repeatable.",
         gatekeeper=True,
     )
 

@@ -30,7 +30,8 @@ def validate(settings: ServeSettings) -> None:
         raise InvalidFlag("--client-ca-name names a file in --cert-dir, which is missing")
     if settings.tls.client_ca_name and settings.tls.api_server_ca_file:
         raise InvalidFlag(
-            "--client-ca-name and --api-server-ca-file exclude each other: the former admits no other client"
+            "--client-ca-name and --api-server-ca-file exclude each other: the first admits no "
+            "other clients"
         )
     if settings.policies.webhook_rules == "policies" and not settings.in_cluster:
         raise InvalidFlag(
@@ -43,7 +44,7 @@ def validate(settings: ServeSettings) -> None:
         settings.tls.client_ca_name or settings.in_cluster
     ):
         raise InvalidFlag(
-            "--enable-validate-policy needs --client-ca-name, or --kubernetes, to know who calls"
+            "--enable-validate-policy must know its callers: add --client-ca-name or --kubernetes"
         )
 
 
@@ -52,12 +53,12 @@ def _check_provider_secret(settings: ServeSettings) -> None:
     namespace, slash, name = settings.tls.provider_ca_secret.partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise InvalidFlag(
-            f"--provider-ca-secret: want NAMESPACE/NAME, got {settings.tls.provider_ca_secret!r}"
+            f"--provider-ca-secret: must be NAMESPACE/NAME, got {settings.tls.provider_ca_secret!r}"
         )
     if not settings.keeps_certificate:
         raise InvalidFlag(
-            "--provider-ca-secret copies what is kept in the cluster: it needs --kubernetes, and "
-            "neither --cert-dir nor --disable-cert-rotation"
+            "--provider-ca-secret copies a certificate that the cluster keeps: add --kubernetes, "
+            "and remove --cert-dir and --disable-cert-rotation"
         )
 
 
@@ -76,9 +77,7 @@ def _check_source(settings: ServeSettings) -> None:
     """
     if settings.in_cluster:
         if settings.policies.paths:
-            raise InvalidFlag(
-                "--policies and --kubernetes exclude each other: policies have one source"
-            )
+            raise InvalidFlag("--policies and --kubernetes exclude each other: give one of them")
         if not settings.pod.name or not settings.pod.namespace:
             raise InvalidFlag(
                 "--kubernetes needs POD_NAME and POD_NAMESPACE in the environment: the replica's "
@@ -88,8 +87,8 @@ def _check_source(settings: ServeSettings) -> None:
             raise InvalidFlag(f"--kubeconfig: no such file: {settings.policies.kubeconfig!r}")
     elif not settings.policies.paths:
         raise InvalidFlag(
-            "--policies is needed: a directory or file with templates and constraints; or "
-            "--kubernetes, to take them from a cluster"
+            "no policies are given: add --policies with a directory or file of templates and "
+            "constraints, or --kubernetes to read them from a cluster"
         )
 
 
@@ -97,8 +96,8 @@ def _check_operations(settings: ServeSettings) -> None:
     """Checks that the process decides: admissions, or existing objects in an audit."""
     if not settings.serves_admission and not settings.audits:
         raise InvalidFlag(
-            f"--operation={','.join(settings.policies.operation)}: this process would decide nothing: "
-            "add webhook or mutation-webhook to answer admission reviews, or audit (with --kubernetes)"
+            f"--operation={','.join(settings.policies.operation)} decides nothing: add webhook or "
+            "mutation-webhook to answer admission reviews, or audit (with --kubernetes)"
         )
 
 

@@ -21,35 +21,36 @@ class GenerationSettings:
 
     default_create_vap_for_templates: bool = flag(
         True,
-        "Make a ValidatingAdmissionPolicy of each template with CEL that does not say otherwise "
-        "(generateVAP), with --operation=generate.",
+        "With --operation=generate: create a ValidatingAdmissionPolicy for each template "
+        "with CEL, unless its generateVAP says otherwise.",
         gatekeeper=True,
     )
     default_create_vap_binding_for_constraints: bool = flag(
         True,
-        "Make a ValidatingAdmissionPolicyBinding of each constraint of such a template; without it "
-        "of those alone whose scopedEnforcementActions name vap.k8s.io.",
+        "Create a ValidatingAdmissionPolicyBinding for each constraint of such a template. "
+        "Without it, only constraints whose scopedEnforcementActions name vap.k8s.io get one.",
         gatekeeper=True,
     )
     default_wait_for_vapb_generation: int = flag(
         30,
-        "Seconds that a constraint's CRD has been served before a binding is made that reads "
-        "constraints of it.",
+        "How many seconds the API server must have served a constraint's CRD before bindings "
+        "of its constraints are created.",
         gatekeeper=True,
         at_least=0,
     )
     sync_vap_enforcement_scope: bool = flag(
         True,
-        "Give policies the scope that the webhook has: by its configuration "
-        "(--validating-webhook-configuration-name), Config and the exempt namespaces. Without it "
-        "they are about every creation and update.",
+        "Limit policies to the scope of the webhook: its configuration "
+        "(--validating-webhook-configuration-name), Config and the exempt namespaces. "
+        "Without it they match every creation and update.",
         gatekeeper=True,
     )
     vap_generation_mode: str = flag(
         "template",
-        "template makes one policy of a template, as Gatekeeper does: it reads constraints as "
-        "parameters and leaves errors of its evaluation to the webhook. constraint makes one of "
-        "each constraint, with its parameters written into it, which can fail closed.",
+        "template generates one policy for each template, as Gatekeeper does. It reads "
+        "constraints as parameters, and leaves errors of its evaluation to the webhook. "
+        "constraint generates one for each constraint, with its parameters as constants; it "
+        "can fail closed.",
         choices=("template", "constraint"),
     )
 
@@ -60,18 +61,18 @@ class TelemetrySettings:
 
     otlp_endpoint: str = flag(
         "",
-        "OpenTelemetry collector: grpc://host:4317 or http://host:4318 (grpcs and https with TLS); "
-        "host:port alone is http, as in Gatekeeper. Nothing is sent to it by this alone.",
+        "The OpenTelemetry collector: grpc://host:4317 or http://host:4318 (grpcs and https "
+        "with TLS); host:port alone is http, as in Gatekeeper. Other flags turn on what is "
+        "sent.",
         gatekeeper=True,
     )
     otlp_ca_file: str = flag(
         "",
-        "File with the authorities of the collector's certificate; empty for the system's.",
+        "The file with the authorities of the collector's certificate; empty for the system's.",
     )
     metrics_backend: tuple[str, ...] = flag(
         ("prometheus",),
-        "Where metrics are: opentelemetry sends them to --otlp-endpoint. /metrics is served either "
-        "way.",
+        "Where metrics go: opentelemetry sends them to --otlp-endpoint. /metrics is always served.",
         gatekeeper=True,
         choices=METRICS_BACKENDS,
     )
@@ -89,7 +90,7 @@ class TelemetrySettings:
     )
     trace_samples_per_million: int = flag(
         0,
-        "Traces of a million requests that come without a trace of the API server's.",
+        "The number of traces per million requests without a trace of the API server.",
     )
 
     @property

@@ -138,7 +138,7 @@ def coverage_of(need: Need, around: WebhookContext) -> CoverageState:
             gaps.is_any_sent = True
             continue
         if not need.direct:
-            of_kind.others[f"nothing that is sent generates {_shown(kind)}"] = None
+            of_kind.others[f"no object that the API server sends generates {_shown(kind)}"] = None
         gaps.is_any_sent |= of_kind.is_any_sent
         gaps.rules |= of_kind.rules
         gaps.others |= of_kind.others
@@ -186,8 +186,8 @@ def _is_generated(
     return False
 
 
-def _meets(one: GroupAndKind, other: GroupAndKind) -> bool:
-    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
+def _meets(first: GroupAndKind, other: GroupAndKind) -> bool:
+    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(first, other, strict=True))
 
 
 def _look(  # the resources, their context, and the record

@@ -201,5 +201,5 @@ def _kinds(listed: Sequence[Mapping[str, Any]]) -> tuple[GroupAndKind, ...]:
     return tuple(dict.fromkeys(pairs))
 
 
-def _meets(one: GroupAndKind, other: GroupAndKind) -> bool:
-    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
+def _meets(first: GroupAndKind, other: GroupAndKind) -> bool:
+    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(first, other, strict=True))

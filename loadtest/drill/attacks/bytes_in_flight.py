@@ -80,7 +80,7 @@ def run() -> Iterator[Row]:
     for name in BODIES:
         with (
             server() as running,
-            Bystander(running) as others,
+            Bystander(running=running) as others,
             elsewhere(flood, running.ports["admission"], name),
         ):
             pass  # Until the flood is over.

@@ -77,7 +77,9 @@ def run() -> Iterator[Row]:
         limited(running),
     ):
         with apart(running):
-            with Bystander(running, PER_SECOND, *bodies) as quiet:
+            with Bystander(
+                running=running, per_second=PER_SECOND, good=bodies[0], bad=bodies[1]
+            ) as quiet:
                 time.sleep(SECONDS)
             others = flooded(running, flood, PER_SECOND, *bodies)
         time.sleep(REST_SECONDS)

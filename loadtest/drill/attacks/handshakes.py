@@ -20,7 +20,7 @@ def run() -> Iterator[Row]:
     with server("--handshake-timeout=60s") as running, ExitStack() as stack:
         address = ("127.0.0.1", running.ports["admission"])
         held = 0
-        with Bystander(running) as others:
+        with Bystander(running=running) as others:
             for number in range(CONNECTIONS):
                 connection = socket.create_connection(address, 60)
                 # Connections that the server has closed need not be held: descriptors are few.

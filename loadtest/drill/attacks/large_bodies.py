@@ -31,7 +31,7 @@ BODIES = {
 def run() -> Iterator[Row]:
     """Each body in turn; then one alone."""
     for name, make in BODIES.items():
-        flood = Flood(make, CONNECTIONS, seconds=SECONDS, path=b"/v1/admit")
+        flood = Flood(make, CONNECTIONS, seconds=SECONDS, path="/v1/admit")
         with server(documents=library()) as running, limited(running):
             yield from beside(name, running, flood, notes=NOTES)
             unanswered = running.post(keys(), "/v1/admit?timeout=10s").status != 200

@@ -80,7 +80,9 @@ def run() -> Iterator[Row]:
     good, bad = (json.dumps(review(one)).encode() for one in (pod(owner="me"), pod()))
     with server(documents=(TEMPLATE, CONSTRAINT)) as running:
         with apart(running):
-            with Bystander(running, USUAL_PER_SECOND, good, bad) as quiet:
+            with Bystander(
+                running=running, per_second=USUAL_PER_SECOND, good=good, bad=bad
+            ) as quiet:
                 time.sleep(SECONDS)
             others = flooded(running, flood, USUAL_PER_SECOND, good, bad)
         opened = sum(event.get("breaker") == "open" for event in running.events)

@@ -79,6 +79,6 @@ BODIES = {
 def run() -> Iterator[Row]:
     """Each flood in turn, to one server after the other."""
     for name, make in BODIES.items():
-        flood = Flood(make, CONNECTIONS, times=TIMES, path=b"/v1/admit?timeout=10s")
+        flood = Flood(make, CONNECTIONS, times=TIMES, path="/v1/admit?timeout=10s")
         with server(documents=policies()) as running, limited(running):
             yield from beside(name, running, flood, kept=True)

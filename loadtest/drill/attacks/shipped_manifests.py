@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,9 +18,11 @@ from loadtest.drill.floods import (
     RATIO_MAX,
     SAMPLES_PER_SECOND,
     Flood,
+    Stored,
     Tries,
     beside,
     let_in,
+    rates,
     trying,
     usual,
     waits,
@@ -57,42 +60,41 @@ def run() -> Iterator[Row]:
         yield from attack()
 
 
-def stored(name: str, how_many: tuple[int, int]) -> Iterator[Row]:
+def stored(name: str, how_many: Stored) -> Iterator[Row]:
     """A row for each failurePolicy."""
-    ignored, failed = how_many
-    yield Row(name, "violations let through (Ignore)", ignored, 0)
-    yield Row(name, "violations let through (Fail)", failed, 0)
+    yield Row(name, "violations let through (Ignore)", how_many.ignored, 0)
+    yield Row(name, "violations let through (Fail)", how_many.failed, 0)
 
 
 def slow_objects() -> Iterator[Row]:
     """Objects that make their own reviews long, one by one, and 120 at a time."""
-    several = [
-        review(many_containers(800), userInfo={"username": f"user-{number % 7}"})
-        for number in range(360)
-    ]
     alone = [review(many_containers(3_000)), review(many_capabilities(20_000))]
-    bodies = usual(), usual(privileged=True)
-    name = "120 threads with violating Pods of 60 KB"
-    tries = Tries(several, 120, ADMIT)
-    with server(*shipped.flags(), documents=library()) as running, limited(running), apart(running):
-        with Bystander(running, SAMPLES_PER_SECOND, *bodies) as quiet:
-            time.sleep(SECONDS)
+    with server(*shipped.flags(), documents=library()) as running, limited(running):
         how_many = let_in(running, Tries(alone, 1, ADMIT))
-        yield from stored("3,000 init containers; 20,000 capabilities", how_many)
-        with (
-            trying(running, tries) as await_stored,
-            Bystander(running, SAMPLES_PER_SECOND, *bodies) as others,
-        ):
-            how_many = await_stored()
-    with (
-        bare() as at_once,
-        apart(at_once),
-        trying(at_once, tries) as await_end,
-        Bystander(at_once, SAMPLES_PER_SECOND, *bodies) as floor,
-    ):
-        await_end()
+    yield from stored("3,000 init containers; 20,000 capabilities", how_many)
+    for size, containers in {"26 KB": 800, "60 KB": 1_840}.items():
+        several = [
+            review(many_containers(containers), userInfo={"username": f"user-{number % 7}"})
+            for number in range(42)
+        ]
+        name = f"120 threads with violating Pods of {size}"
+        tries = Tries(several, 120, ADMIT, SECONDS)
+        yield from tried(name, tries)
+        yield from tried(f"{name}, open connections", replace(tries, keeps=True))
+
+
+def tried(name: str, tries: Tries) -> Iterator[Row]:
+    """Yields the rows of a flood of violating objects."""
+    good, bad = usual(), usual(privileged=True)
+    with server(*shipped.flags(), documents=library()) as running, limited(running), apart(running):
+        with Bystander(running=running, per_second=SAMPLES_PER_SECOND, good=good, bad=bad) as quiet:
+            time.sleep(SECONDS)
+        how_many, others = trying(running, tries, good, bad)
+    with bare() as at_once, apart(at_once):
+        _, floor = trying(at_once, tries, good, bad)
     yield from stored(name, how_many)
     yield from waits(name, quiet, others, floor)
+    yield from rates(name, others, floor)
     yield Row(name, "others' violations let through (Ignore)", others.let_in, 0)
     yield Row(name, "others' violations let through (Fail)", others.allowed, 0)
     yield Row(name, "memory", others.peak_mib, shipped.memory_mib(), "MiB")
@@ -102,8 +104,12 @@ def crowd() -> Iterator[Row]:
     """Yields the rows of a user with three namespaces."""
     make, *more = (partial(slow, "mallory", f"namespace-{one}", 3_000) for one in range(3))
     flood = Flood(make, 64, seconds=SECONDS, more=tuple(more))
-    with server(*shipped.flags(), documents=library()) as running, limited(running):
-        yield from beside("64 connections of one user, slow Pods", running, flood)
+    for name, sent in {
+        "64 connections of one user, slow Pods": flood,
+        "64 open connections of one user, slow Pods": replace(flood, keeps=True),
+    }.items():
+        with server(*shipped.flags(), documents=library()) as running, limited(running):
+            yield from beside(name, running, sent)
 
 
 def bodies() -> Iterator[Row]:
@@ -133,7 +139,7 @@ def mutation() -> Iterator[Row]:
     ]
     documents = (*library(), *map(json.dumps, mutators))
     make = partial(slow, "mallory", "shop", 5_000)
-    flood = Flood(make, 5, seconds=SECONDS, path=b"/v1/mutate?timeout=1s")
+    flood = Flood(make, 5, seconds=SECONDS, path="/v1/mutate?timeout=1s")
     flags = (*shipped.flags(), "--operation=mutation-webhook")
     with server(*flags, documents=documents) as running, limited(running):
         yield from beside("Pods of 5,000 containers to /v1/mutate", running, flood)
@@ -201,7 +207,7 @@ def exemption() -> Iterator[Row]:
     with server(*shipped.flags()) as running:
         for part in ("", "status", "finalize"):
             body = review(namespace, operation="UPDATE", subResource=part, oldObject=namespace)
-            ignored, failed = let_in(running, Tries([body], path="/v1/admitlabel?timeout=3s"))
+            ignored, failed, _ = let_in(running, Tries([body], path="/v1/admitlabel?timeout=3s"))
             name = f"exemption by namespaces/{part}".rstrip("/")
             yield Row(name, "exemptions let through (Ignore)", ignored, 0)
             yield Row(name, "exemptions let through (Fail)", failed, 0)
@@ -260,7 +266,12 @@ def loaded(*documents: str) -> Bystander:
     """Returns the measurements of ordinary requests beside these policies."""
     with (
         server(*shipped.flags(), documents=(*library(), *documents)) as running,
-        Bystander(running, SAMPLES_PER_SECOND, usual(), usual(privileged=True)) as others,
+        Bystander(
+            running=running,
+            per_second=SAMPLES_PER_SECOND,
+            good=usual(),
+            bad=usual(privileged=True),
+        ) as others,
     ):
         time.sleep(SECONDS)
     return others

@@ -47,7 +47,9 @@ def run() -> Iterator[Row]:
                 for _ in range(WRITES):
                     fuzz.write()
                 slowest = max(slowest, _follow(plane, replica, f"round {number}"))
-            anew = sum("no longer followed" in str(line.get("msg")) for line in replica.events)
+            anew = sum(
+                "watching the cluster stopped" in str(line.get("msg")) for line in replica.events
+            )
         began = time.monotonic()
         with Replica(plane, "waddle-late", *ALL_OPERATIONS) as late:
             late.wait_ready()

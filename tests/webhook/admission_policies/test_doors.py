@@ -81,7 +81,7 @@ def test_nothing_is_green_that_was_not_asked(tmp_path):
     done = reviewed(tmp_path, NAMED, pod())
     assert done.returncode == 2
     assert "ValidatingAdmissionPolicy/named: no binding names it" in done.stderr
-    assert "nothing is reviewed by ValidatingAdmissionPolicy/named" in done.stderr
+    assert "no object matches ValidatingAdmissionPolicy/named" in done.stderr
     assert "there is no constraint" not in done.stdout + done.stderr
     done = reviewed(tmp_path, NAMED, binding("b", "named"), LIMITS)
     assert "ValidatingAdmissionPolicy/named matched no object" in done.stderr
@@ -184,9 +184,7 @@ def test_check_asks_whether_another_resource_is_meant(tmp_path):
 def test_check_says_that_manifests_lack_the_api_server_s_defaults(tmp_path):
     documents = NAMED, binding("b", "named")
     done = waddle("check", "-f", written(tmp_path, *documents, pod()))
-    message = (
-        "manifests were reviewed by 1 ValidatingAdmissionPolicy without the API server's defaults"
-    )
+    message = "1 ValidatingAdmissionPolicy reviewed manifests without the API server's defaults"
     assert message in done.stderr
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}}
     assert message not in waddle("check", "-f", written(tmp_path, *documents, other)).stderr

@@ -49,7 +49,7 @@ def test_nothing_is_said_until_all_members_have_spoken_of_the_same_shares() -> N
     assert merged({"a": a, "b": b}, ["a", "b", "c"]) is None
     other = part([3], members=members_digest(["c", "d"]))
     assert merged({"a": a, "b": b, "c": other}, ["a", "b", "c"]) is None
-    # One is gone: those who stay have not looked at its share yet.
+    # One is gone: those who stay have not reviewed its share yet.
     assert merged({"a": a, "b": b}, ["a", "b"]) is None
     assert merged({"a": a, "b": b, "c": c, "gone": a}, ["a", "b", "c"]) is not None
     assert merged({}, []) is None

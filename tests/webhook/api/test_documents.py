@@ -106,3 +106,22 @@ def test_json_is_one_document_of_any_type():
     assert [document.value for document in read_json("[1, 2]")] == [[1, 2]]
     with pytest.raises(InvalidDocument):
         read_json("[1, 2")
+
+
+def test_files_that_were_put_together_keep_their_marks_out_of_the_way():
+    """A byte order mark shifts the first key of its document, unless it is left out."""
+    for end in ("\n", "\r\n"):
+        text = "\ufeffa: 1\nb: 2\n---\n\ufeffc: 3\nd: 4\n".replace("\n", end)
+        assert [document.value for document in read_documents(text)] == [
+            {"a": 1, "b": 2},
+            {"c": 3, "d": 4},
+        ]
+    assert [(one.value, one.line) for one in read_json('{"a": 1}\n\ufeff{"b": 2}')] == [
+        ({"a": 1}, 1),
+        ({"b": 2}, 2),
+    ]
+
+
+def test_a_mark_within_a_text_stays():
+    (document,) = read_documents('a: "\ufeff"\n---\n')
+    assert document.value == {"a": "\ufeff"}

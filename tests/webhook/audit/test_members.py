@@ -22,7 +22,7 @@ def test_everything_falls_to_exactly_one_member() -> None:
     all_ = [Members(uids, uid) for uid in sorted(uids)]
     taken = dict.fromkeys(uids, 0)
     for number in range(300):
-        owners = [item.own for item in all_ if item.share(POD, f"namespace-{number}")]
+        owners = [item.uid for item in all_ if item.share(POD, f"namespace-{number}")]
         assert len(owners) == 1
         taken[owners[0]] += 1
     assert min(taken.values()) > 60  # a hundred each, give or take

@@ -54,7 +54,7 @@ def test_objects_are_mutated_first_and_the_difference_is_shown(tmp_path: Path) -
     [constraint] = found["manifests"]["constraints"]
     assert constraint["violationsAfter"] == 0
     shown = waddle("check", "-f", str(tmp_path / "all.yaml")).stdout
-    assert "2 policies and 1 mutator, ExpansionTemplate or exception can be used" in shown
+    assert "2 policies and 1 AssignMetadata can be used" in shown
     assert '    add /metadata/labels/team "shop"' in shown
 
 
@@ -62,7 +62,7 @@ def test_mutators_alone_can_be_checked(tmp_path: Path) -> None:
     code, found = checked(tmp_path, assign("a", "spec.activeDeadlineSeconds", 1))
     assert (code, found["problems"], found["mutators"]) == (0, [], 1)
     shown = waddle("check", "-f", str(tmp_path / "all.yaml")).stdout
-    assert shown.strip() == "1 mutator, ExpansionTemplate or exception can be used"
+    assert shown.strip() == "1 Assign can be used"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_preview_that_would_conflict_is_a_warning_that_names_the_other(tmp_pat
     assert code == 0
     [problem] = [one for one in found["problems"] if one["code"] != "update"]
     assert problem["severity"] == "warning"
-    assert "would conflict with Assign/c" in problem["message"]
+    assert "once enforced it conflicts with Assign/c" in problem["message"]
 
 
 def test_an_object_that_a_mutator_cannot_be_applied_to_is_named(tmp_path: Path) -> None:

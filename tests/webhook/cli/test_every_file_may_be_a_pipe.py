@@ -184,7 +184,7 @@ PIPED = {
         )
         for command, code in IMAGED.items()
         for option, message in (
-            ("--registry-config", "is no object"),
+            ("--registry-config", "is not an object"),
             ("--registry-ca", "certificates"),
         )
     },
@@ -238,8 +238,8 @@ PIPED = {
     ("expand", "--provider"): ("expand -f expands.yaml --provider p={}", ANSWERS, 0, "kind: Pod"),
     ("expand", "--filename"): ("expand -f {}", EXPANDED, 0, "kind: Pod"),
     ("expand", "paths"): ("expand {}", EXPANDED, 0, "kind: Pod"),
-    ("migrate gatekeeper", "--filename"): ("migrate gatekeeper -f {}", POLICIES, 0, "as they are"),
-    ("migrate gatekeeper", "paths"): ("migrate gatekeeper {}", POLICIES, 0, "as they are"),
+    ("migrate gatekeeper", "--filename"): ("migrate gatekeeper -f {}", POLICIES, 0, "unchanged"),
+    ("migrate gatekeeper", "paths"): ("migrate gatekeeper {}", POLICIES, 0, "unchanged"),
     ("migrate gatekeeper", "--kubeconfig"): (
         "migrate gatekeeper --kubeconfig {}",
         "{}",
@@ -259,20 +259,20 @@ PIPED = {
         "migrate kyverno -f {}",
         NAMESPACE,
         2,
-        "hold no polic",
+        "have no polic",
     ),
-    ("migrate kyverno", "paths"): ("migrate kyverno {}", NAMESPACE, 2, "hold no polic"),
+    ("migrate kyverno", "paths"): ("migrate kyverno {}", NAMESPACE, 2, "have no polic"),
     ("migrate kubewarden", "--filename"): (
         "migrate kubewarden -f {}",
         NAMESPACE,
         2,
-        "hold no policy group",
+        "have no policy group",
     ),
     ("migrate kubewarden", "paths"): (
         "migrate kubewarden {}",
         NAMESPACE,
         2,
-        "hold no policy group",
+        "have no policy group",
     ),
     ("mutate", "--provider"): (
         "mutate -f namespace.yaml --provider p={}",
@@ -308,10 +308,10 @@ PIPED = {
     ("rego test", "--schema"): ("rego test -s {} typed.rego", SCHEMA, 1, "undefined ref"),
     ("report", "--kubeconfig"): ("report --kubeconfig {}", "{}", 2, NO_CONTEXT),
     ("sidecar", "--config"): ("sidecar --config {}", "{}", 1, "queue.directory"),
-    ("simulate", "--measured"): ("simulate --measured {}", "{}", 2, "no array named rounds_ms"),
+    ("simulate", "--measured"): ("simulate --measured {}", "{}", 2, "there is no array rounds_ms"),
     ("status", "--kubeconfig"): ("status --kubeconfig {}", "{}", 2, NO_CONTEXT),
-    ("sync test", "--filename"): ("sync test -f {}", POLICIES, 2, "hold no GVKManifest"),
-    ("sync test", "paths"): ("sync test {}", POLICIES, 2, "hold no GVKManifest"),
+    ("sync test", "--filename"): ("sync test -f {}", POLICIES, 2, "have no GVKManifest"),
+    ("sync test", "paths"): ("sync test {}", POLICIES, 2, "have no GVKManifest"),
     ("test", "--provider"): ("test asks.yaml --provider p={}", ANSWERS, 1, "told by p"),
     ("test", "--filename"): ("test -f all.yaml -f {}", NAMESPACE, 1, LABELLED),
     ("test", "paths"): ("test all.yaml {}", NAMESPACE, 1, LABELLED),
@@ -327,7 +327,7 @@ PIPED = {
         "verify-image -f signed.yaml --registry-config {} 127.0.0.1:9/app:1",
         "[]",
         2,
-        "is no object",
+        "is not an object",
     ),
     ("verify-image", "--registry-ca"): (
         "verify-image -f signed.yaml --registry-ca {} 127.0.0.1:9/app:1",
@@ -499,5 +499,7 @@ def test_policies_of_a_function_come_by_a_pipe(folder):
 def test_standard_input_is_one_of_them_alone(folder):
     """The kubeconfig was empty: what is piped had been read as policies."""
     taken = waddle("check", "--cluster", "--kubeconfig", "-", "-f", "-", cwd=folder)
-    assert "standard input is policies, decisions or the kubeconfig" in taken.stderr
+    assert (
+        "standard input can be only one of policies, decisions and the kubeconfig" in taken.stderr
+    )
     assert taken.returncode == 64

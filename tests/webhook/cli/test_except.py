@@ -109,11 +109,11 @@ def test_what_a_report_says_is_excused_unless_it_is_already() -> None:
 @pytest.mark.parametrize(
     ("text", "arguments", "says"),
     [
-        ("hello", (), "neither a policy report, a decision record nor a denial"),
+        ("hello", (), "not a policy report, a decision record or a denial"),
         ("[none] no", (), "does not name its object"),
-        ("[none] no", ("--object", "Pod/a"), "of which kind is the constraint none"),
-        ("[none] no", ("--for", "soon"), "--for is no duration"),
-        ("[none] no", ("--expires", "soon"), "--expires is no time"),
+        ("[none] no", ("--object", "Pod/a"), "the kind of the constraint none"),
+        ("[none] no", ("--for", "soon"), "--for is not a duration"),
+        ("[none] no", ("--expires", "soon"), "--expires is not a time"),
     ],
 )
 def test_what_cannot_be_read_is_reported(text: str, arguments: tuple[str, ...], says: str) -> None:
@@ -143,5 +143,5 @@ def test_a_record_that_names_no_object_is_said_to_be_none() -> None:
     stdin = io.TextIOWrapper(io.BytesIO(json.dumps(record).encode()))
     run = waddle("except", "-", "--reason", "moving", stdin=stdin)
     assert run.returncode == 2
-    assert "does not say of which kind its object is" in run.stderr
+    assert "does not have the object's kind" in run.stderr
     assert not run.stdout

@@ -47,7 +47,9 @@ def test_a_file_is_not_written_where_something_would_be_lost(folder):
     run = waddle("rego", "fmt", "-w", "b.rego", cwd=folder)
 
     assert run.returncode == 2
-    assert "b.rego is left as it is: its layout would lose 1 `with` modifier" in run.stderr
+    assert (
+        "b.rego is not changed, since its formatted text would lose 1 `with` modifier" in run.stderr
+    )
     assert (folder / "b.rego").read_text() == LOSES
     assert waddle("conftest", "fmt", "b.rego", cwd=folder).returncode == 1
     forced = waddle("rego", "fmt", "-w", "--check-result=false", "b.rego", cwd=folder)

@@ -123,12 +123,12 @@ UNCHECKED = [
     (("test", "-f", "p.yaml", "-f", "m.yaml", "-f", "unreadable.yaml"), "unreadable.yaml: line"),
     (("test", "-f", "broken.yaml", "-f", "m.yaml"), 'adding template "k8sdeny"'),
     (("test", "-f", "empty.yaml"), "no input data identified"),
-    (("test", "-f", "p.yaml"), "there is no object besides"),
+    (("test", "-f", "p.yaml"), "there is not an object besides"),
     (("test", "-f", "m.yaml"), "there is no constraint"),
     (("verify", "unreadable.yaml"), "unreadable.yaml"),
     (("verify", "none"), "none: No such file"),
     (("verify", "m.yaml"), "no test suite found in m.yaml"),
-    (("audit", "--once", "--kubeconfig", "none"), "the cluster cannot be asked"),
+    (("audit", "--once", "--kubeconfig", "none"), "the API server did not answer"),
 ]
 
 
@@ -277,8 +277,8 @@ def test_several_forms_at_once(tmp_path, command):
     assert run("table").stdout.split("(")[0] == (tmp_path / "t.txt").read_text().split("(")[0]
     assert run("json=all.json").stdout == ""
     for wrong, message in (
-        (("json", "table"), "one form goes to standard output"),
-        (("json=",), "names no file"),
+        (("json", "table"), "only one format goes to standard output"),
+        (("json=",), "has no file name after the ="),
         (("jsn=x",), "is not one of"),
     ):
         refused = run(*wrong)

@@ -75,6 +75,19 @@ def test_what_is_excused_is_something_to_know_with_its_exception(tmp_path):
     }
 
 
+def test_an_item_that_cannot_be_used_is_named_with_its_line_in_the_list(tmp_path):
+    broken = exception("for-web", "K8sDeny/c", reason=None)
+    text = yaml.safe_dump(resource_list(template(), pods(), broken, pod()), sort_keys=False)
+    (line,) = (
+        number
+        for number, written in enumerate(text.splitlines(), start=1)
+        if written == "- apiVersion: waddle.dev/v1alpha1"
+    )
+    run = krm(text, cwd=tmp_path)
+    assert run.returncode == 1
+    assert f"stdin:{line}: ClusterPolicyException for-web: " in run.stderr
+
+
 def test_the_list_is_printed_as_it_came_comments_and_all(tmp_path):
     (tmp_path / "p.yaml").write_text(yaml.safe_dump_all([template(), pods()]))
     text = f"# whose\n{yaml.safe_dump(resource_list(pod()), sort_keys=False)}# end\n"
@@ -191,3 +204,13 @@ def test_an_item_that_is_a_policy_which_is_not_evaluated_is_named(tmp_path):
     }
     run = krm(resource_list(template(), pods(), deleting, pod()), cwd=tmp_path)
     assert "DeletingPolicy old: not evaluated: " in run.stderr
+
+
+def test_the_items_of_a_list_among_the_items_are_reviewed(tmp_path):
+    listed = {"apiVersion": "v1", "kind": "List", "items": [pod()]}
+
+    assert krm(resource_list(template(), pods(), listed), cwd=tmp_path).returncode == 1
+    listed["items"] = "x"
+    run = krm(resource_list(template(), pods(), listed), cwd=tmp_path)
+    assert run.returncode
+    assert "items: expected a list, got a text" in run.stderr

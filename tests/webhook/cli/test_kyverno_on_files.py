@@ -110,7 +110,7 @@ def test_each_door_says_what_does_not_review_there(tmp_path: Path) -> None:
     objects = put(tmp_path, "o.yaml", validating("true", matchConstraints={"resourceRules": []}))
     run = waddle("test", "--target=json", "-f", objects, "-f", plan)
     assert run.returncode == 2
-    assert "ValidatingPolicy/team: no document is reviewed by it: spec.evaluation." in run.stderr
+    assert "ValidatingPolicy/team: it reviews no document, since spec.evaluation." in run.stderr
     assert "there is no constraint" in run.stderr
 
 

@@ -17,6 +17,8 @@ import yaml
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.cli.manifest_lines import gators_lines, manifest
 from tests.webhook.constraint.policies import constraint, deployment, expands, pod, template
+from webhook.policies.lists import expand_lists
+from webhook.policies.manifests import Manifest
 
 REGO = """package p
 violation[{"msg": msg, "details": {"a": [1], "b": {2, 1}}}] {
@@ -364,7 +366,7 @@ def test_of_a_policy_defined_twice_the_definition_that_counts_is_named(tmp_path)
     run = waddle("test", "-f", path)
 
     line = path.read_text().split("---")[0].count("\n") + 2
-    assert run.stderr.splitlines()[0].endswith(f": the one in {path}:{line} counts")
+    assert run.stderr.splitlines()[0].endswith(f": Waddle uses the one in {path}:{line}")
     assert "other" in run.stdout
 
 
@@ -580,8 +582,25 @@ def test_what_was_joined_without_a_line_of_dashes_is_reported(tmp_path):
 
     for command in ("test", "check"):
         run = waddle(command, "-f", policies, "-f", joined)
-        twice = [line for line in run.stderr.splitlines() if "said twice" in line]
+        twice = [line for line in run.stderr.splitlines() if "occurs twice" in line]
         place = f"{joined}:{len(yaml.safe_dump(pod()).splitlines()) + 1}"
-        lost = '"apiVersion" is said twice, and the last one counts: is there a --- missing?'
+        lost = '"apiVersion" occurs twice, and the last value counts: is a --- missing?'
         assert twice == [f"{place}: {lost}"]
-    assert "said twice" not in waddle("test", "-f", policies, "-f", merged).stderr
+    assert "occurs twice" not in waddle("test", "-f", policies, "-f", merged).stderr
+
+
+def test_a_list_within_a_list_is_reviewed(tmp_path):
+    inner = {"apiVersion": "v1", "kind": "List", "items": [pod()]}
+    outer = {"apiVersion": "v1", "kind": "List", "items": [inner]}
+    path = manifest(tmp_path, template(), constraint(match=PODS), outer)
+
+    assert waddle("test", "-f", path).returncode == 1
+
+
+def test_lists_within_lists_end_at_any_depth():
+    """The depth is the author's choice, so Python's stack does not bound it."""
+    item = pod()
+    for _ in range(5_000):
+        item = {"apiVersion": "v1", "kind": "List", "items": [item]}
+    (found,) = expand_lists([Manifest(item, "f.yaml", 1)])
+    assert found.gvk.kind == "Pod"

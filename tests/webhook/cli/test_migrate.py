@@ -184,9 +184,9 @@ def test_what_the_webhook_of_gatekeeper_says_is_reported_as_values_of_the_chart(
         tmp_path, an_object(kind, name, version, webhooks=[webhook | {"rules": [rule]}])
     )
     texts = [note["text"] for note in found[name]["notes"]]
-    assert "say webhook.failurePolicy=Fail to the chart" in texts
-    assert "say webhook.timeoutSeconds=10 to the chart" in texts
-    assert "say webhook.operations={CREATE,UPDATE,DELETE} to the chart" in texts
+    assert "set webhook.failurePolicy=Fail in the chart" in texts
+    assert "set webhook.timeoutSeconds=10 in the chart" in texts
+    assert "set webhook.operations={CREATE,UPDATE,DELETE} in the chart" in texts
 
 
 def test_the_table_has_a_line_for_each_object_and_counts_them(tmp_path):
@@ -195,8 +195,7 @@ def test_the_table_has_a_line_for_each_object_and_counts_them(tmp_path):
     assert run.returncode == 0
     assert re.match(r"as it is  ConstraintTemplate/denied \(.*all\.yaml:2\)\n", run.stdout)
     assert run.stdout.endswith(
-        "1 object: 1 run as they are, 0 run and differ in something, "
-        "0 need something that is missing\n"
+        "1 object: 1 run unchanged, 0 run with differences, 0 have no equivalent\n"
     )
 
 

@@ -130,11 +130,11 @@ def test_a_group_of_a_namespace_keeps_to_it_and_own_templates_stand_for_modules(
         (TRUSTED | {"settings": {"tags": {"reject": ["latest"]}}}, "its settings tags"),
         (
             PRIVILEGED | {"settings": {"skip_init_containers": True}},
-            "nothing like the setting skip_init_containers",
+            "DisallowPrivilegedContainers has no equivalent of the setting skip_init_containers",
         ),
         (
             {**OWNED, "settings": {"validations": [{"expression": "kw.k8s.list()"}]}},
-            "its expressions cannot be used here",
+            "its expressions are invalid here",
         ),
     ],
 )

@@ -55,7 +55,7 @@ def test_a_policy_in_cel_runs_as_it_is_and_the_output_says_where(tmp_path: Path)
     code, output, _ = output_of(tmp_path, MIGRATE, policy())
     assert code == 0
     assert "as it is  ValidatingPolicy/p (" in output
-    assert "every command reviews by it" in output
+    assert "every command reviews by the policy" in output
 
 
 def test_what_a_policy_uses_and_is_not_here_is_named(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_rules_about_images_become_verification_policies_and_constraints(tmp_pat
     assert "missing: rule b: verifyImages[0].attestors[0].entries[0].keys.kms: export" in output
     assert f"differs: {becomes.format('p', 'p')}" in output
     assert "the template policies/supply-chain/signed-images" in output
-    assert "RequireSignedImages old-a and p may name one image" in warned
+    assert "RequireSignedImages old-a and p may match the same image" in warned
 
     made = list(yaml.safe_load_all(file.read_text()))
     kinds = ["VerificationPolicy", "RequireSignedImages"] * 2
@@ -169,7 +169,10 @@ def test_two_policies_of_one_name_do_not_become_one(tmp_path: Path) -> None:
     code, output, _ = output_of(tmp_path, MIGRATE, old, old)
     assert code == 1
     assert output.count("becomes VerificationPolicy old") == 1
-    assert "VerificationPolicy old is of another policy: rename one of the two" in output
+    assert (
+        "VerificationPolicy old is already the name of another policy: rename one of the two"
+        in output
+    )
 
 
 def test_an_image_validating_policy_that_cannot_be_expressed_is_named(tmp_path: Path) -> None:
@@ -182,7 +185,7 @@ def test_files_without_a_policy_of_kyverno_are_reported(tmp_path: Path) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     code, _, errors = output_of(tmp_path, MIGRATE, pod)
     assert code == 2
-    assert "hold no policy of Kyverno" in errors
+    assert "have no policy of Kyverno" in errors
 
 
 def test_check_compiles_policies_in_cel_and_says_where_one_is_wrong(tmp_path: Path) -> None:

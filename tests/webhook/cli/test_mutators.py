@@ -144,7 +144,10 @@ def test_a_review_without_what_could_not_be_read_says_so(folder: Path) -> None:
     run = waddle("test", "-f", put(folder, *policies, labelled), "-f", broken)
     assert run.returncode == 1
     assert "reading: " in run.stderr
-    assert "the objects are reviewed without what could not be read" in run.stderr
+    assert (
+        "a file could not be read. Its mutators or policies are missing in the results"
+        in run.stderr
+    )
 
 
 def test_mutating_an_object_ends_when_its_time_does() -> None:

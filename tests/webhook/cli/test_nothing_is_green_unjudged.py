@@ -163,7 +163,7 @@ def test_objects_without_a_constraint_are_not_reviewed_in_silence(tmp_path):
 
     run = waddle("check", tmp_path / "t.yaml")
 
-    assert "1 object of the manifests: the given files hold no constraint" in run.stdout
+    assert "1 object of the manifests: the files have no constraint" in run.stdout
     assert run.returncode == 0
 
 
@@ -185,7 +185,7 @@ def test_where_nothing_came_of_any_object_it_is_said_why(
     tmp_path: Path, command: str, named: str
 ) -> None:
     run = waddle(command, put(tmp_path, pod()))
-    assert run.stderr == f"the given files hold no {named}\n"
+    assert run.stderr == f"the files have no {named}\n"
     policies: dict[str, dict[str, Any]] = {
         "mutate": {
             "apiVersion": "mutations.gatekeeper.sh/v1",
@@ -204,7 +204,7 @@ def test_where_nothing_came_of_any_object_it_is_said_why(
         ),
     }
     run = waddle(command, put(tmp_path, policies[command], pod()))
-    assert run.stderr == f"no {named} of the given files is about an object in them\n"
+    assert run.stderr == f"no {named} of the files matches an object in them\n"
     assert run.returncode == 0
 
 

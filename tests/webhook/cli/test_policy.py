@@ -64,7 +64,7 @@ def test_a_file_that_differs_is_replaced_only_where_that_is_said(registry, image
 
     refused = waddle("policy", "pull", image, "-d", out, *near(registry))
     assert (refused.returncode, (out / "constraint.json").read_text()) == (1, "mine")
-    assert "is there and differs" in refused.stderr
+    assert "exists and differs" in refused.stderr
     assert (
         waddle("policy", "pull", image, "-d", out, "--overwrite", *near(registry)).returncode == 0
     )
@@ -98,7 +98,7 @@ def test_files_without_a_policy_are_not_pushed(registry, tmp_path):
 
     run = waddle("policy", "push", f"{registry.host}/a/b", "-f", tmp_path, *near(registry))
 
-    assert (run.returncode, run.stderr) == (1, "nothing to push: the files hold no policy\n")
+    assert (run.returncode, run.stderr) == (1, "nothing to push: the files have no policy\n")
     assert not registry.requests
     (tmp_path / "lib.rego").write_text("package lib\n")
     run = waddle("policy", "push", f"{registry.host}/a/b", "-f", tmp_path, *near(registry))

@@ -112,7 +112,7 @@ def test_policies_that_no_verification_policy_is_about_are_not_read(published):
     refused = waddle(*command, *published.verification, *published.near)
 
     assert (refused.returncode, published.read()) == (code, [])
-    assert "no VerificationPolicy is about it" in refused.stderr
+    assert "no VerificationPolicy matches it" in refused.stderr
 
 
 def test_signed_policies_are_pulled_tested_and_checked(published):
@@ -183,14 +183,14 @@ def test_a_name_of_a_catalogue_stands_for_its_reference_and_its_signers(publishe
 @pytest.mark.parametrize(
     ("sources", "fields", "message"),
     [
-        ([], {}, "sources is no list of 1 to 1000 entries"),
+        ([], {}, "sources is not a list of 1 to 1000 entries"),
         ([{"name": "a"}], {}, "sources[0].image is missing"),
         ([{"name": "A b", "image": "x"}], {}, "sources[0].name is 'A b'"),
         ([{"name": "a", "image": "x", "imgae": "y"}], {}, "unknown field sources[0].imgae"),
         ([{"name": "a", "image": "x"}] * 2, {}, "sources has a twice"),
-        ([{"name": "a", "image": "x", "verification": "k"}], {}, "verification is no list"),
-        (["a"], {}, "sources[0] is no object"),
-        ([{"name": "a", "image": "x"}], {"kind": "Catalogue"}, "it is no PolicyCatalogue"),
+        ([{"name": "a", "image": "x", "verification": "k"}], {}, "verification is not a list"),
+        (["a"], {}, "sources[0] is not an object"),
+        ([{"name": "a", "image": "x"}], {"kind": "Catalogue"}, "it is not a PolicyCatalogue"),
     ],
 )
 def test_a_catalogue_that_cannot_be_used_says_where(tmp_path, sources, fields, message):

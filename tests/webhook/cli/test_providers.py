@@ -31,7 +31,7 @@ OWNER = mutator(
         }
     },
 )
-NOBODY = "nobody answers for the provider images here: give its answers with --provider images=FILE"
+NOBODY = "no provider images answers here: give its answers with --provider images=FILE"
 
 
 @pytest.fixture
@@ -60,14 +60,14 @@ def test_without_answers_there_is_no_verdict_and_the_provider_is_named(files: Pa
     run = waddle("test", "-f", "all.yaml", cwd=files)
     assert run.returncode == 1
     assert NOBODY in run.stderr
-    assert "violation" not in run.stdout.replace("nothing was found", "")
+    assert "violation" not in run.stdout.replace("it found no violation", "")
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("images", "'images' is not NAME=FILE: a provider and its answers"),
-        ("images=", "'images=' is not NAME=FILE"),
+        ("images", "'images' must be NAME=FILE: a provider and the file with its answers"),
+        ("images=", "'images=' must be NAME=FILE"),
         ("images=none.yaml", "none.yaml: No such file or directory"),
         ("images=all.yaml", "all.yaml: expected one document with items, got 3"),
         ("images=wrong.yaml", "wrong.yaml: items['k'] must hold a value or an error"),

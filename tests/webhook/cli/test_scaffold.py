@@ -62,7 +62,7 @@ def test_nothing_that_is_there_is_overwritten(tmp_path):
     again = waddle("init", cwd=tmp_path)
 
     assert again.returncode == 1
-    assert "is there already: nothing was written" in again.stderr
+    assert "exists already: nothing was written" in again.stderr
     assert template.read_text() == "mine"
     assert not (tmp_path / "manifests" / "deployment.yaml").exists()
 

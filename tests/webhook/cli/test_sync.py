@@ -73,7 +73,7 @@ def given(folder, names):
         (("either", "config"), False, 2, "add one, or --force-omit-gvk-manifest"),
         (("either", "served"), False, 1, "- /v1:Pod OR networking.k8s.io/v1:Ingress"),
         (("nothing", "either", "config", "served"), False, 0, "2 templates: 1 with requirements"),
-        (("syncset", "served"), False, 2, "hold no ConstraintTemplate"),
+        (("syncset", "served"), False, 2, "have no ConstraintTemplate"),
         (("one", "served", "pods alone"), False, 2, "several GVKManifests"),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_target_that_nobody_knows_is_reported_with_those_there_are(plans):
 
     assert run.returncode == 1
     assert (
-        'there is no target "tf": there are admission, json, terraform, gcp, compose.example.com'
+        'there is no target "tf": the targets are admission, json, terraform, gcp, compose.example.com'
         in run.stderr
     )
 
@@ -141,7 +141,7 @@ def test_a_target_is_declared_beside_its_policies(tmp_path):
     [
         (TARGET.replace("reviews", "review"), "adding target: invalid Target compose.example.com"),
         (f"{TARGET}---\n{TARGET}", "adding target: compose.example.com is declared twice"),
-        (TARGET.replace("compose.example.com", "json"), "json is declared twice, or comes with"),
+        (TARGET.replace("compose.example.com", "json"), "json is declared twice, or is built in"),
     ],
 )
 def test_a_declaration_that_cannot_be_used_is_reported_with_its_place(tmp_path, text, message):

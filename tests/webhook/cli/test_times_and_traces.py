@@ -57,7 +57,7 @@ def test_people_read_a_table(folder):
     run = waddle("bench", "-n", "2", "rego.yaml", "cel.yaml", "pods.yaml", cwd=folder)
 
     assert "rego: 1 template, 1 constraint, 2 objects, 4 reviews, 4 violations" in run.stdout
-    assert "skipped, for another engine: 1 template: incel" in run.stdout
+    assert "skipped, because another engine evaluates them: 1 template: incel" in run.stdout
     assert "template compilation" in run.stdout
 
 
@@ -72,11 +72,11 @@ def test_an_engine_without_templates_is_named_and_the_other_is_measured(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("pods.yaml",), "hold no ConstraintTemplate"),
-        (("rego.yaml",), "hold no object to review"),
+        (("pods.yaml",), "have no ConstraintTemplate"),
+        (("rego.yaml",), "have no object to review"),
         (("rego.yaml", "pods.yaml", "-e", "cel"), "cel: no template has code for this engine"),
         (("none.yaml",), "none.yaml"),
-        (("rego.yaml", "pods.yaml", "--compare", "pods.yaml"), "not results that --save wrote"),
+        (("rego.yaml", "pods.yaml", "--compare", "pods.yaml"), "not results of --save"),
     ],
 )
 def test_what_cannot_be_measured_is_said(arguments, message, folder):
@@ -106,7 +106,7 @@ def test_saved_results_are_compared(file, folder):
     saved[0]["engine"] = "cel"
     (folder / file).write_text(json.dumps(saved))
     other = waddle(*given, cwd=folder)
-    assert "has none of these engines" in other.stderr
+    assert "has results of other engines only" in other.stderr
     assert other.returncode == 2
 
 

@@ -111,7 +111,7 @@ def test_the_webhooks_of_this_installation_are_removed_and_no_other(server, opti
         run.stdout
     )
     again = waddle("uninstall", "--webhooks", "--yes", *options)
-    assert (again.returncode, again.stdout) == (0, "this cluster holds nothing of Waddle\n")
+    assert (again.returncode, again.stdout) == (0, "this cluster has no objects of Waddle\n")
 
 
 def test_what_may_refuse_goes_first_and_crds_last(server, options):

@@ -44,7 +44,7 @@ def test_nothing_found_is_not_said_where_not_all_was_judged(tmp_path):
     run = waddle("test", "-f", folder_of(tmp_path, UNUSABLE["does not parse"], pod()))
     assert run.returncode == 1
     assert "0 violations" not in run.stdout
-    assert "not all could be judged (faults: 1)" in run.stdout
+    assert "the check is incomplete (faults: 1)" in run.stdout
 
 
 @pytest.mark.parametrize("why", UNUSABLE)
@@ -99,7 +99,7 @@ def test_verify_runs_the_tests_of_the_others(tmp_path):
             "K8sDeny/denies",
             {"matchConditions": [{"name": "owned", "expression": "object.metadata.owner == 'me'"}]},
             (
-                "not excused, for its conditions could not be known: "
+                "it has no effect, because its conditions could not be evaluated: "
                 "expression 'object.metadata.owner == 'me'' resulted in error: no such key: owner"
             ),
         ),
@@ -151,5 +151,15 @@ def test_each_fault_of_a_policy_names_file_and_line(tmp_path):
         assert any(place in line for line in tested), (name, tested)
         assert place in checked.stdout
         assert places[name].endswith(place)
-    usable = "1 policy and 0 mutators, ExpansionTemplates and exceptions can be used, 4 cannot"
+    usable = "1 policy, 0 PolicyExceptions and 0 Providers can be used, 4 cannot"
     assert usable in checked.stdout.splitlines()
+
+
+def test_only_objects_besides_policies_are_counted(tmp_path):
+    denies = constraint("K8sDeny", "denies", match={"kinds": [{"apiGroups": [""], "kinds": ["*"]}]})
+    denies["metadata"]["annotations"] = {"waddle.dev/exceptions": "all"}
+    excused = exception("e", "K8sDeny/denies", namespace="shop", match={"name": "other"})
+    folder = folder_of(tmp_path, template("K8sDeny", DENY), denies, excused, pod())
+    assert "in 1 object, by 1 constraint" in waddle("test", "-f", folder).stdout
+    checked = waddle("check", "-f", folder).stdout
+    assert "2 policies and 1 PolicyException can be used\n" in checked

@@ -58,7 +58,7 @@ def test_a_folder_of_images(tmp_path, keys, layout):
     assert ended.stdout == (
         "registry.example/team/app:1.0: not verified\n"
         f"  digest  {image}\n"
-        "  mutable: a tag may mean another image tomorrow; write the digest\n"
+        "  mutable: the tag may name another image tomorrow; give the digest\n"
         "  policy ours: not met\n"
         "    release: signed\n"
         "    security: has not signed\n"

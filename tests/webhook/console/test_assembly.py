@@ -185,8 +185,8 @@ def test_a_namespace_is_spared_beside_those_that_are_and_names_are_quoted():
     assert json.loads(spared[-1]) == {
         "spec": {"match": {"excludedNamespaces": ["kube-system", "NAMESPACE"]}}
     }
-    assert "refuse what violates it" in by_what
-    assert "only warn of what violates it" not in by_what, "it does already"
+    assert "deny its violations" in by_what
+    assert "only warn of its violations" not in by_what, "it does already"
     assert "roll it out in stages" not in by_what
 
 

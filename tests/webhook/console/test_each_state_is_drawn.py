@@ -84,12 +84,12 @@ def records(count: int, verdict: str = "deny", **fields: Any) -> str:
 def nothing_was_read_yet(folder: Path) -> None:
     world = World(folder)
     for path in PAGES:
-        assert "nothing was read yet" in world.go(path).text
+        assert "nothing has been read yet: try again in a moment" in world.go(path).text
     assert "not found: " in world.go("/policy", kind="A", name="b").text
     named = {"apiVersion": "v1", "kind": "Pod", "name": "web"}
     assert "It was not reviewed now" in world.go("/resource", **named).text
     review = {"mode": "review", "input": json.dumps(pod())}
-    assert "no policy is known here yet" in world.go("/playground", review).text
+    assert "no policy has been read yet" in world.go("/playground", review).text
 
 
 @state
@@ -98,7 +98,7 @@ def files_with_nothing_in_them(folder: Path) -> None:
     assert "There is no policy yet" in world.go("/").text
     assert "No policy is here yet" in world.go("/policies").text
     assert "No policy is found" in world.go("/policies", q="a").text
-    assert "no manifests were given" in world.go("/violations").text
+    assert "no manifests are given" in world.go("/violations").text
     assert "No decision log was given" in world.go("/decisions").text
     assert "Files have no roll-outs" in world.go("/rollouts").text
     assert "Files have no replicas" in world.go("/health").text
@@ -228,7 +228,7 @@ def what_is_typed(folder: Path) -> None:
     assert "2 more objects were not reviewed" in typed(
         "review", given="\n---\n".join([sample] * 52)
     )
-    assert "choose to try new templates" in typed("review", both, sample)
+    assert "Choose to try new templates" in typed("review", both, sample)
     assert "Tried on samples" in typed("policy", both)
     assert "no samples" in typed("policy", both, sample)
     assert "Nothing is violated" in typed("policy", both, json.dumps(pod()))
@@ -410,7 +410,7 @@ def a_cluster_with_exceptions(folder: Path) -> None:
     of_owner = "RequiredLabel/owner"
     first = exception("e", of_owner, of_owner, namespace="shop", owner="ops", ticket="OPS-1")
     ever = exception("ever", "RequiredLabel/*", match={"name": "x"}, expires=None, permanent=True)
-    never_ends = "it never ends: nobody will be asked"
+    never_ends = "it is permanent: nothing will remind"
     ever["status"] = {
         "state": "Active",
         "lastUsed": "2026-01-01T00:00:00Z",
@@ -525,7 +525,7 @@ def several_clusters(folder: Path) -> None:
     application = clusters.application(consoles, {"localhost"}, DRAWING)
     page = ask(application, "/", {}, None)
     assert "<bdi>b/c</bdi>" in page.text
-    assert "nothing was read yet" in page.text
+    assert "nothing has been read yet: try again in a moment" in page.text
     assert 'aria-current="true"' in ask(application, "/clusters/a/policies", {}, None).text
     assert ask(application, "/clusters/c/", {}, None).status == 404
     assert ask(application, "/clusters/a/nowhere", {}, None).status == 404

@@ -239,7 +239,9 @@ def test_each_page_is_drawn_where_there_is_nothing(over: str, known: bool):
         "denialsPerMinute": [],
         "newestMinute": 0,
     }
-    assert "nothing was read yet" in draw("overview", EMPTY, document).text
+    assert (
+        "nothing has been read yet: try again in a moment" in draw("overview", EMPTY, document).text
+    )
 
 
 def test_every_page_names_the_version_that_it_shows():

@@ -308,7 +308,7 @@ def test_providers_say_what_was_typed_beside_the_objects() -> None:
     assert [len(one["violations"]) for one in found["reviews"]] == [1, 0]
     without = answer("policy", ASKING, typed=POD % "sample")
     [fault] = without["reviews"][0]["notDecided"]
-    assert "nobody answers for the provider p here: give its answers as a document" in fault
+    assert "no provider p answers here: give its answers as a document" in fault
     broken = answer("policy", ASKING, typed=POD % "sample" + "providers: {p: {item: {}}}")
     assert broken == {"error": "providers.p: unknown field 'item': there are items and systemError"}
 
@@ -391,10 +391,10 @@ def test_a_policy_of_kyverno_reads_the_data_that_are_given(mode: str) -> None:
 
 
 def test_parameters_that_may_not_be_listed_leave_a_policy_undecided() -> None:
-    unknown = [["", "v1", "ConfigMap", "you may not list them"]]
+    unknown = [["", "v1", "ConfigMap", "you have no right to list them"]]
     found = tried_on_web("policy", documents(LIMITED, EVERYWHERE), unknown=unknown)
     assert messages_in("policy", found) == []
-    assert "you may not list them" in found["reviews"][0]["notDecided"][0]
+    assert "you have no right to list them" in found["reviews"][0]["notDecided"][0]
 
 
 def test_what_the_api_server_enforces_itself_changes_no_recorded_decision() -> None:

@@ -106,12 +106,12 @@ def with_another_key(data, now):
 
 def test_keys_are_made_anew_after_half_a_year_and_two_are_kept():
     first = with_another_key({"other": "x"}, NOW)
-    assert [key.made for key in read_keys(first).keys] == [NOW]
+    assert [key.created for key in read_keys(first).keys] == [NOW]
     assert first["other"] == "x"
     assert renewed(first, NOW + NEWEST_SECONDS - 1) is None
     second = with_another_key(first, NOW + NEWEST_SECONDS)
     third = with_another_key(second, NOW + 2 * NEWEST_SECONDS)
-    made = [key.made for key in read_keys(third).keys]
+    made = [key.created for key in read_keys(third).keys]
     assert made == [NOW + 2 * NEWEST_SECONDS, NOW + NEWEST_SECONDS]
     assert len({key.secret for key in (*read_keys(second).keys, *read_keys(third).keys)}) == 3
 
@@ -163,7 +163,7 @@ def loaded(folder, answers, *, writes=True, again=None):
 
 
 def test_a_replica_makes_the_first_key_and_one_that_only_reads_waits_for_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("time.time", lambda: float(KEY.made))
+    monkeypatch.setattr("time.time", lambda: float(KEY.created))
     ring, _, failed, lines = loaded(tmp_path, [secret(), secret(), secret(KEY)])
     assert len(ring.keys) == 1
     assert failed == []
@@ -184,14 +184,14 @@ def test_without_the_secret_a_replica_begins_and_says_so(tmp_path, code):
 
 
 def test_an_outage_is_waited_for_and_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr("time.time", lambda: float(KEY.made))
+    monkeypatch.setattr("time.time", lambda: float(KEY.created))
     ring, _, failed, _ = loaded(tmp_path, [status(500), secret(KEY)])
     assert ring == KeyRing((KEY,))
     assert len(failed) == 1
 
 
 def test_a_key_that_is_not_known_has_the_secret_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("time.time", lambda: float(LATER.made))
+    monkeypatch.setattr("time.time", lambda: float(LATER.created))
     monkeypatch.setattr(revision_keys, "READ_SECONDS", PATIENCE_SECONDS * 4)
 
     async def again(keys):

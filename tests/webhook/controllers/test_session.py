@@ -37,7 +37,7 @@ from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
 
 
 async def until_none(replica: Session, group: str, plural: str) -> None:
-    """Wait until there is no object of a kind."""
+    """Wait until there is not an object of a kind."""
     await replica.until(lambda: not replica.all(group, plural), f"no {plural}")
 
 
@@ -66,7 +66,7 @@ def test_what_the_cluster_holds_is_enforced_and_kept_and_every_object_says_so(tm
             await until_says(replica, "Error", *TEMPLATES, "alpha")
             assert replica.serves("Alpha", "c")  # The last good one stays.
             assert replica.following.client is not None
-            assert any(b"what was in force before stays" in line for line in replica.lines)
+            assert any(b"the earlier version stays in force" in line for line in replica.lines)
 
             replica.drop(*ALPHAS, "c")
             await replica.until(lambda: not replica.serves("Alpha", "c"))

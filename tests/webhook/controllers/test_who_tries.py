@@ -249,7 +249,7 @@ def test_who_gives_up_what_it_is_at_withdraws_its_word(tmp_path, trials, monkeyp
 
 
 def test_what_another_has_found_meanwhile_ends_our_trial(tmp_path, trials, monkeypatch):
-    """The answer to our word that we are at it says so; it was not looked at."""
+    """The answer to our word that we are at it says so; it was not reviewed."""
     document, begun, end = template(), threading.Event(), threading.Event()
 
     def slow(requests, seconds, tell):

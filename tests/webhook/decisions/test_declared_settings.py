@@ -87,10 +87,10 @@ def test_what_a_file_does_not_say_is_as_it_is_declared(shape: type[Any]) -> None
         (
             RecordSelection,
             {"actions": ["slap"]},
-            "f.actions: unknown slap, known are deny, warn, dryrun",
+            "f.actions: unknown slap; known are deny, warn, dryrun",
         ),
         (Endpoint, {}, "f.url: expected a string"),
-        (Endpoint, {"url": "$(NOT_THERE)"}, "f.url: the environment has no NOT_THERE"),
+        (Endpoint, {"url": "$(NOT_THERE)"}, "f.url: the environment variable  is not setNOT_THERE"),
         (SinkSettings, {"format": "prose"}, "f.format: expected one of decision, gatekeeper"),
     ],
 )

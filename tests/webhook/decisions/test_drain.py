@@ -148,8 +148,8 @@ class FaultyDisk(OSDisk):
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        ("dead-letters", "a sink does not take records; trying again"),
-        (".cursor", "a sink's position was not saved: after a crash records are sent twice"),
+        ("dead-letters", "a sink accepts no records; it is tried again"),
+        (".cursor", "a sink's position was not saved: after a crash it gets records twice"),
     ],
 )
 def test_a_disk_that_is_full_for_a_while_costs_no_record(

@@ -55,7 +55,7 @@ def test_a_function_runs_on_the_event_loop_of_who_awaits_the_review() -> None:
 
 
 def test_who_is_not_given_is_named_and_what_is_no_answer_refused() -> None:
-    with pytest.raises(NoVerdictError, match="nobody answers for the provider images here: give"):
+    with pytest.raises(NoVerdictError, match="no provider images answers here: give"):
         load({}).review(pod("bad"))
     with pytest.raises(InvalidInputError, match=r"providers\['images'\]: unknown field 'item'"):
         load({"images": {"item": {}}})

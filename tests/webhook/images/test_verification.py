@@ -420,7 +420,7 @@ def test_an_image_that_no_policy_is_about_is_not_verified(world):
     world.layout.sign_simply(world.image, [simply_signed(key, world.image)])
     answer = world.answer(verification)
     assert not answer.is_verified
-    assert answer.value()["why"] == ["no VerificationPolicy is about it"]
+    assert answer.value()["why"] == ["no VerificationPolicy matches it"]
     assert not world.answer().is_verified
 
 

@@ -316,11 +316,11 @@ NO_CONVERSION = {
         sets([{"keys": {"kms": "gcpkms://a"}}]),
         "attestors[0].entries[0].keys.kms: export the public key",
     ),
-    "no key": (entry_with(publicKeys="awskms://a"), "keys.publicKeys is no public key in PEM"),
+    "no key": (entry_with(publicKeys="awskms://a"), "keys.publicKeys is not a public key in PEM"),
     "a variable": (entry_with(publicKeys="{{ keys.a }}"), "keys.publicKeys: a variable"),
     "a broken key": (
         entry_with(publicKeys="-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"),
-        "keys.publicKeys is no public key that can be read",
+        "keys.publicKeys is not a public key that can be read",
     ),
     "another hash": (entry_with(signatureAlgorithm="sha512"), "keys.signatureAlgorithm: sha512"),
     "a log of one's own": (
@@ -331,7 +331,7 @@ NO_CONVERSION = {
     "roots": (keyless_with(roots="x"), "keyless.roots: write a trusted root"),
     "extensions": (keyless_with(additionalExtensions={"a": "b"}), "additionalExtensions"),
     "any identity": (sets([{"keyless": {"rekor": {}, "x": 1}}]), "anybody could have signed"),
-    "no pattern": (keyless_with(subject="", subjectRegExp="("), "subjectRegExp: ( is no RE2"),
+    "no pattern": (keyless_with(subject="", subjectRegExp="("), "subjectRegExp: ( is not an RE2"),
     "annotations": (sets([KEY | {"annotations": {"a": "b"}}]), "entries[0].annotations"),
     "another repository": (sets([KEY | {"repository": "a.b/c"}]), "entries[0].repository"),
     "a repository for all": (cluster_policy(rule(repository="a.b/c", **ONE)), "[0].repository"),

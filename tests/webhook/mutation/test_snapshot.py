@@ -188,7 +188,7 @@ def test_an_object_nested_too_deeply_is_a_fault_of_the_mutator_alone() -> None:
         (mutator("Assign", "a", 5), "location must be a text"),  # type: ignore[arg-type]
         (assign("a", "spec.x", 1, applyTo="Pod"), "applyTo must be a list"),
         (assign("a", "spec.x", 1, applyTo=[5]), "fields of a wrong type"),
-        (assign("a", "spec.x", 1, applyTo=[{"groups": [1]}]), "groups must be a list of texts"),
+        (assign("a", "spec.x", 1, applyTo=[{"groups": [1]}]), "groups must be a list of strings"),
         (assign("a", "spec.x", 1, match=[]), "match must be an object"),
         (assign("a", "spec.x", 1, match={"namespaces": "a"}), "invalid match for Assign a"),
         (

@@ -242,3 +242,17 @@ def test_a_condition_in_cel_that_needs_a_request_is_known() -> None:
         "validations": [{"expression": "object.a == 1"}],
     }
     assert request_reads(read_template(template(cel=cel))) == {"request.operation"}
+
+
+@pytest.mark.parametrize(
+    ("word", "warns"),
+    [("none", False), ("cluster", False), ("all", False), ("every", True), ("", True)],
+)
+def test_a_word_that_the_annotation_for_exceptions_does_not_have_is_reported(
+    word: str, warns: bool
+) -> None:
+    document = constraint("Wanted", "a")
+    document["metadata"]["annotations"] = {"waddle.dev/exceptions": word}
+    found = [problem.message for problem in advice_on_document(document)]
+    says = f'its annotation waddle.dev/exceptions is "{word}", which allows no exceptions: '
+    assert found == ([f"{says}it must be none, cluster or all"] if warns else [])

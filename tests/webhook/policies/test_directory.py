@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
-from webhook.api.config import synced_kinds
+from webhook.api.config import excluded_namespaces, synced_kinds
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.review import AugmentedObject
@@ -159,16 +159,20 @@ def test_one_bad_object_costs_only_itself(folder):
     assert 'template "k8sbad" has no revision that can be used' in str(report.faults[1])
 
 
-def test_an_object_defined_twice_is_reported_and_the_first_is_used(folder):
+def test_of_an_object_defined_twice_the_last_is_used_and_both_places_are_named(folder):
     folder.write("a.yaml", template(), constraint())
     folder.write("b.yaml", NEW)
 
     report = folder.load()
 
-    (fault,) = report.faults
-    assert f"{folder.path}/b.yaml" == fault.file
-    assert f"defined twice: the one of {folder.path}/a.yaml:1 is used" == fault.message
-    assert folder.messages() == ["no"]
+    assert report.faults == ()
+    assert report.repeated == (
+        (
+            f'Resource named "k8sdeny" (from file: "{folder.path}/b.yaml:1") is already defined in '
+            f'file: "{folder.path}/a.yaml:1": the one in {folder.path}/b.yaml:1 counts'
+        ),
+    )
+    assert folder.messages() == ["new"]
 
 
 def test_suites_and_the_revisions_of_a_mounted_configmap_are_left_alone(folder):
@@ -286,9 +290,12 @@ def test_configs_of_one_name_that_exclude_otherwise_are_named(folder):
     folder.write("a.yaml", config("Pod"))
     folder.write("b.yaml", config(match=[{"processes": ["*"], "excludedNamespaces": ["x"]}]))
 
-    (fault,) = folder.load().faults
+    report = folder.load()
 
-    assert str(fault).startswith(f"{folder.path}/b.yaml:1: Config gatekeeper-system/config: defin")
+    (line,) = report.repeated
+    assert line.endswith(f": the one in {folder.path}/b.yaml:1 counts")
+    (found,) = report.configuration
+    assert excluded_namespaces(found.document, "webhook") == ("x",)
 
 
 DECLARED = {

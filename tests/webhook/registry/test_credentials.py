@@ -113,14 +113,14 @@ def test_who_has_no_configuration_asks_as_nobody(tmp_path, monkeypatch):
     [
         (b"", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
-        (b"[]", "is no object"),
+        (b"[]", "is not an object"),
         (b'{"auths": [1]}', "wrong type"),
-        (b'{"auths": {"a": 1}}', "is no object"),
+        (b'{"auths": {"a": 1}}', "is not an object"),
         (b'{"auths": {"a": {"auth": "%%"}}}', "not base64"),
-        (b'{"auths": {"a": {"auth": "YQ=="}}}', "no USER:PASSWORD"),
-        (b'{"auths": {"a": {"username": 1}}}', "no text"),
-        (b'{"credsStore": "../../evil"}', "no name of a credential helper"),
-        (b'{"credHelpers": {"a": "-x"}}', "no name of a credential helper"),
+        (b'{"auths": {"a": {"auth": "YQ=="}}}', "not USER:PASSWORD"),
+        (b'{"auths": {"a": {"username": 1}}}', "not a string"),
+        (b'{"credsStore": "../../evil"}', "not the name of a credential helper"),
+        (b'{"credHelpers": {"a": "-x"}}', "not the name of a credential helper"),
         (b" " * (2 << 20), "larger than"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_configuration_that_cannot_be_used_says_where(content, reason):
 
 def test_what_is_no_secret_for_image_pulls_is_refused():
     for secret in ({}, {"data": {"a": "b"}}, {"data": None}):
-        with pytest.raises(InvalidCredentials, match="no image pull secret"):
+        with pytest.raises(InvalidCredentials, match="not an image pull secret"):
             pull_secret(secret, "Secret a")
 
 

@@ -247,18 +247,18 @@ WRONG = {
     "an unknown kind": (
         json.dumps({"schemaVersion": 2, "mediaType": "text/html"}).encode(),
         "text/html",
-        "is no kind of manifest",
+        "is not a kind of manifest",
     ),
     "a page": (b"<html>", MANIFEST, "not JSON"),
     "nested without end": (b"[" * 100_000, MANIFEST, "not JSON"),
-    "an array": (b"[]", MANIFEST, "no object of schemaVersion 2"),
-    "the old schema": (b'{"schemaVersion": 1}', MANIFEST, "no object of schemaVersion 2"),
+    "an array": (b"[]", MANIFEST, "not an object of schemaVersion 2"),
+    "the old schema": (b'{"schemaVersion": 1}', MANIFEST, "not an object of schemaVersion 2"),
     "two kinds at once": (manifest(manifests=[]), MANIFEST, "read in two ways"),
     "no config": (b'{"schemaVersion": 2}', MANIFEST, "no config"),
     "layers of text": (
         manifest().replace(b'"layers": []', b'"layers": "a"'),
         MANIFEST,
-        "layers of a manifest is no array",
+        "layers of a manifest is not an array",
     ),
     "a size below nothing": (
         manifest({"mediaType": "a", "digest": digest_of(b""), "size": -1}),
@@ -275,7 +275,7 @@ WRONG = {
         MANIFEST,
         "no digest that can be checked",
     ),
-    "annotations of numbers": (manifest(annotations={"a": 1}), MANIFEST, "are no texts"),
+    "annotations of numbers": (manifest(annotations={"a": 1}), MANIFEST, "are not strings"),
 }
 
 
@@ -401,9 +401,9 @@ def test_a_token_that_is_never_taken_is_asked_for_once(registry):
     [
         ("", "asks for 'no' authentication"),
         ("Negotiate", "asks for 'Negotiate' authentication"),
-        ('Bearer realm="ftp://a"', "is no https URL"),
-        ('Bearer realm="/token"', "is no https URL"),
-        ("Bearer " + 'a="b",' * 10_000, "is no https URL"),
+        ('Bearer realm="ftp://a"', "is not an https URL"),
+        ('Bearer realm="/token"', "is not an https URL"),
+        ("Bearer " + 'a="b",' * 10_000, "is not an https URL"),
     ],
 )
 def test_a_challenge_that_cannot_be_met_is_refused(registry, header, reason):
@@ -421,7 +421,7 @@ def test_no_password_is_sent_to_a_service_without_tls_for_a_registry_with_it():
 
     header = 'Bearer realm="http://auth.example/token"'
 
-    with pytest.raises(UntrustedContent, match="no https URL"):
+    with pytest.raises(UntrustedContent, match="not an https URL"):
         read_challenge(header, "registry.example", is_plain=False)
     assert read_challenge(header, "registry.example", is_plain=True).realm
 
@@ -518,12 +518,12 @@ def test_a_bundle_of_opa_is_opened(registry):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (archive(("a.yaml", tarfile.SYMTYPE, b"/etc/passwd")), "what is no file"),
-        (archive(("a.yaml", tarfile.LNKTYPE, b"b.yaml")), "what is no file"),
-        (archive(("a.yaml", tarfile.FIFOTYPE, b"")), "what is no file"),
+        (archive(("a.yaml", tarfile.SYMTYPE, b"/etc/passwd")), "an entry that is not a file"),
+        (archive(("a.yaml", tarfile.LNKTYPE, b"b.yaml")), "an entry that is not a file"),
+        (archive(("a.yaml", tarfile.FIFOTYPE, b"")), "an entry that is not a file"),
         (archive(("../a.yaml", tarfile.REGTYPE, b"a")), "outside of its folder"),
         (gzip.compress(b"\0" * (PACKAGE_BYTES_MAX + (32 << 20))), "too large"),
-        (b"no gzip", "no gzip"),
+        (b"not gzip", "not gzip"),
         (archive(("a.yaml", tarfile.REGTYPE, b"a"))[:-20], "cut short"),
     ],
     ids=["link", "hard link", "pipe", "above", "bomb", "text", "short"],

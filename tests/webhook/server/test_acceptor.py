@@ -22,8 +22,7 @@ from webhook.certificates.pairs import self_signed
 from webhook.cluster import event_loop
 from webhook.log import Log
 from webhook.metrics.registry import Registry
-from webhook.metrics.server import CLOSED
-from webhook.server.http import hub as hubs
+from webhook.metrics.server import CLOSED, HANDSHAKES_FAILED
 from webhook.server.http.connection import Connection
 from webhook.server.http.fair_queue import Occupant, Party
 from webhook.server.http.head import UNKNOWN
@@ -225,44 +224,80 @@ def test_who_has_all_requests_under_way_leaves_some_to_others() -> None:
     assert not hub.submit(Request(), other), "a quarter more is all there is"
 
 
-def test_requests_wait_for_no_more_handshakes_than_a_slice_of_time(
+class Answered:
+    """A request that notes its answer."""
+
+    before = NOTHING_KNOWN
+    party = Party("a", "")
+    size = 0
+    run_until = math.inf
+
+    def __init__(self, answered: list[object]) -> None:
+        self._answered = answered
+
+    def run(self) -> None:
+        self._answered.append(self)
+
+    give_up = abandon = run
+
+
+def test_one_handshake_begins_in_a_turn_of_the_loop_and_requests_are_answered_in_each() -> None:
+    """Of a hundred clients that spoke at once all handshakes were one turn, of 100 ms."""
+
+    async def run() -> None:
+        hub, answered = hub_of(Member("a", 1)), list[object]()
+        (member,) = hub.connections
+        turns = [hub.greeting() for _ in range(4)]
+        turns[1].cancel()  # Its client is gone.
+        for number, done in enumerate(([0], [0, 2], [0, 2, 3])):
+            assert hub.submit(Answered(answered), member.share)
+            await asyncio.sleep(0)
+            begun = [place for place, turn in enumerate(turns) if turn.done() and place != 1]
+            assert begun == done
+            assert len(answered) == number + 1
+
+    asyncio.run(run())
+
+
+def test_requests_that_are_answered_as_they_arrive_have_a_slice_of_each_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A turn of the loop may hold a hundred, and there were eight turns before each slice."""
-    hub, answered = hub_of(Member("a", 1)), list[float]()
-    (member,) = hub.connections
-    now = 0.0
+    async def run() -> None:
+        hub, answered = hub_of(Member("a", 1)), list[object]()
+        (member,) = hub.connections
+        monkeypatch.setattr(hub.queue, "answer_ahead", lambda request: request.run() or 0.0006)
 
-    class Clock:
-        """A clock that a test advances."""
+        def arrive() -> None:
+            request = Answered(answered)
+            assert hub.submit(request, member.share)
+            hub.answer_ahead(request)
 
-        def monotonic(self) -> float:
-            return now
+        arrive()
+        assert answered == [], "no request has taken long"
+        hub.queue.is_shared = True
+        for _ in range(4):
+            arrive()
+        assert len(answered) == 2
+        await asyncio.sleep(0)
+        answered.clear()
+        hub.queue.is_shared = True
+        arrive()
+        assert len(answered) == 1
 
-    class Request:
-        """A request that records its answer."""
+    asyncio.run(run())
 
-        before = NOTHING_KNOWN
-        party = Party("a", "")
-        size = 0
-        run_until = math.inf
 
-        def run(self) -> None:
-            answered.append(now)
+def test_a_client_that_never_says_hello_is_closed(tmp_path: Path) -> None:
+    async def run() -> None:
+        limits = replace(ADMISSION_LIMITS, handshake_timeout_seconds=0.05)
+        port = Port(limits, serving_context(tmp_path))
+        async with port.open():
+            with port.connect() as silent:
+                assert await read_all(silent) == b""
+        assert not port.hub.handshakes
+        assert port.registry.counters[HANDSHAKES_FAILED] == {("timeout",): 1}
 
-        give_up = abandon = run
-
-    monkeypatch.setattr(hubs, "time", Clock())
-    hub.handshakes[1] = hubs.Handshake(socket.socket(), 0.0)
-    hub._loop = asyncio.new_event_loop()
-    for moment in (1.0, 1.001, 1.002, 1.0051):
-        now = moment
-        hub._scheduled = True
-        assert hub.submit(Request(), member.share)
-        hub._run()
-    assert answered == [1.0, 1.0051, 1.0051, 1.0051]
-    hub.handshakes.pop(1).connection.close()
-    hub._loop.close()
+    asyncio.run(run())
 
 
 def test_who_has_most_of_the_bytes_that_wait_leaves_some_to_others() -> None:
@@ -283,6 +318,15 @@ class Run(Protocol):
     def __call__(self, main: Coroutine[Any, Any, None], /) -> None: ...
 
 
+def serving_context(folder: Path) -> ssl.SSLContext:
+    """Returns a server's context with a certificate of its own."""
+    pair = self_signed(["localhost"], dt.datetime.now(dt.UTC))
+    (folder / "pair.pem").write_bytes(pair.certificate + pair.key)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(folder / "pair.pem")
+    return tls
+
+
 def open_connections() -> int:
     return sum(type(one) is Connection for one in gc.get_objects())
 
@@ -296,10 +340,7 @@ def open_connections() -> int:
 def test_a_connection_that_has_ended_needs_no_collection_of_garbage(
     run_in: Run, last: bytes, tmp_path: Path
 ) -> None:
-    pair = self_signed(["localhost"], dt.datetime.now(dt.UTC))
-    (tmp_path / "pair.pem").write_bytes(pair.certificate + pair.key)
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(tmp_path / "pair.pem")
+    tls = serving_context(tmp_path)
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
 

@@ -108,7 +108,7 @@ def test_who_may_not_is_refused_and_informed_what_it_takes() -> None:
 def test_whoever_cannot_be_asked_about_is_refused(access: AccessAnswer | None) -> None:
     response = answer(wide(), Rights(access), query=b"timeout=1s")
     assert (response.allowed, response.code) == (False, 503)
-    assert "could not be asked" in response.message
+    assert "the API server did not say" in response.message
 
 
 def test_a_spec_that_stays_is_not_asked_about() -> None:
@@ -119,6 +119,19 @@ def test_a_spec_that_stays_is_not_asked_about() -> None:
     assert rights.reviews == []
 
 
+ANYTHING = {
+    "kinds": [{"apiGroups": ["*"], "kinds": ["*"]}],
+    "namespaces": ["*"],
+    "excludedNamespaces": [],
+    "labelSelector": {"matchLabels": {}},
+    "namespaceSelector": {},
+    "scope": "*",
+    "source": "All",
+    "name": "*",
+}
+"""A match of every object, field by field."""
+
+
 @pytest.mark.parametrize(
     ("document", "code", "says"),
     [
@@ -127,8 +140,20 @@ def test_a_spec_that_stays_is_not_asked_about() -> None:
         (wide(expires=None, permanent=True), 422, "longer than 30 days"),
         (wide(), 422, "longer than 30 days"),
         (exception("e", OF), 422, "it would excuse everything"),
+        (exception("e", OF, match={"kinds": []}), 422, "it would excuse everything"),
+        (exception("e", OF, match=ANYTHING), 422, "it would excuse everything"),
+        (
+            exception("e", OF, subjects=[{"kind": "Group", "name": "*"}]),
+            422,
+            "it would excuse everything",
+        ),
+        (
+            exception("e", OF, violations=[{"message": "no"}, {"message": "**"}]),
+            422,
+            "it would excuse everything",
+        ),
         (exception("e", OF, namespace="shop"), 403, "allows no exceptions of namespaces"),
-        (exception("e", "*/*", match={"name": "p"}), 422, "is no kind"),
+        (exception("e", "*/*", match={"name": "p"}), 422, "is not a kind"),
         (exception("e", "RequiredLabel/*", namespace="shop"), 422, "which only a Cluster"),
         (wide(reason=""), 422, "spec.reason"),
         (wide(effect="allow"), 422, "spec.effect"),

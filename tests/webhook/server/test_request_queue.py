@@ -197,3 +197,66 @@ def test_what_waits_behind_a_long_request_is_shared_out_at_once(
     while queue:
         queue.answer(0.005)
     assert answered[2:] == ["mallory-1", "mallory-2"]
+
+
+def flooded(clock: Clock, answered: list[str]) -> request_queue.RequestQueue:
+    """Returns a queue that has answered bob's request between long ones of two others."""
+    queue = request_queue.RequestQueue(lambda error, _: pytest.fail(str(error)))
+    for user, seconds in (
+        ("mallory", 0.004),
+        ("bob", 0.0005),
+        ("trudy", 0.004),
+        ("mallory", 0.004),
+    ):
+        queue.put(Timed(clock, answered, user, seconds, seconds, size=60_000))
+        queue.answer(0.001)
+    answered.clear()
+    return queue
+
+
+def test_requests_of_a_flood_count_although_none_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each found the queue empty, and counted for nobody; who sent small ones had used the most."""
+    clock, answered = Clock(), list[str]()
+    monkeypatch.setattr(request_queue, "time", clock)
+    queue = flooded(clock, answered)
+    for user in ("mallory", "trudy", "bob"):
+        queue.put(Timed(clock, answered, user, 0.0005, 0.0005, size=600))
+    while queue:
+        queue.answer(0.001)
+    assert answered[0] == "bob"
+
+
+def test_a_small_request_is_answered_as_it_arrives_if_it_is_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, answered = Clock(), list[str]()
+    monkeypatch.setattr(request_queue, "time", clock)
+    queue = flooded(clock, answered)
+
+    def ahead(user: str, size: int) -> float:
+        request = Timed(clock, answered, user, 0.0005, 0.0005, size=size)
+        queue.put(request)
+        return queue.answer_ahead(request)
+
+    assert not ahead("trudy", 60_000), "it is large"
+    assert ahead("bob", 600) == pytest.approx(0.0005)
+    assert not ahead("trudy", 600), "it waits behind its user's other one"
+    assert answered == ["bob"]
+    while queue:
+        queue.answer(0.001)
+    assert answered == ["bob", "trudy", "trudy"]
+    clock.now += request_queue.SHARED_SECONDS
+    assert not ahead("bob", 600), "no request has taken long lately"
+    assert not queue.is_shared
+
+
+def test_where_nobody_else_has_a_request_under_way_nothing_is_shared_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, answered = Clock(), list[str]()
+    monkeypatch.setattr(request_queue, "time", clock)
+    queue = request_queue.RequestQueue(lambda error, _: pytest.fail(str(error)), lambda: False)
+    queue.put(Timed(clock, answered, "mallory", 0.004, 0.004))
+    queue.answer(0.005)
+    assert answered == ["mallory"]
+    assert not queue.is_shared

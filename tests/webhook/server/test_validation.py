@@ -158,7 +158,7 @@ def test_a_few_calls_wait_at_a_time_and_the_next_has_to_ask_again(
     ("waits_for", "message"),
     [
         ("access", "the API server did not say in time who calls"),
-        ("answer", "not validated in time"),
+        ("answer", "the validation exceeded its time limit"),
     ],
 )
 def test_what_is_not_found_out_in_time_is_answered_504(
@@ -214,7 +214,7 @@ NAMELESS = {"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "A", "met
     [
         (b"a: [", "neither JSON nor YAML"),
         (b"\xff\xfe", "neither JSON nor YAML"),
-        (b"[]", "no template and no constraint in the body"),
+        (b"[]", "the body has no template and no constraint"),
         (b"[1]", "item 0 is neither a ConstraintTemplate nor a constraint"),
         (json.dumps([NAMELESS]).encode(), r"item 0 \(A\) has no metadata.name"),
         (

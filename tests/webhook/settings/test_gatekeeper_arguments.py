@@ -82,7 +82,7 @@ def test_what_is_asked_for_and_missing_is_reported():
 def test_outside_of_a_pod_a_source_of_policies_must_be_named():
     environment = {**IN_A_POD}
     del environment["KUBERNETES_SERVICE_HOST"]
-    with pytest.raises(InvalidFlag, match="--policies is needed"):
+    with pytest.raises(InvalidFlag, match="no policies are given: add --policies"):
         read(ARGUMENTS[0], environment)
 
 

@@ -245,9 +245,9 @@ def _validate(call: CallToCost) -> CallCost:
 
 
 def _equals(call: CallToCost) -> CallCost:
-    one, other = call.args
-    if one.type == other.type:
-        match one.type.name:
+    first, other = call.args
+    if first.type == other.type:
+        match first.type.name:
             case "net.IP" | "net.CIDR" | "kubernetes.Quantity" | "kubernetes.Semver":
                 return ONCE
             case "kubernetes.NamedFormat":

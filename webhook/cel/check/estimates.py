@@ -51,19 +51,19 @@ def by_factor(x: int, factor: float) -> int:
     return min(math.ceil(float(x) * factor), MOST)
 
 
-def sum_of(one: Size, other: Size) -> Size:
+def sum_of(first: Size, other: Size) -> Size:
     """Returns the size of both together."""
-    return plus(one[0], other[0]), plus(one[1], other[1])
+    return plus(first[0], other[0]), plus(first[1], other[1])
 
 
-def product_of(one: Size, other: Size) -> Size:
+def product_of(first: Size, other: Size) -> Size:
     """Returns the size of each of one as large as the other."""
-    return times(one[0], other[0]), times(one[1], other[1])
+    return times(first[0], other[0]), times(first[1], other[1])
 
 
-def union(one: Size, other: Size) -> Size:
+def union(first: Size, other: Size) -> Size:
     """Returns the range that includes both sizes."""
-    return min(one[0], other[0]), max(one[1], other[1])
+    return min(first[0], other[0]), max(first[1], other[1])
 
 
 def size_of_type(of: Type) -> Size | None:
@@ -115,11 +115,11 @@ class Entries:
     value: Size
 
 
-def union_of_entries(one: Entries | None, other: Entries | None) -> Entries | None:
+def union_of_entries(first: Entries | None, other: Entries | None) -> Entries | None:
     """Returns the entries of a value that is one of two."""
-    if one is None or other is None:
+    if first is None or other is None:
         return None
-    return Entries(one.is_list, union(one.key, other.key), union(one.value, other.value))
+    return Entries(first.is_list, union(first.key, other.key), union(first.value, other.value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,17 +139,17 @@ class Mapping:
         self._made += 1
         return Type(f"_var{self._made - 1}", free=True)
 
-    def fits(self, one: Type, other: Type) -> bool:
+    def fits(self, first: Type, other: Type) -> bool:
         """Returns whether one type fits another; if so, keeps the bindings of free types."""
-        return self.all_fit([one], [other])
+        return self.all_fit([first], [other])
 
     def all_fit(self, ones: list[Type], others: list[Type]) -> bool:
         """Returns whether the types of two lists fit, pair by pair."""
         if len(ones) != len(others):
             return False
         self._before.clear()
-        for one, other in zip(ones, others, strict=True):
-            if not self._fits(one, other):
+        for first, other in zip(ones, others, strict=True):
+            if not self._fits(first, other):
                 self._undo()
                 return False
         return True
@@ -165,22 +165,22 @@ class Mapping:
         self._before.append((free, self._found.get(free)))
         self._found[free] = of
 
-    def _fits(self, one: Type, other: Type) -> bool:
+    def _fits(self, first: Type, other: Type) -> bool:
         if other.free:
-            valid, known = self._stands_for(one, other)
+            valid, known = self._stands_for(first, other)
             if valid or known:
                 return valid
-        if one.free:
-            return self._stands_for(other, one)[0]
-        if one.is_wild or other.is_wild:
+        if first.free:
+            return self._stands_for(other, first)[0]
+        if first.is_wild or other.is_wild:
             return True
-        if NULL in {one, other}:
-            return one == other or _is_nullable(other if one == NULL else one)
-        if one.name == "type":
+        if NULL in {first, other}:
+            return first == other or _is_nullable(other if first == NULL else first)
+        if first.name == "type":
             return other.name == "type"
-        if one.name != other.name or len(one.parts) != len(other.parts):
+        if first.name != other.name or len(first.parts) != len(other.parts):
             return False
-        return all(self._fits(a, b) for a, b in zip(one.parts, other.parts, strict=True))
+        return all(self._fits(a, b) for a, b in zip(first.parts, other.parts, strict=True))
 
     def _stands_for(self, type_: Type, free: Type) -> tuple[bool, bool]:
         """Returns whether a type may stand for a free type, and whether that was known before."""
@@ -227,18 +227,18 @@ def _is_nullable(of: Type) -> bool:
     return of.message or of.name == "optional_type" or "." in of.name
 
 
-def _is_as_general(one: Type, other: Type) -> bool:
-    if one.is_dyn or one.free:
+def _is_as_general(first: Type, other: Type) -> bool:
+    if first.is_dyn or first.free:
         return True
-    if other.is_dyn or other.free or one.name != other.name:
+    if other.is_dyn or other.free or first.name != other.name:
         return False
-    if one.name == "type":
+    if first.name == "type":
         return True
-    if len(one.parts) != len(other.parts):
+    if len(first.parts) != len(other.parts):
         return False
-    return all(_is_as_general(a, b) for a, b in zip(one.parts, other.parts, strict=True))
+    return all(_is_as_general(a, b) for a, b in zip(first.parts, other.parts, strict=True))
 
 
-def more_general(one: Type, other: Type) -> Type:
+def more_general(first: Type, other: Type) -> Type:
     """Returns the more general of two types that fit each other."""
-    return one if _is_as_general(one, other) else other
+    return first if _is_as_general(first, other) else other

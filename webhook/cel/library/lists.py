@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from webhook.cel.run.values import Value
 
 
-def _order(one: Value, other: Value) -> int:
+def _order(first: Value, other: Value) -> int:
     """Compares two items; items without an order count as equal, so they keep their places."""
     try:
-        return compared("", one, other)
+        return compared("", first, other)
     except EvaluationError:
         return 0
 
@@ -201,7 +201,7 @@ def sort_by(meter: Meter, items: list[Value], keys: Sequence[Value]) -> list[Val
     if has_order and (len(items) <= SHORT or len(set(keys)) == len(items)):
         places.sort(key=keys.__getitem__)
     else:
-        places = go_sorted(places, lambda one, other: keys[one] < keys[other], meter.charge)
+        places = go_sorted(places, lambda first, other: keys[first] < keys[other], meter.charge)
     return [items[place] for place in places]
 
 
@@ -217,14 +217,14 @@ def sets_contains(meter: Meter, items: list[Value], members: list[Value]) -> boo
 
 
 @form("sets.equivalent", list, list, charges=True)
-def sets_equivalent(meter: Meter, one: list[Value], other: list[Value]) -> bool:
+def sets_equivalent(meter: Meter, first: list[Value], other: list[Value]) -> bool:
     """Returns whether two lists have the same items."""
-    meter.charge(2 * len(one) * len(other))
-    return _has_all(one, other) and _has_all(other, one)
+    meter.charge(2 * len(first) * len(other))
+    return _has_all(first, other) and _has_all(other, first)
 
 
 @form("sets.intersects", list, list, charges=True)
-def sets_intersects(meter: Meter, one: list[Value], other: list[Value]) -> bool:
+def sets_intersects(meter: Meter, first: list[Value], other: list[Value]) -> bool:
     """Returns whether two lists have a common item."""
-    meter.charge(len(one) * len(other))
-    return any(is_equal(a, b) for a in one for b in other)
+    meter.charge(len(first) * len(other))
+    return any(is_equal(a, b) for a in first for b in other)

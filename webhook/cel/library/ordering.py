@@ -49,12 +49,12 @@ class _Sorting(Generic[_Item]):
         self._less = less
         self.charge = charge
 
-    def less(self, one: int, other: int) -> bool:
-        return self._less(self.items[one], self.items[other])
+    def less(self, first: int, other: int) -> bool:
+        return self._less(self.items[first], self.items[other])
 
-    def swap(self, one: int, other: int) -> None:
+    def swap(self, first: int, other: int) -> None:
         items = self.items
-        items[one], items[other] = items[other], items[one]
+        items[first], items[other] = items[other], items[first]
 
     def sort(self, begin: int, end: int, bad_pivots_left: int) -> None:
         """Sorts a range; after ``bad_pivots_left`` bad pivots by heapsort."""

@@ -198,39 +198,39 @@ def sign(quantity: Opaque) -> int:
 
 
 @form("compareTo", NAME, NAME)
-def compare(one: Opaque, other: Opaque) -> int:
+def compare(first: Opaque, other: Opaque) -> int:
     """Returns -1, 0 or 1."""
-    a, b = one.value.value, other.value.value
+    a, b = first.value.value, other.value.value
     return int(a > b) - int(a < b)
 
 
 @form("isGreaterThan", NAME, NAME)
-def is_greater(one: Opaque, other: Opaque) -> bool:
+def is_greater(first: Opaque, other: Opaque) -> bool:
     """Returns whether a quantity is greater, in any form."""
-    return compare(one, other) > 0
+    return compare(first, other) > 0
 
 
 @form("isLessThan", NAME, NAME)
-def is_less(one: Opaque, other: Opaque) -> bool:
+def is_less(first: Opaque, other: Opaque) -> bool:
     """Returns whether a quantity is less, in any form: 1000m is not less than 1."""
-    return compare(one, other) < 0
+    return compare(first, other) < 0
 
 
-def _sum(one: Amount, other: Opaque | int, sign: int) -> Opaque:
+def _sum(first: Amount, other: Opaque | int, sign: int) -> Opaque:
     added = Amount(Fraction(other), "decimal") if isinstance(other, int) else other.value
-    form_ = one.form if one.value else added.form  # a zero takes the form of the other operand
+    form_ = first.form if first.value else added.form  # a zero takes the form of the other operand
     if not added.value:
-        return _detached(Amount(one.value, form_, one.scale, one.is_large))
-    is_large = one.is_large or added.is_large
-    scale = min(one.scale, added.scale) if one.value else added.scale
+        return _detached(Amount(first.value, form_, first.scale, first.is_large))
+    is_large = first.is_large or added.is_large
+    scale = min(first.scale, added.scale) if first.value else added.scale
     is_least = added.value == INT_MIN * Fraction(10) ** added.scale
-    if sign < 0 and is_least and not is_large and one.value >= 0 and scale == added.scale:
+    if sign < 0 and is_least and not is_large and first.value >= 0 and scale == added.scale:
         sign = 1  # as in Go: the least integer of 64 bits is its own negative
-    total = one.value + sign * added.value
+    total = first.value + sign * added.value
     unit = Fraction(10) ** scale
     # Beyond 64 bits Go continues with a decimal; the least integer has no negative in 64 bits.
     is_beyond = not INT_MIN <= total / unit <= INT_MAX
-    is_beyond |= sign < 0 and one.value < 0 and added.value / unit == INT_MIN
+    is_beyond |= sign < 0 and first.value < 0 and added.value / unit == INT_MIN
     return _detached(Amount(total, form_, scale, is_large or is_beyond))
 
 
@@ -240,13 +240,13 @@ def _detached(amount: Amount) -> Opaque:
 
 @form("add", NAME, NAME)
 @form("add", NAME, int)
-def add(one: Opaque, other: Opaque | int) -> Opaque:
+def add(first: Opaque, other: Opaque | int) -> Opaque:
     """Returns the sum."""
-    return _sum(one.value, other, 1)
+    return _sum(first.value, other, 1)
 
 
 @form("sub", NAME, NAME)
 @form("sub", NAME, int)
-def subtract(one: Opaque, other: Opaque | int) -> Opaque:
+def subtract(first: Opaque, other: Opaque | int) -> Opaque:
     """Returns the difference."""
-    return _sum(one.value, other, -1)
+    return _sum(first.value, other, -1)

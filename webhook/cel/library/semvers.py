@@ -93,13 +93,13 @@ def _key(part: str) -> tuple[bool, int, str]:
     return (False, int(part), "") if _NUMBER.fullmatch(part) else (True, 0, part)
 
 
-def _compare(one: Version, other: Version) -> int:
-    a, b = one[0], other[0]
+def _compare(first: Version, other: Version) -> int:
+    a, b = first[0], other[0]
     if a != b:
         return 1 if a > b else -1
-    if not one[1] or not other[1]:
-        return bool(other[1]) - bool(one[1])
-    left, right = [_key(part) for part in one[1]], [_key(part) for part in other[1]]
+    if not first[1] or not other[1]:
+        return bool(other[1]) - bool(first[1])
+    left, right = [_key(part) for part in first[1]], [_key(part) for part in other[1]]
     return (left > right) - (left < right)
 
 
@@ -154,18 +154,18 @@ def patch(version: Opaque) -> int:
 
 
 @form("compareTo", NAME, NAME)
-def compare(one: Opaque, other: Opaque) -> int:
+def compare(first: Opaque, other: Opaque) -> int:
     """Returns -1, 0 or 1, as the first version is earlier, equal or later."""
-    return _compare(one.value, other.value)
+    return _compare(first.value, other.value)
 
 
 @form("isGreaterThan", NAME, NAME)
-def is_greater(one: Opaque, other: Opaque) -> bool:
+def is_greater(first: Opaque, other: Opaque) -> bool:
     """Returns whether a version is later."""
-    return compare(one, other) > 0
+    return compare(first, other) > 0
 
 
 @form("isLessThan", NAME, NAME)
-def is_less(one: Opaque, other: Opaque) -> bool:
+def is_less(first: Opaque, other: Opaque) -> bool:
     """Returns whether a version is earlier."""
-    return compare(one, other) < 0
+    return compare(first, other) < 0

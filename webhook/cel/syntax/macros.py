@@ -107,11 +107,11 @@ def _named(node: Expr, fault: str) -> str:
     return node.name
 
 
-def _two(one: Expr, other: Expr) -> tuple[str, str]:
+def _two(first: Expr, other: Expr) -> tuple[str, str]:
     fault = "argument must be a simple name"
-    if _named(one, fault) == _named(other, fault):
+    if _named(first, fault) == _named(other, fault):
         raise MacroError(other.at, f"duplicate variable name: {_named(other, fault)}")
-    return _variable(one, fault), _variable(other, fault)
+    return _variable(first, fault), _variable(other, fault)
 
 
 def _sort_by(call: Call, target: Expr) -> Expr:

@@ -37,12 +37,15 @@ mutators and ExpansionTemplates of both.
 @click.option("--once", is_flag=True, help="Audit now, once. It must be given.")
 @cluster_options
 @click.option(
+    "-f",
     "--policies",
     metavar="DIR",
     multiple=True,
     type=InputPath(),
-    help="A directory or file with templates and constraints, in place of the cluster's; its "
-    "mutators and ExpansionTemplates count beside the cluster's. Repeatable.",
+    help=(
+        "A directory or file with templates and constraints, in place of the cluster's; its "
+        "mutators and ExpansionTemplates are added to those of the cluster. Repeatable."
+    ),
 )
 @click.option(
     "--kyverno-policies",
@@ -50,7 +53,10 @@ mutators and ExpansionTemplates of both.
     type=click.Choice(["off", "audit"]),
     default="off",
     show_default=True,
-    help="Whether Kyverno's policies in CEL of the cluster are asked, too; those of --policies are.",
+    help=(
+        "Whether to review by the cluster's Kyverno policies in CEL, too. Those of "
+        "--policies always review."
+    ),
 )
 @outputs_option(*words.FINDINGS)
 @click.option(
@@ -59,7 +65,7 @@ mutators and ExpansionTemplates of both.
     default=20,
     show_default=True,
     type=click.IntRange(min=0),
-    help="Violations of each constraint that the table shows; 0 for all.",
+    help="Violations of each constraint that the table shows; 0 shows all.",
 )
 @click.option(
     "--admission-policies",
@@ -73,7 +79,7 @@ mutators and ExpansionTemplates of both.
     default=500,
     show_default=True,
     type=click.IntRange(min=0),
-    help="Most objects in a page of a list.",
+    help="The largest number of objects in a page of a list.",
 )
 @PROVIDERS
 @DISABLED_BUILTINS
@@ -95,7 +101,7 @@ def command(  # noqa: PLR0913  # each is an option
     """Audit and report."""
     if not once:
         raise click.UsageError(
-            "add --once; a continuous audit is `waddle serve --kubernetes --operation=audit`"
+            "add --once; for a continuous audit run `waddle serve --kubernetes --operation=audit`"
         )
     # Imported here: these modules bring aiohttp and the event loop.
     from webhook.cli.audit import report as audit_report  # noqa: PLC0415
@@ -116,7 +122,7 @@ def command(  # noqa: PLR0913  # each is an option
     try:
         outcome = event_loop.run(_audit(kubeconfig, context, request))
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        return _refused(outputs, f"the cluster cannot be asked: {error}")
+        return _refused(outputs, f"the API server did not answer: {error}")
     except CannotAudit as error:
         return _refused(outputs, *error.lines)
     for output in outputs:
@@ -126,7 +132,9 @@ def command(  # noqa: PLR0913  # each is an option
             emit(output, audit_report.FORMATS[output.word](outcome))
     if outcome.skipped:
         complain(f"skipped, because it is not a Kubernetes object: {listed(outcome.skipped)}")
-    for line in audit_report.missing(outcome):
+    for line in outcome.advice:
+        complain(f"WARNING - {line}")
+    for line in (*outcome.repeated, *audit_report.missing(outcome)):
         complain(line)
     if not outcome.whole:
         return exit_codes.UNKNOWN

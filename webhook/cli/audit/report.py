@@ -42,7 +42,7 @@ def missing(outcome: AuditOutcome) -> list[str]:
         lines.append(
             f"not audited because the Namespace does not exist: {quantity(end.stranded, 'object')}"
         )
-    lines += [f"no total is known: {kind}/{name}" for kind, name in sorted(end.undecided)]
+    lines += [f"its total is not known: {kind}/{name}" for kind, name in sorted(end.undecided)]
     return lines
 
 

@@ -33,7 +33,7 @@ from webhook.constraint import wildcard
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets.known import ADMISSION_ALONE
 from webhook.policies.directory import PolicyDirectory
-from webhook.policies.extensions import Extensions, on_top
+from webhook.policies.extensions import Extensions, foreign_warnings, on_top
 from webhook.policy_kinds.known import part_of
 from webhook.policy_kinds.table import KYVERNO_POLICIES
 from webhook.review.policy_set import exclusions_of
@@ -93,8 +93,12 @@ class AuditOutcome:
     ended: SweepEnd | None = None
     faults: list[str] = field(default_factory=list)
     """The faults of unusable policies."""
+    advice: list[str] = field(default_factory=list)
+    """Warnings of foreign policies that probably have no effect, with file and line."""
     skipped: Sequence[str] = ()
     """Policy files with documents that are no objects."""
+    repeated: Sequence[str] = ()
+    """Warnings about objects with several definitions."""
     excused: list[AuditedViolation] = field(default_factory=list)
     """The findings that exceptions excuse."""
 
@@ -160,6 +164,7 @@ async def audit(
         admission_policies = await read_admission_policies(client)
         outcome.faults += admission_policies.texts
         policies = replace(policies, stages=(*policies.stages, admission_policies.policies))
+    outcome.advice += foreign_warnings(policies, files.manifests)
     snapshot = policies.snapshot
     # An installed audit may wait for rights while the cluster starts; a command does not.
     source = ListSource(client, request.page_objects, forbidden_seconds=0)
@@ -201,6 +206,7 @@ async def _read_policies(
         report = PolicyDirectory(policies, request.policies).load()
         outcome.faults += map(str, report.faults)
         outcome.skipped = report.skipped
+        outcome.repeated = report.repeated
         given: list[Mapping[str, Any]] = [item.document for item in report.configuration]
         if not any(document.get("kind") == config.CONFIG.kind for document in given):
             given += await read_configuration(client, request.namespace)
@@ -208,7 +214,7 @@ async def _read_policies(
         return _Read(given, (*report.configuration, *kyverno_policies))
     templates, faults = await read_constraints(client, policies, request.namespace)
     if not (templates or request.kyverno or request.admission_policies):
-        raise CannotAudit("the cluster has no ConstraintTemplates: name some with --policies")
+        raise CannotAudit("the cluster has no ConstraintTemplates: name files with --policies")
     outcome.faults += faults
     return _Read(await read_configuration(client, request.namespace))
 

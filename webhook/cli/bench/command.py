@@ -48,7 +48,7 @@ def _nanoseconds(_context: click.Context, parameter: click.Parameter, value: str
     type=click.Choice(["rego", "cel", "all"]),
     default="all",
     show_default=True,
-    help="Whose code of templates is measured; all: each engine apart.",
+    help="The engine that evaluates templates; all measures each engine separately.",
 )
 @click.option(
     "-n",
@@ -56,28 +56,28 @@ def _nanoseconds(_context: click.Context, parameter: click.Parameter, value: str
     type=click.IntRange(min=1),
     default=1000,
     show_default=True,
-    help="How often each object is reviewed; below 1000 the 99th percentile says little.",
+    help="How often to review each object. Below 1000 the 99th percentile is not reliable.",
 )
 @click.option(
     "--warmup",
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help="How often before that, without being measured.",
+    help="How often to review each object before the measurement begins.",
 )
 @click.option("--stats", is_flag=True, help="Show each constraint's times in the first iteration.")
 @click.option(
     "--save",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A file that gets the results: JSON, or YAML by its name.",
+    help="The file to write the results to: YAML if its name says so, else JSON.",
 )
 @click.option(
     "--compare",
     "baseline",
     metavar="FILE",
     type=InputPath(dir_okay=False),
-    help="Results that were saved before. What got worse is exit code 1.",
+    help="Saved results to compare with. The exit code is 1 if something got worse.",
 )
 @click.option(
     "--threshold",
@@ -85,7 +85,7 @@ def _nanoseconds(_context: click.Context, parameter: click.Parameter, value: str
     type=click.FloatRange(min=0),
     default=10.0,
     show_default=True,
-    help="By how much a number may get worse.",
+    help="The percentage by which a number may get worse.",
 )
 @click.option(
     "--min-threshold",
@@ -93,7 +93,7 @@ def _nanoseconds(_context: click.Context, parameter: click.Parameter, value: str
     metavar="DURATION",
     default="0s",
     callback=_nanoseconds,
-    help="What a time has to grow by at least to count, such as 1ms.",
+    help="Ignore times that grew by less than this, such as 1ms.",
 )
 @PROVIDERS
 @output_option("table", "json", "yaml")
@@ -132,7 +132,7 @@ def command(  # noqa: PLR0913  # each is an option
         return exit_codes.OK
     compared = report.compare(before, results, threshold, least)
     if not compared:
-        complain(f"nothing was compared: {baseline} has none of these engines")
+        complain(f"nothing was compared: {baseline} has results of other engines only")
         return exit_codes.UNKNOWN
     shown = report.comparison_table(compared, threshold)
     if is_table:
@@ -188,5 +188,5 @@ def _saved(file: Path) -> list[dict[str, Any]]:
     if not isinstance(results, list) or not all(
         isinstance(result, dict) and needed <= result.keys() for result in results
     ):
-        raise CannotBench(f"{file}: these are not results that --save wrote")
+        raise CannotBench(f"{file}: these are not results of --save")
     return results

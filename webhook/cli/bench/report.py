@@ -47,7 +47,8 @@ def _block(result: EngineTimes) -> str:
         if result[key]:
             names = ", ".join(result[key])
             lines.append(
-                f"skipped, for another engine: {quantity(len(result[key]), noun)}: {names}"
+                f"skipped, because another engine evaluates them: {quantity(len(result[key]), noun)}: "
+                f"{names}"
             )
     rows = [
         ("set up", _shown(result["setupDuration"])),

@@ -58,7 +58,7 @@ def bench(engine: str, manifests: Sequence[Manifest], options: BenchOptions) -> 
         ("object to review", objects),
     ):
         if not items:
-            raise CannotBench(f"nothing was measured: the given files hold no {kind}")
+            raise CannotBench(f"there are no measured times: the files have no {kind}")
     setup = _Setup(engine)
     loaded, skipped = setup.load(templates, constraints)
     policies = setup.data(manifests, objects)

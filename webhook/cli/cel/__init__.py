@@ -9,7 +9,7 @@ import click
 from webhook.cli.subcommands import Subcommands
 
 _COMMANDS: Final = {
-    "check": ("webhook.cli.cel.check", "Say whether expressions can be used, and their types."),
+    "check": ("webhook.cli.cel.check", "Check expressions and print their types."),
     "eval": ("webhook.cli.cel.eval", "Evaluate an expression."),
 }
 

@@ -48,7 +48,7 @@ def run(expressions: tuple[str, ...], *, names: tuple[str, ...]) -> int:
     "names",
     metavar="NAME",
     multiple=True,
-    help="A variable that the template has; of any type. Repeatable.",
+    help="A variable that the template defines, of any type. Repeatable.",
 )
 def command(**options: Any) -> int:
     """Compile and report."""

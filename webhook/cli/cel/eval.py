@@ -91,7 +91,9 @@ def _read(path: Path | None) -> Any:
     except UnreadableFile as error:
         raise click.ClickException(str(error)) from None
     if len(documents) > 1:
-        raise click.ClickException(f"{path}: line {documents[1].line}: give one document alone")
+        raise click.ClickException(
+            f"{path}: line {documents[1].line}: the file has more than one document; give one"
+        )
     if documents:
         return documents[0].value
     return {} if "{" in text else None  # an empty text has no document
@@ -100,7 +102,9 @@ def _read(path: Path | None) -> Any:
 @click.command(name="eval", help=_HELP + exit_codes.paragraph("cel eval"))
 @click.argument("expression", metavar="EXPRESSION")
 @click.option("--object", "object_", type=_FILE, help="The object.")
-@click.option("--old-object", "old", type=_FILE, help="The object before.")
+@click.option(
+    "--old-object", "old", type=_FILE, help="The object before the update, or the deleted object."
+)
 @click.option("--namespace", type=_FILE, help="The Namespace.")
 @click.option("--params", type=_FILE, help="A constraint's spec.parameters.")
 def command(**options: Any) -> int:

@@ -62,8 +62,10 @@ with their bindings and parameters.
     "--vap",
     type=click.Choice(["template", "constraint"]),
     default=None,
-    help="Compare the ValidatingAdmissionPolicies that --vap-generation-mode would make with the "
-    "webhook, on samples, manifests and recorded decisions.",
+    help=(
+        "Compare the webhook with the ValidatingAdmissionPolicies that this "
+        "--vap-generation-mode generates: on samples, manifests and recorded decisions."
+    ),
 )
 @click.option(
     "--evaluation-budget-ms",
@@ -72,7 +74,7 @@ with their bindings and parameters.
     default=BUDGET_MILLISECONDS,
     show_default=True,
     type=click.IntRange(min=1),
-    help="What one evaluation of one constraint may take.",
+    help="The time limit of one evaluation of one constraint.",
 )
 @click.option(
     "--reads", is_flag=True, help="Show what each policy reads of the review, parameters and data."
@@ -148,8 +150,8 @@ def _tell_nothing(manifests: Sequence[Manifest]) -> None:
         if why := why_not_run(item.document):
             complain(f"{item.file}:{item.line}: {item.title}: not evaluated: {why}")
     complain(
-        "the given files hold no template, constraint, mutator, ExpansionTemplate, "
-        "ValidatingAdmissionPolicy or ValidatingPolicy of Kyverno"
+        "the files have nothing to check: no template, constraint, mutator, "
+        "ExpansionTemplate, ValidatingAdmissionPolicy or ValidatingPolicy of Kyverno"
     )
 
 
@@ -166,7 +168,7 @@ def _client(sources: Sources) -> Client:
 def _once(given: Sequence[str | None]) -> None:
     """Raises if standard input is named more than once."""
     if given.count("-") + given.count(STANDARD_INPUT) > 1:
-        text = "standard input is policies, decisions or the kubeconfig: one of them"
+        text = "standard input can be only one of policies, decisions and the kubeconfig"
         raise click.UsageError(text)
 
 
@@ -287,5 +289,5 @@ def checked_in_cluster(
     try:
         return event_loop.run(run())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return None

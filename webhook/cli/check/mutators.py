@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,7 +87,8 @@ class MutationChecked:
     extensions: Extensions = field(default_factory=Extensions)
     """The new mutators and ExpansionTemplates, with those in force."""
     in_force: Extensions = field(default_factory=Extensions)
-    count: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    """The number of checked mutators, ExpansionTemplates and the like of each kind."""
     changes: list[MutatedManifest] = field(default_factory=list)
     """Changes of the manifests given beside them."""
     places: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -111,11 +113,10 @@ def prepare(
 ) -> tuple[MutationChecked, list[Problem]]:
     """Validates extensions on top of those in force; returns them with their faults."""
     by_identity = {item.identity: item for item in manifests if is_extension(item.document)}
+    counted = [item for item in by_identity.values() if not is_foreign_policy(item.gvk)]
     checked = MutationChecked(
-        count=sum(not is_foreign_policy(item.gvk) for item in by_identity.values())
-    )
-    checked.extension_keys = frozenset(
-        item.key for item in by_identity.values() if not is_foreign_policy(item.gvk)
+        kinds=Counter(item.gvk.kind for item in counted),
+        extension_keys=frozenset(item.key for item in counted),
     )
     faults = checked.extensions.load(on_top(list(by_identity.values()), in_force))
     checked.in_force.load(on_top((), in_force))
@@ -159,7 +160,7 @@ def _mutator_warnings(
     """Yields the warnings about a mutator: a conflict, probable mistakes, an empty name."""
     if parties := extensions.mutations.would_conflict.get(key):
         names = ", ".join(f"{party.kind}/{party.name}" for party in parties if party != key)
-        message = f"previewed; enforced it would conflict with {names}"
+        message = f"it is in preview; once enforced it conflicts with {names}"
         yield Problem(*key, "warning", "conflict", message)
     for warning in extensions.warnings_of(key):
         yield Problem(*key, "warning", "update", warning)
@@ -199,8 +200,8 @@ def problems_of_exceptions(
 
 
 _NO_NAME: Final = (
-    "it assigns metadata.name, which a Pod of a ReplicaSet or Job does not have yet when it is "
-    "created (generateName): an empty text is assigned"
+    "it assigns metadata.name, which is still empty when a ReplicaSet or Job creates a "
+    "Pod (generateName): it assigns an empty string"
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli.formats.document import as_json as document_json
@@ -29,7 +30,7 @@ def as_json(checked: PolicyCheck) -> str:
     document: dict[str, Any] = {
         "valid": checked.ok,
         "policies": checked.policies,
-        "mutators": checked.mutation.count,
+        "mutators": checked.mutation.kinds.total(),
         "problems": [
             {**problem.document(), "place": place_of(checked, problem)}
             for problem in checked.problems
@@ -100,15 +101,15 @@ def as_table(checked: PolicyCheck) -> str:
     ]
     unusable = checked.unusable
     verdict = f"can be used, {len(unusable)} cannot" if unusable else "can be used"
-    counted = quantity(checked.policies - len(unusable & checked.policy_keys), "policy", "policies")
-    if number := checked.mutation.count:
-        extensions = quantity(
-            number - len(unusable & checked.mutation.extension_keys),
-            "mutator, ExpansionTemplate or exception",
-            "mutators, ExpansionTemplates and exceptions",
-        )
-        counted = f"{counted} and {extensions}" if checked.policies else extensions
-    lines.append(f"{counted} {verdict}")
+    usable = checked.policies - len(unusable & checked.policy_keys)
+    counted = [quantity(usable, "policy", "policies")] if checked.policies else []
+    broken = Counter(kind for kind, _ in unusable & checked.mutation.extension_keys)
+    counted += [
+        quantity(number - broken[kind], kind)
+        for kind, number in sorted(checked.mutation.kinds.items())
+    ]
+    *first, last = counted or [quantity(0, "policy", "policies")]
+    lines.append(f"{' and '.join([', '.join(first), last] if first else [last])} {verdict}")
     if checked.mutation.changes:
         lines += ["", *_changes(checked.mutation)]
     for title, effect in (
@@ -152,7 +153,7 @@ def placed(checked: PolicyCheck, problem: Problem) -> str:
 def _changes(checked: MutationChecked) -> list[str]:
     """Returns the changes of mutators to the manifests."""
     lines = [
-        f"of the manifests {quantity(len(checked.changes), 'object is', 'objects are')} changed:"
+        f"{quantity(len(checked.changes), 'object is', 'objects are')} of the manifests changed:"
     ]
     for change in checked.changes:
         lines.append(f"  {printable_name(change.object)}: by {printable_name(change.mutators)}")
@@ -162,7 +163,7 @@ def _changes(checked: MutationChecked) -> list[str]:
 
 def _drift(checked: MutationChecked) -> list[str]:
     """Returns the changes of mutators to the objects of the cluster."""
-    lines = ["Objects of the cluster that would be changed when they are written:"]
+    lines = ["Objects of the cluster that mutators would change at the next write:"]
     for key, effect in checked.cluster.items():
         lines.append(f"  {printable_name(f'{key.kind}/{key.name}')}: {effect.objects}")
         lines += [
@@ -198,7 +199,7 @@ def _generated_lines(agreement: Agreement) -> list[str]:
 def _effect(title: str, effect: Effect) -> list[str]:
     objects = f"{quantity(effect.objects, 'object')} of {title}"
     if not effect.constraints:
-        return [f"{objects}: the given files hold no constraint to review them by"]
+        return [f"{objects}: the files have no constraint to review them by"]
     lines = [f"{objects}:"]
     for (kind, name), constraint in effect.constraints.items():
         now = quantity(constraint.before, "violation")

@@ -36,6 +36,7 @@ from webhook.policies.replay import ReplayDifference, recorded_requests, replay
 from webhook.policies.validation import is_policy, validate
 from webhook.policy_kinds.known import is_extension, is_foreign_policy
 from webhook.printable import quantity
+from webhook.review.admission_requests import title_of
 from webhook.review.loops import review
 from webhook.review.policy_set import Exclusions, PolicySet, exclusions_of
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
@@ -138,11 +139,15 @@ def prepare(
         for item in manifests
         if is_extension(item.document) and is_foreign_policy(item.gvk)
     }
-    checked.policies = len(documents) + len(foreign_keys)
     checked.policy_keys = foreign_keys.union(
         item.key for item in manifests if is_policy(item.document)
     )
-    checked.places = {item.key: item.place for item in manifests}
+    checked.policies = len(checked.policy_keys)
+    checked.places = {
+        key: item.place
+        for item in manifests
+        for key in (item.key, (item.gvk.kind, title_of(item.document)))
+    }
     after = checked.after = base.copy()
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)
     checked.places |= checked.mutation.places
@@ -318,8 +323,8 @@ def _tell_of_defaults(after: PolicySet, objects: Iterable[Manifest], checked: Po
     if count and not all(is_admission_review(item.document) for item in objects):
         policies = quantity(count, POLICY, "ValidatingAdmissionPolicies")
         checked.missing.append(
-            f"manifests were reviewed by {policies} without the API server's defaults: what a cluster "
-            "returns has them"
+            f"{policies} reviewed manifests without the API server's defaults; objects in a "
+            "cluster have these"
         )
 
 
@@ -378,7 +383,9 @@ def effect_on_decisions(
             f"skipped, because they are not records: {quantity(records.unreadable, 'line')}"
         )
     if not replayed.replayed:
-        checked.missing.append("no decision was recorded with its object (includeObjects)")
+        checked.missing.append(
+            "no recorded decision has its object: record them with includeObjects"
+        )
 
 
 def compare_generated(
@@ -458,9 +465,11 @@ class _Comparison:
     async def end(self, end: SweepEnd) -> None:
         """Records the gaps of the sweep."""
         missing = self._checked.missing
-        missing += [f"not wholly listed: {gvk}: {why}" for gvk, why in sorted(end.failed.items())]
+        missing += [
+            f"the list is incomplete: {gvk}: {why}" for gvk, why in sorted(end.failed.items())
+        ]
         missing += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]
-        missing += [f"no verdict by {kind}/{name}" for kind, name in sorted(end.undecided)]
+        missing += [f"{kind}/{name} gave no verdict" for kind, name in sorted(end.undecided)]
 
 
 async def effect_on_cluster(
@@ -502,8 +511,8 @@ async def effect_on_cluster(
     )
     await sweep.run()
     checked.missing += [
-        f"{item.kind}/{item.name} is about every kind: of kinds that nothing else is about it is "
-        "not known what it would change"
+        f"{item.kind}/{item.name} matches every kind. Its effect on kinds that no other "
+        "policy names is not known"
         for item in checked.mutation.everywhere
     ]
     return effect

@@ -26,7 +26,7 @@ A file is left as it is if its layout would lose a comment or code: OPA's does i
 
 @click.command(name="fmt", cls=Flags, help=_HELP + exit_codes.paragraph("conftest fmt"))
 @click.argument("files", metavar="PATH...", nargs=-1, callback=dash_is_standard_input)
-@click.option("--check", is_flag=True, help="Write nothing: exit with 1 if a file would change.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file would change.")
 @click.option(
     "--rego-version", default="v1", show_default=True, help="The syntax of Rego: v0 or v1."
 )

@@ -23,7 +23,7 @@ _COMMANDS: Final = {
 
 
 _LEFT_OUT: Final = {
-    "plugin": "programs of others are not run: call them beside it",
+    "plugin": "Waddle runs no plugins: call the program directly",
 }
 """Refused commands of conftest, with their replacements."""
 

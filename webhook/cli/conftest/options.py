@@ -80,7 +80,9 @@ def lists(values: Sequence[str]) -> list[str]:
 TLS = boolean_option(
     "-s",
     "--tls",
-    help_text="Whether registries are asked by TLS; without it all are but those on this machine.",
+    help_text=(
+        "Whether to use TLS for registries. Without TLS only this machine's registries may be used."
+    ),
 )
 
 UPDATE = click.option(
@@ -88,7 +90,7 @@ UPDATE = click.option(
     "--update",
     multiple=True,
     metavar="SOURCE",
-    help="Policies to fetch before, as conftest pull does. Repeatable.",
+    help="Policies to download first, as conftest pull does. Repeatable.",
 )
 
 CONFIG_FILE = click.option("-c", "--config-file", default="", help="Path to configuration file.")
@@ -119,11 +121,11 @@ LOADING = together(
         default="",
         metavar="FILE",
         callback=dash_is_standard_input,
-        help="What policies may call.",
+        help="A file of OPA's capabilities: the built-ins that policies may call.",
     ),
     click.option("--strict", is_flag=True, help="Refuse what Rego's strict mode refuses."),
-    click.option("--show-builtin-errors", is_flag=True, help="Fail where a built-in complains."),
-    click.option("--trace", is_flag=True, help="Tell on standard error how rules were evaluated."),
+    click.option("--show-builtin-errors", is_flag=True, help="Fail at an error of a built-in."),
+    click.option("--trace", is_flag=True, help="Print on standard error how rules were evaluated."),
     click.option("--proto-file-dirs", multiple=True, hidden=True, help="Not supported."),
 )
 
@@ -136,7 +138,13 @@ SHOWING = together(
         help="stdout, json, tap, table, junit, github, azuredevops or sarif.",
     ),
     click.option("--no-color", is_flag=True, help="No colours."),
-    click.option("--quiet", is_flag=True, help="Nothing where all is well."),
-    click.option("--junit-hide-message", is_flag=True, help="No messages in JUnit's names."),
-    click.option("--github-hide-passed", is_flag=True, help="No groups for files that passed."),
+    click.option("--quiet", is_flag=True, help="Print nothing if there is no failure."),
+    click.option(
+        "--junit-hide-message",
+        is_flag=True,
+        help="Leave messages out of the names of JUnit's cases.",
+    ),
+    click.option(
+        "--github-hide-passed", is_flag=True, help="Print no group for a file that passed."
+    ),
 )

@@ -29,8 +29,8 @@ def as_json(value: Any, indent: str) -> str:
 
 @click.command(name="parse", cls=Flags, help=_HELP + exit_codes.paragraph("conftest parse"))
 @click.argument("files", metavar="FILE...", nargs=-1)
-@click.option("--combine", is_flag=True, help="All files in one array.")
-@click.option("--parser", default="", help="The parser of all files, whatever their names.")
+@click.option("--combine", is_flag=True, help="Print all files as one array.")
+@click.option("--parser", default="", help="The parser for all files, whatever their names are.")
 @CONFIG_FILE
 def command(files: tuple[str, ...], *, combine: bool, parser: str, config_file: str) -> int:
     """Read and print."""

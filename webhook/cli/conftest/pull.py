@@ -28,10 +28,12 @@ those of Docker's configuration.
     default="policy",
     show_default=True,
     metavar="FOLDER",
-    help="Where policies are written, below the working folder.",
+    help="The folder to write policies to, below the working folder.",
 )
 @TLS
-@click.option("--absolute-paths", is_flag=True, help="Let --policy be anywhere.")
+@click.option(
+    "--absolute-paths", is_flag=True, help="Allow --policy to be outside the working folder."
+)
 @CONFIG_FILE
 def command(
     sources: tuple[str, ...],

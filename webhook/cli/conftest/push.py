@@ -30,7 +30,13 @@ The files are loaded first, as a test does it: what cannot be used is not pushed
     metavar="PATH",
     help="Files or a folder of policies; '' for none.",
 )
-@click.option("-d", "--data", default="", metavar="PATH", help="Data; else that of --policy.")
+@click.option(
+    "-d",
+    "--data",
+    default="",
+    metavar="PATH",
+    help="Files or folders of data; without it those of --policy.",
+)
 @TLS
 @click.option(
     "--rego-version", default="v1", show_default=True, help="The syntax of Rego: v0 or v1."

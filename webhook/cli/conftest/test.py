@@ -50,15 +50,17 @@ document of each file.
     multiple=True,
     default=("main",),
     metavar="NAME",
-    help="Packages to ask; *, ? and [a-z] are wildcards.",
+    help="The packages to evaluate; *, ? and [a-z] are wildcards.",
 )
-@click.option("--all-namespaces", is_flag=True, help="Ask every package.")
-@click.option("--combine", is_flag=True, help="All files are one input, an array.")
-@click.option("--parser", default="", help="The parser of all files, whatever their names.")
-@click.option("--ignore", default="", metavar="REGEX", help="Paths to pass over.")
-@click.option("--stdin-filename", default="", metavar="NAME", help="What - is called in results.")
+@click.option("--all-namespaces", is_flag=True, help="Evaluate every package.")
+@click.option("--combine", is_flag=True, help="Give all files to policies as one input, an array.")
+@click.option("--parser", default="", help="The parser for all files, whatever their names are.")
+@click.option("--ignore", default="", metavar="REGEX", help="Paths to ignore.")
+@click.option(
+    "--stdin-filename", default="", metavar="NAME", help="The name of standard input in results."
+)
 @click.option("--fail-on-warn", is_flag=True, help="Exit with 1 for warnings, 2 for failures.")
-@click.option("--no-fail", is_flag=True, help="Exit with 0 whatever the results.")
+@click.option("--no-fail", is_flag=True, help="Exit with 0 even if there are failures.")
 @click.option("--suppress-exceptions", is_flag=True, help="Do not show exceptions.")
 @UPDATE
 @TLS

@@ -35,10 +35,12 @@ _HELP = """Run the unit tests of policies: rules whose names begin with test_.
 @click.argument("paths", nargs=-1, metavar="")
 @LOADING
 @click.option(
-    "-n", "--namespace", multiple=True, metavar="NAME", help="Tell only these packages' tests."
+    "-n", "--namespace", multiple=True, metavar="NAME", help="Run the tests of these packages only."
 )
-@click.option("--report", default="", help="Every test, with traces: full, notes or fails.")
-@click.option("--var-values", is_flag=True, help="As --report=fails.")
+@click.option(
+    "--report", default="", help="Print every test with its traces: full, notes or fails."
+)
+@click.option("--var-values", is_flag=True, help="The same as --report=fails.")
 @UPDATE
 @TLS
 @SHOWING

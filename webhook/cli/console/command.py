@@ -50,7 +50,7 @@ _PATH = click.Path(exists=True, path_type=Path)
     metavar="PATH",
     multiple=True,
     type=_PATH,
-    help="A file or folder of objects, which are reviewed by the policies. Repeatable.",
+    help="A file or folder of objects to review by the policies. Repeatable.",
 )
 @PROVIDERS
 @click.option(
@@ -65,13 +65,16 @@ _PATH = click.Path(exists=True, path_type=Path)
     type=click.Choice(["off", "audit", "enforce"]),
     default="off",
     show_default=True,
-    help="Of a cluster, show Kyverno's policies in CEL, too: the value that the replicas have.",
+    help=(
+        "Whether to show the cluster's Kyverno policies in CEL. Give the value that the "
+        "replicas have."
+    ),
 )
 @click.option(
     "--decisions",
     metavar="PATH",
     type=_PATH,
-    help="A file of the decision log, or a sidecar's queue: for the page of decisions.",
+    help="The decision log for the page of decisions: a file, or a sidecar's queue.",
 )
 @click.option(
     "--host",
@@ -84,37 +87,42 @@ _PATH = click.Path(exists=True, path_type=Path)
     type=click.IntRange(0, 65535),
     default=8090,
     show_default=True,
-    help="The port; 0 for one that the system chooses.",
+    help="The port; 0 lets the system choose one.",
 )
 @click.option(
     "--allow-host",
     "hosts",
     metavar="NAME",
     multiple=True,
-    help="A name, besides localhost, by which browsers may ask for the console. Repeatable.",
+    help="A host name, besides localhost, at which browsers may open the console. Repeatable.",
 )
 @click.option(
     "--oidc-issuer-url",
     metavar="URL",
-    help="Have people sign in at this OpenID provider, and see what they may read.",
+    help="Require a sign-in at this OpenID provider. Users then see only what they may read.",
 )
-@click.option("--oidc-client-id", metavar="ID", help="This console's name at the provider.")
+@click.option(
+    "--oidc-client-id", metavar="ID", help="The client ID of this console at the provider."
+)
 @click.option(
     "--oidc-client-secret-file",
     metavar="FILE",
     type=_SECRET,
-    help="The secret that the provider gave it; none for a public client.",
+    help="The file with the client secret; none for a public client.",
 )
 @click.option(
     "--oidc-redirect-url",
     metavar="URL",
-    help="Where the provider sends people back to, as https://console.example.com/oidc/callback.",
+    help=(
+        "The address to which the provider redirects, such as "
+        "https://console.example.com/oidc/callback."
+    ),
 )
 @click.option(
     "--oidc-ca-file",
     metavar="FILE",
     type=_SECRET,
-    help="Authorities that the provider's certificate is checked against, instead of the system's.",
+    help="The file with the certificate authorities of the provider, instead of the system's.",
 )
 @click.option(
     "--oidc-scope",
@@ -123,42 +131,46 @@ _PATH = click.Path(exists=True, path_type=Path)
     multiple=True,
     default=("openid", "email", "profile", "groups"),
     show_default=True,
-    help="What is asked of the provider. Repeatable.",
+    help="A scope to request from the provider. Repeatable.",
 )
 @click.option(
     "--oidc-username-claim",
     metavar="CLAIM",
     default="sub",
     show_default=True,
-    help="The claim that is the user's name, as for the API server.",
+    help="The claim with the user's name; give the API server's value.",
 )
 @click.option(
     "--oidc-username-prefix",
     metavar="TEXT",
     default="",
-    help="What stands before it; - for nothing. Else the issuer and #, unless the claim is email.",
+    help=(
+        "The prefix of user names; - means none. The default is the issuer and #, or none if "
+        "the claim is email."
+    ),
 )
 @click.option(
     "--oidc-groups-claim",
     metavar="CLAIM",
     default="",
-    help="The claim that has the user's groups; without it, none.",
+    help="The claim with the user's groups. Without it users have no groups.",
 )
-@click.option(
-    "--oidc-groups-prefix", metavar="TEXT", default="", help="What stands before each group."
-)
+@click.option("--oidc-groups-prefix", metavar="TEXT", default="", help="The prefix of group names.")
 @click.option(
     "--cookie-key-file",
     metavar="FILE",
     type=_SECRET,
-    help="The key that sessions are sealed with, of 32 bytes or more; the same for all replicas.",
+    help=(
+        "The file with the key that encrypts sessions, of 32 bytes or more. All replicas "
+        "need the same key."
+    ),
 )
 @click.option(
     "--session-minutes",
     type=click.IntRange(1, 7 * 24 * 60),
     default=60,
     show_default=True,
-    help="After which people are sent to the provider again.",
+    help="The lifetime of a session. Then users sign in again.",
 )
 def command(**options: Any) -> int:
     """Serve until a signal."""

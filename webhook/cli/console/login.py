@@ -48,8 +48,8 @@ def login_of(  # noqa: PLR0913  # one for each flag
     assert cookie_key_file  # as above
     if not over_cluster:
         raise InvalidLogin(
-            "--oidc-issuer-url is for a cluster, whose API server says what people may read;"
-            " files have none"
+            "--oidc-issuer-url needs a cluster, whose API server decides what users may read; "
+            "remove it for files"
         )
     try:
         # Only for a console with sign-in: they import cryptography, authlib and aiohttp.
@@ -86,11 +86,11 @@ def _is_expected(issuer: str | None, given: Mapping[str, object]) -> bool:
     if not issuer:
         named = [name for name, value in given.items() if value]
         if named:
-            raise InvalidLogin(f"{named[0]} is for a login, which --oidc-issuer-url turns on")
+            raise InvalidLogin(f"{named[0]} needs --oidc-issuer-url, which turns on the login")
         return False
     missing = [name for name, value in given.items() if not value]
     if missing:
-        raise InvalidLogin(f"--oidc-issuer-url needs {', '.join(missing)}, too")
+        raise InvalidLogin(f"--oidc-issuer-url also needs {', '.join(missing)}")
     return True
 
 
@@ -98,11 +98,14 @@ def _check_addresses(issuer: str, redirect: str, is_safe: Callable[[str], bool])
     for name, url in (("--oidc-issuer-url", issuer), ("--oidc-redirect-url", redirect)):
         if not is_safe(url) or urlsplit(url).query or urlsplit(url).fragment:
             raise InvalidLogin(
-                f"{name}: an https:// address without query is expected (http:// on this machine)"
+                f"{name}: give an https:// address without a query (http:// is allowed on this "
+                "machine)"
             )
     path = urlsplit(redirect).path
     if path in TAKEN or path.startswith("/static"):
-        raise InvalidLogin(f"--oidc-redirect-url: a path of its own is needed, and not {path!r}")
+        raise InvalidLogin(
+            f"--oidc-redirect-url: the console uses the path {path!r} itself; give another one"
+        )
 
 
 TAKEN = frozenset(

@@ -125,17 +125,17 @@ def _clusters_and_login(
     """
     if over_cluster == bool(policies):
         raise click.UsageError(
-            "either --policies says which files to show, or --kubernetes a cluster"
+            "give either --policies, to show files, or --kubernetes, to show a cluster"
         )
     clusters = clusters_of(dict.fromkeys(contexts)) if len(set(contexts)) > 1 else ()
     if clusters and decisions is not None:
-        raise click.UsageError("--decisions is the log of one cluster: give one --context with it")
+        raise click.UsageError("--decisions is the log of one cluster: give exactly one --context")
     try:
         login = login_of(over_cluster=over_cluster, **sign_in)
     except InvalidLogin as error:
         raise click.UsageError(str(error)) from None
     if clusters and login is not None:
-        raise click.UsageError("a login is for one cluster: give one --context with it")
+        raise click.UsageError("a login is for one cluster: give exactly one --context")
     return clusters, login
 
 

@@ -59,12 +59,18 @@ async def control_plane(tell: Callable[[str], None]) -> Path:
     """
     source = sources.folder(sources.CONTROL_PLANE)
     if not (source / "go.mod").is_file():
-        raise NoControlPlane(f"the control plane's sources are not in {source}: --api-server")
+        raise NoControlPlane(
+            f"{source} does not have the control plane's sources: give a built program with "
+            "--api-server"
+        )
     kept = _cache() / _digest(source) / "testcluster"
     if kept.is_file():
         return kept
     go = await _go()
-    tell(f"Building the control plane with {go}: once, some minutes, a quarter of an hour at most.")
+    tell(
+        f"Building the control plane with {go}. This happens once and takes up to a quarter "
+        "of an hour."
+    )
     part = kept.with_name(f"testcluster.{os.getpid()}")
     flags = " ".join(("-s", "-w", *kubernetes_ldflags(KUBERNETES_VERSION)))
     command = (go, "build", "-buildvcs=false", f"-ldflags={flags}", "-o", str(part), ".")
@@ -73,7 +79,9 @@ async def control_plane(tell: Callable[[str], None]) -> Path:
         await _run(command, source, BUILD_SECONDS_MAX)
         part.replace(kept)
     except OSError as error:
-        raise NoControlPlane(f"it cannot be kept in {kept.parent}: {reason_of(error)}") from error
+        raise NoControlPlane(
+            f"the program cannot be stored in {kept.parent}: {reason_of(error)}"
+        ) from error
     finally:
         part.unlink(missing_ok=True)
     return kept

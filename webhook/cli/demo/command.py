@@ -31,27 +31,27 @@ alone there; in its own cluster they hold everywhere but in waddle-system and ku
     "--api-server",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The control plane's program, built before.",
+    help="A control plane program that was built before.",
 )
 @click.option(
     "--kubeconfig",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A cluster to use in its place.",
+    help="The kubeconfig of an existing cluster to use instead.",
 )
 @click.option(
     "--address",
     metavar="IP",
     default="127.0.0.1",
     show_default=True,
-    help="Where that cluster's API server reaches this machine.",
+    help="The address at which that cluster's API server reaches this machine.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8090,
     show_default=True,
-    help="The console's port; 0 for one that the system chooses.",
+    help="The console's port; 0 lets the system choose one.",
 )
 def command(**options: Any) -> int:
     """Run until a signal."""

@@ -85,8 +85,8 @@ class Installation:
         ):
             if await self._exists(resource, name):
                 raise Occupied(
-                    f"{resource.plural}/{name} is in this cluster: the demonstration writes only to"
-                    " one that has no policies and nothing of its names"
+                    f"this cluster has {resource.plural}/{name}: the demonstration needs a cluster "
+                    "without policies and without objects of its names"
                 )
 
     async def make(self) -> None:

@@ -108,7 +108,7 @@ class _Demonstration:
             async with asyncio.TaskGroup() as tasks, self._stack:
                 await self._run(tasks, api_server, kubeconfig)
         except asyncio.CancelledError:
-            write("Ended: its processes, and what they wrote.")
+            write("Ended. The demonstration stopped its processes and removed its objects.")
 
     def _end(self, main: asyncio.Task[None]) -> None:
         """Lets a part finish its end: all its waits are bounded."""
@@ -165,7 +165,7 @@ class _Demonstration:
         (folder / "tls.crt").write_bytes(pair.certificate)
         (folder / "tls.key").write_bytes(pair.key)
         sidecar = await self._child(tasks, "sidecar", "sidecar", f"--config={folder}/sidecar.json")
-        tasks.create_task(_tell_end(sidecar, "Decisions are not kept any more."))
+        tasks.create_task(_tell_end(sidecar, "Decisions are no longer recorded."))
         common = (
             *("serve", f"--kubeconfig={kubeconfig}", f"--cert-dir={folder}", "--host=127.0.0.1"),
             *("--port=0", "--health-addr=127.0.0.1:0", "--prometheus-host=127.0.0.1"),
@@ -214,7 +214,7 @@ class _Demonstration:
             f"--decisions={self._folder}/decisions.jsonl",
         )
         self._port = (await console.ports())["address"]
-        tasks.create_task(_tell_end(console, "Its pages are gone."))
+        tasks.create_task(_tell_end(console, "The console's pages are no longer served."))
 
     async def _child(
         self,
@@ -267,7 +267,7 @@ async def _follow(child: Child, installation: Installation, *, audits: bool) -> 
         await ready(ports["health"], until=lambda: not child.running)
     if child.running:
         await _quietly(lambda: installation.mark(child.name, ready=True))
-    await _tell_end(child, "The other replicas answer.")
+    await _tell_end(child, "The other replicas go on answering.")
     if not child.ending:
         await _quietly(lambda: installation.remove_pod(child.name))
 
@@ -291,8 +291,9 @@ async def _misbehave(installation: Installation) -> None:
         _tell(f"A policy that never ends could not be applied: {str(error) or 'never served'}")
         return
     _tell(
-        "A policy that never ends, which samples did not show, is in force: what it matches is refused as a"
-        " fault after its budget, and at once from the third time on. All else goes on."
+        "A policy that never ends is in force; its trial on samples did not show that. "
+        "Requests that it matches are refused after its time budget, from the third time on "
+        "at once. All others are answered as before."
     )
 
 

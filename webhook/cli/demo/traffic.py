@@ -65,8 +65,9 @@ class Traffic:
         """Counts the answers to the requests so far."""
         counts = self.counts
         line = (
-            f"{quantity(counts.total(), 'request')}: {counts['allowed']} allowed, {counts['denied']} denied,"
-            f" {counts['fault']} refused for the fault of the policy that matched them"
+            f"{quantity(counts.total(), 'request')}: {counts['allowed']} allowed, "
+            f"{counts['denied']} denied, {counts['fault']} refused because the matching policy "
+            "failed"
         )
         return line + (f", {counts['lost']} lost" if counts["lost"] else "")
 
@@ -102,5 +103,9 @@ class Traffic:
     def _say_once(self, outcome: str, message: str) -> None:
         if outcome not in self._reported:
             self._reported.add(outcome)
-            first = {"denied": "denied", "fault": "refused for a fault", "lost": "not answered"}
+            first = {
+                "denied": "denied",
+                "fault": "refused because of a failing policy",
+                "lost": "not answered",
+            }
             self._tell(f"The first request that is {first[outcome]}: {message}")

@@ -97,7 +97,7 @@ def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
     try:
         outcome, violations = event_loop.run(_audited(part))
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return exit_codes.UNKNOWN
     except CannotAudit as error:
         for line in error.lines:
@@ -106,14 +106,14 @@ def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
     for line in missing(outcome):
         complain(line)
     for name in closed(violations):
-        complain(f"{name} allows no exceptions (waddle.dev/exceptions): what violates it is left")
+        complain(f"{name} allows no exceptions (waddle.dev/exceptions), so its violations remain")
     documents = baseline(violations, terms)
     if documents:
         write("\n---\n".join(map(as_yaml, documents)))
         complain(f"{quantity(len(documents), 'exception')} until {terms.expires}")
     unknown = sorted(part.only - {name for _, name in outcome.totals})
     for name in unknown:
-        complain(f"--constraint {name}: the cluster has no constraint of this name")
+        complain(f"--constraint {name}: the cluster has no such constraint")
     if unknown or not outcome.whole:
         return exit_codes.UNKNOWN
     if not documents:

@@ -40,53 +40,63 @@ wider (a name to web-*, for Pods that a controller names), and apply them: whoev
 @click.option(
     "--baseline",
     is_flag=True,
-    help="Of what is in the cluster now: by the Deployment or whatever else somebody wrote, for "
-    "all that it makes.",
+    help=(
+        "Instead of SOURCE: violations in the cluster now. An exception names the owning "
+        "object, such as a Deployment, and holds for all objects that it creates."
+    ),
 )
-@click.option("--reason", required=True, help="Why; it is shown wherever the exception is.")
+@click.option("--reason", required=True, help="The reason, which is shown with the exception.")
 @click.option(
     "--for",
     "duration",
     default="720h",
     show_default=True,
     metavar="DURATION",
-    help="How long they hold, from now on: 720h are 30 days.",
+    help="How long the exceptions last from now on, such as 720h for 30 days.",
 )
-@click.option("--expires", default="", metavar="TIME", help="When they end, in RFC 3339 instead.")
+@click.option(
+    "--expires",
+    default="",
+    metavar="TIME",
+    help="When the exceptions end, in RFC 3339; instead of --for.",
+)
 @click.option(
     "--effect",
     type=click.Choice(["skip", "warn", "dryrun"]),
     default="skip",
     show_default=True,
-    help="What becomes of the violations: they are skipped, warned about, or recorded (dryrun).",
+    help="What happens to the violations: skip ignores them, warn warns, dryrun records them.",
 )
-@click.option("--ticket", default="", help="Where it was agreed.")
-@click.option("--owner", default="", help="The team that takes it back.")
+@click.option("--ticket", default="", help="Where the exception was agreed, such as a ticket.")
+@click.option("--owner", default="", help="The team that removes the exception.")
 @click.option(
     "--cluster",
     "of_cluster",
     is_flag=True,
-    help="ClusterPolicyExceptions, for constraints that allow no others (waddle.dev/exceptions).",
+    help=(
+        "Write ClusterPolicyExceptions, for constraints that allow only these "
+        "(waddle.dev/exceptions)."
+    ),
 )
 @click.option(
     "--constraint",
     "constraints",
     multiple=True,
     metavar="NAME",
-    help="Only violations of constraints of this name; repeatable.",
+    help="Use only violations of constraints of this name. Repeatable.",
 )
 @click.option(
     "-n",
     "--namespace",
     default="",
-    help="Of a denial: the object's namespace. Of a baseline: this one alone.",
+    help="For a denial: the object's namespace. For --baseline: the only namespace to audit.",
 )
 @click.option(
     "--object",
     "named",
     default="",
     metavar="KIND[.GROUP]/NAME",
-    help="Of a denial: the object, as Pod/web or Deployment.apps/web.",
+    help="For a denial: the object, such as Pod/web or Deployment.apps/web.",
 )
 @click.option(
     "-f",
@@ -94,7 +104,7 @@ wider (a name to web-*, for Pods that a controller names), and apply them: whoev
     "filenames",
     multiple=True,
     type=InputPath(exists=False),
-    help="Of a denial: files with the constraints; repeatable.",
+    help="For a denial: files with the constraints. Repeatable.",
 )
 @KUBECONFIG
 @CONTEXT
@@ -102,7 +112,7 @@ wider (a name to web-*, for Pods that a controller names), and apply them: whoev
     "--waddle-namespace",
     default=NAMESPACE,
     show_default=True,
-    help="Of a baseline: the namespace that Waddle runs in.",
+    help="For --baseline: the namespace that Waddle runs in.",
 )
 def command(  # noqa: PLR0913  # each is an option
     *,
@@ -133,7 +143,7 @@ def command(  # noqa: PLR0913  # each is an option
     )
     if baseline:
         if source:
-            raise click.UsageError("--baseline takes no SOURCE: it audits the cluster")
+            raise click.UsageError("--baseline audits the cluster: remove SOURCE")
         # Here and not above: it brings aiohttp and the event loop.
         from webhook.cli.except_ import baseline as of_cluster_now  # noqa: PLC0415
 
@@ -142,7 +152,7 @@ def command(  # noqa: PLR0913  # each is an option
         )
         return of_cluster_now.write_baseline(part, terms)
     if not source:
-        raise click.UsageError("name a SOURCE, or say --baseline")
+        raise click.UsageError("give a SOURCE or --baseline")
     return run.write_exceptions(
         source, terms, run.Denied(namespace, named, filenames), frozenset(constraints)
     )

@@ -56,11 +56,11 @@ def end(duration: str, expires: str) -> str:
             return text_of(seconds_of(expires))
         except ValueError:
             raise click.UsageError(
-                f"--expires is no time such as 2027-03-31T12:00:00Z: {expires!r}"
+                f"--expires is not a time such as 2027-03-31T12:00:00Z: {expires!r}"
             ) from None
     seconds = duration_seconds(duration)
     if seconds is None or seconds <= 0:
-        raise click.UsageError(f"--for is no duration such as 720h: {duration!r}")
+        raise click.UsageError(f"--for is not a duration such as 720h: {duration!r}")
     return text_of(time.time() + seconds)
 
 
@@ -79,7 +79,7 @@ def write_exceptions(
     chosen = [denial for denial in denials if not only or denial.constraint[1] in only]
     documents = narrow_exceptions(chosen, terms)
     if not documents:
-        complain(f"{source} tells of no violation{_of(only)}")
+        complain(f"{source} has no violation{_of(only)}")
         return exit_codes.NO
     write("\n---\n".join(map(as_yaml, documents)))
     return exit_codes.OK
@@ -150,7 +150,7 @@ def _of_report(document: Mapping[str, Any]) -> Iterator[KnownViolation]:
 def _of_record(record: Mapping[str, Any]) -> Iterator[KnownViolation]:
     results = objects_of(record.get("results"))
     if results and not record.get("resourceKind"):
-        raise ValueError("a decision record does not say of which kind its object is")
+        raise ValueError("the decision record does not have the object's kind")
     for result in results:
         named = object_of(result.get("constraint"))
         if result.get("cause", "violation") == "violation" and named.get("name"):
@@ -167,16 +167,17 @@ def _of_record(record: Mapping[str, Any]) -> Iterator[KnownViolation]:
 def _of_denial(text: str, denied: Denied) -> Iterator[KnownViolation]:
     lines = _DENIED.findall(text)
     if not lines:
-        raise ValueError("it is neither a policy report, a decision record nor a denial")
+        raise ValueError("it is not a policy report, a decision record or a denial")
     of_kind, _, name = denied.named.partition("/")
     kind, _, group = of_kind.partition(".")
     if not kind or not name:
-        raise ValueError("a denial does not name its object: say --object KIND[.GROUP]/NAME")
+        raise ValueError("a denial does not name its object: add --object KIND[.GROUP]/NAME")
     kinds = _kinds(denied.filenames)
     for constraint_name, message in lines:
         if constraint_name not in kinds:
             raise ValueError(
-                f"of which kind is the constraint {constraint_name}? name its file: -f FILE"
+                f"the kind of the constraint {constraint_name} is not known: give its file with -f "
+                "FILE"
             )
         yield KnownViolation(
             (kinds[constraint_name], constraint_name), group, kind, denied.namespace, name, message

@@ -33,7 +33,7 @@ server cannot decide alike, are named with the reason.
     required=True,
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The folder to write; files of an earlier export are replaced.",
+    help="The folder to write. Files of an earlier export are replaced.",
 )
 @click.option(
     "--path",
@@ -41,24 +41,24 @@ server cannot decide alike, are named with the reason.
     metavar="PATH",
     default="/etc/kubernetes/admission",
     show_default=True,
-    help="Where DIR will be on the hosts of API servers.",
+    help="The path of DIR on the hosts of the API servers.",
 )
 @click.option(
     "--allow-user",
     "users",
     metavar="USER",
     multiple=True,
-    help="Who may change Waddle's webhook configurations. Repeatable.",
+    help="A user who may change Waddle's webhook configurations. Repeatable.",
 )
 @click.option(
     "--allow-group",
     "groups",
     metavar="GROUP",
     multiple=True,
-    help="The same of a group, such as system:masters. Repeatable.",
+    help="A group whose members may change them, such as system:masters. Repeatable.",
 )
 @click.option(
-    "--name", default="waddle", show_default=True, help="What the installation's names begin with."
+    "--name", default="waddle", show_default=True, help="The prefix of the installation's names."
 )
 @click.option(
     "-n",
@@ -68,8 +68,8 @@ server cannot decide alike, are named with the reason.
     help="The namespace that Waddle runs in.",
 )
 @filenames_option(
-    "A file, a folder, or - for standard input, as FILE alone is: templates, constraints, and a "
-    "webhook configuration and a Config for their scope. Repeatable."
+    "A file, a folder, or - for standard input, as FILE alone is. Give templates and "
+    "constraints, and for their scope a webhook configuration and a Config. Repeatable."
 )
 def command(  # each is an option
     *,
@@ -83,9 +83,9 @@ def command(  # each is an option
 ) -> int:
     """Write the files, and report what has none."""
     if not place.startswith("/"):
-        raise click.BadParameter("it must be an absolute path", param_hint="--path")
+        raise click.BadParameter("give an absolute path", param_hint="--path")
     if not filenames:
-        raise click.UsageError("name files or folders with policies")
+        raise click.UsageError("give files or folders with policies")
     # Here and not above: --help, completion and a mistyped option need none of it.
     from webhook.cli.export.run import run  # noqa: PLC0415
     from webhook.generation.static import Guarded  # noqa: PLC0415

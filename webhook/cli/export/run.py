@@ -62,18 +62,18 @@ def run(paths: Sequence[Path], folder: Path, place: str, guarded: Guarded) -> in
         export.objects += guards(guarded)
     else:
         complain(
-            "no guard is written: name with --allow-user or --allow-group who may change Waddle's "
-            "webhook configurations"
+            "no guard is written: name the users who may change Waddle's webhook configurations, "
+            "with --allow-user or --allow-group"
         )
     for title, why in sorted(export.without.items()):
         write(f"{title} has none: {why}")
     if not export.objects:
-        complain("nothing was written: no constraint can be a policy of the API server")
+        complain("nothing was written: no constraint can become a policy of the API server")
         return exit_codes.NO
     try:
         _write(folder, place, export.objects)
     except OSError as error:
-        complain(f"{folder}: {error.strerror or error}: not all is written")
+        complain(f"{folder}: {error.strerror or error}: the export is incomplete")
         return exit_codes.UNKNOWN
     write(f"{quantity(len(export.objects), 'object')} written to {folder / POLICIES}")
     return exit_codes.NO if export.without else exit_codes.OK

@@ -35,7 +35,7 @@ among them are applied to a resource before it is expanded, and to what comes of
     "--outputfile",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="A file that is written instead of standard output.",
+    help="The file to write to, instead of standard output.",
 )
 def command(
     filenames: tuple[str, ...], ask: RecordedAnswers, output: str, outputfile: Path | None

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 MEANINGS: Final = {
     "table": "for people",
-    "json": "everything, for programs",
-    "yaml": "the same as YAML",
+    "json": "all fields, for programs",
+    "yaml": "the same fields as YAML",
     "sarif": "SARIF 2.1.0, for code scanning",
     "junit": "JUnit's XML",
     "github": "annotations of GitHub's workflows",
@@ -69,7 +69,7 @@ class OutputType(click.Choice[str]):
             return value
         word, separator, file = value.partition("=")
         if separator and not file:
-            self.fail(f"{value!r} names no file.", param, ctx)
+            self.fail(f"{value!r} has no file name after the =", param, ctx)
         return Output(super().convert(word, param, ctx), Path(file) if file else None)
 
 
@@ -81,7 +81,9 @@ def outputs_option(*words: str) -> Callable[[Callable[..., Any]], Callable[..., 
     ) -> tuple[Output, ...]:
         if sum(output.file is None for output in value) > 1:
             raise click.BadParameter(
-                "one form goes to standard output; the others are FORM=FILE", ctx, param
+                "only one format goes to standard output: give the others as FORMAT=FILE",
+                ctx,
+                param,
             )
         return value or (Output(words[0]),)
 
@@ -93,8 +95,10 @@ def outputs_option(*words: str) -> Callable[[Callable[..., Any]], Callable[..., 
         type=OutputType(words),
         multiple=True,
         callback=checked,
-        help=f"The format, {words[0]} unless said; FORMAT=FILE writes a file. Repeatable: "
-        f"{meanings}.",
+        help=(
+            f"The format; the default is {words[0]}. FORMAT=FILE writes a file. Repeatable: "
+            f"{meanings}."
+        ),
     )
 
 

@@ -9,7 +9,7 @@ import click
 from webhook.cli.subcommands import Subcommands
 
 _COMMANDS: Final = {
-    "images": ("webhook.cli.images.provider", "Answer whether images are signed."),
+    "images": ("webhook.cli.images.provider", "Answer for policies whether images are signed."),
 }
 
 

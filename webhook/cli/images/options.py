@@ -54,13 +54,13 @@ _SECRETS = click.option(
     "--secrets",
     metavar="DIR",
     type=InputPath(file_okay=False),
-    help="A folder with the Secrets that policies name: DIR/NAME/KEY.",
+    help="A folder with the Secrets that policies name, as DIR/NAME/KEY.",
 )
 _LAYOUT = click.option(
     "--layout",
     metavar="DIR",
     type=InputPath(file_okay=False),
-    help="A folder of images (OCI image layout) that is read instead of registries.",
+    help="A folder of images (OCI image layout) to read instead of registries.",
 )
 
 

@@ -40,14 +40,17 @@ are read again.
     metavar="DIR",
     required=True,
     type=InputPath(file_okay=False),
-    help="The folder of the certificate (tls.crt), its key (tls.key) and clients' authorities.",
+    help=(
+        "The folder with the certificate (tls.crt), its key (tls.key) and the authorities of "
+        "clients."
+    ),
 )
 @click.option(
     "--client-ca-name",
     metavar="NAME",
     default="ca.crt",
     show_default=True,
-    help="The file in it with the authorities that clients' certificates must come from.",
+    help="The file in it with the authorities of clients' certificates.",
 )
 @click.option(
     "--host", default="", help="The address to listen on; empty for all, of IPv4 and IPv6."
@@ -57,7 +60,7 @@ are read again.
     type=click.IntRange(0, 65535),
     default=8443,
     show_default=True,
-    help="The port; 0 for one that the system chooses.",
+    help="The port; 0 lets the system choose one.",
 )
 @click.option(
     "--answer-within",
@@ -66,18 +69,23 @@ are read again.
     type=click.FloatRange(0.1, 60),
     default=2.5,
     show_default=True,
-    help="How long a request waits for a registry; less than the timeout of the Provider object.",
+    help=(
+        "The time to wait for a registry. It must be less than the timeout of the Provider object."
+    ),
 )
 @click.option(
     "--cache",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A file for what is known of images, so that a restart asks no registry. It is made.",
+    help=(
+        "A file to keep results in, so that they survive a restart. It is created if it does "
+        "not exist."
+    ),
 )
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
-    help="A port for /metrics, /healthz and /readyz, without TLS; 0 for one that the system chooses.",
+    help=("The port of /metrics, /healthz and /readyz, without TLS; 0 lets the system choose one."),
 )
 @click.option(
     "--kubernetes",
@@ -103,7 +111,7 @@ def command(  # noqa: PLR0913  # each is an option
 ) -> int:
     """Serve until a signal."""
     if not policies and not follows_cluster:
-        raise click.UsageError("say which policies there are: -f PATH, or --kubernetes")
+        raise click.UsageError("no policies are given: add -f PATH or --kubernetes")
     # Here and not above: --help and a mistyped option need none of it.
     from webhook.images.provider_process import ImageProviderOptions, listen  # noqa: PLC0415
 

@@ -52,7 +52,7 @@ def command(
     from webhook.images.policy_files import load_policies  # noqa: PLC0415
 
     if not policies:
-        raise click.UsageError("say which policies there are: -f PATH")
+        raise click.UsageError("no policies are given: add -f PATH")
     try:
         loaded = load_policies(policies, secrets)
     except InvalidVerificationPolicy as error:
@@ -110,9 +110,9 @@ def _lines(answer: ImageAnswer) -> list[str]:
     verdict = styled("verified", fg="green") if verified else styled("not verified", fg="red")
     lines = [f"{printable(str(answer.reference))}: {verdict}", f"  digest  {answer.digest}"]
     if not answer.reference.digest:
-        lines.append("  mutable: a tag may mean another image tomorrow; write the digest")
+        lines.append("  mutable: the tag may name another image tomorrow; give the digest")
     if not answer.judgements:
-        lines.append("  no VerificationPolicy is about it")
+        lines.append("  no VerificationPolicy matches it")
     for judgement in answer.judgements:
         lines.append(
             f"  policy {printable(judgement.policy)}: {'met' if judgement.is_met else 'not met'}"

@@ -38,7 +38,7 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers) -> int:
 
     if "-" in filenames:
         raise click.UsageError(
-            "standard input is the ResourceList: policies are files, or items of that list"
+            "standard input is the ResourceList: give policies as files, or as items of that list"
         )
     raw = sys.stdin.buffer.read(krm_run.BYTES_MAX + 1)
     try:

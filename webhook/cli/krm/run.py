@@ -20,13 +20,22 @@ from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.test import run as review_run
 from webhook.policies.advice import left_out
-from webhook.policies.manifests import FILE_BYTES_MAX, Manifest, UnreadableFile, parse, text_of
+from webhook.policies.definitions import repeated
+from webhook.policies.field_lines import FieldLines
+from webhook.policies.lists import expand_lists
+from webhook.policies.manifests import (
+    FILE_BYTES_MAX,
+    Manifest,
+    UnreadableFile,
+    parse,
+    text_of,
+)
 from webhook.policies.validation import is_policy
 from webhook.policy_kinds.known import is_admission_policy, is_extension
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.cli.test.run import CheckedViolation
     from webhook.constraint.client import Client
@@ -62,8 +71,14 @@ def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
     paths = [*policies, *_configured(document.get("functionConfig"))]
     # Only the policies of a folder: the items are reviewed, not its other files.
     read = read_sources(paths, any_value=False, standard_input=False) if paths else Sources()
-    listed = [Manifest(item, _file(item), 1) for item in items]
-    sources = Sources(warnings=[*read.warnings, *left_out([*read.manifests, *listed])])
+    try:
+        listed = list(expand_lists(_listed(text, document, items)))
+    except UnreadableFile as error:
+        raise CannotTest(f"reading: {error}") from None
+    every = [*read.manifests, *listed]
+    several = (f"WARNING - {line}" for line in repeated(every, reviewed=True))
+    warnings = dict.fromkeys([*read.warnings, *left_out(every), *several])
+    sources = Sources(warnings=list(warnings))
     sources.manifests.extend(item for item in read.manifests if _decides(item))
     sources.manifests.extend(listed)
     printed: list[str] = []
@@ -81,6 +96,17 @@ def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
     return KrmOutcome(
         _with_results(text, document, results), messages, outcome.denied, outcome.nothing
     )
+
+
+def _listed(
+    text: str, document: Mapping[str, Any], items: Sequence[dict[str, Any]]
+) -> Iterator[Manifest]:
+    """Yields the items with their files; with their lines in the list if they name no file."""
+    files = [_annotation(item, _PATHS) for item in items]
+    lines = FieldLines("" if all(files) else text)
+    for index, (item, file) in enumerate(zip(items, files, strict=True)):
+        line = 1 if file else lines.line(1, document, "", ["items", index])
+        yield Manifest(item, file or _STDIN, line)
 
 
 def _decides(manifest: Manifest) -> bool:
@@ -169,10 +195,6 @@ def _excused(item: CheckedViolation) -> dict[str, Any]:
     """Returns an excused violation as an information."""
     result = _result(item)
     return {**result, "severity": "info", "tags": {**result["tags"], "action": "excused"}}
-
-
-def _file(document: Mapping[str, Any]) -> str:
-    return _annotation(document, _PATHS) or _STDIN
 
 
 def _annotation(document: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -9,9 +9,15 @@ import click
 from webhook.cli.subcommands import Subcommands
 
 _COMMANDS: Final = {
-    "gatekeeper": ("webhook.cli.migrate.gatekeeper", "Say what of Gatekeeper's runs as it is."),
-    "kubewarden": ("webhook.cli.migrate.kubewarden", "Write Kubewarden's policy groups anew."),
-    "kyverno": ("webhook.cli.migrate.kyverno", "Say what of Kyverno's policies runs here."),
+    "gatekeeper": (
+        "webhook.cli.migrate.gatekeeper",
+        "Report which objects of Gatekeeper run unchanged.",
+    ),
+    "kubewarden": ("webhook.cli.migrate.kubewarden", "Convert Kubewarden's policy groups."),
+    "kyverno": (
+        "webhook.cli.migrate.kyverno",
+        "Report which Kyverno policies run, and convert others.",
+    ),
 }
 
 

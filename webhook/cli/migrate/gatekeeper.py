@@ -22,10 +22,11 @@ Deployments read one by one. What differs is a row of docs/compatibility/*.md. N
 
 @click.command("gatekeeper", help=_HELP + exit_codes.paragraph("migrate gatekeeper"))
 @filenames_option(
-    "A file or folder, - for standard input, as FILE alone is; repeatable. Without it a cluster is read."
+    "A file or folder, or - for standard input, as FILE alone is. Repeatable. Without it "
+    "the cluster is read."
 )
 @KUBECONFIG
-@click.option("--context", metavar="NAME", default=None, help="A context of it.")
+@click.option("--context", metavar="NAME", default=None, help="The context of the kubeconfig.")
 @click.option(
     "-n",
     "--namespace",

@@ -20,14 +20,17 @@ host-namespaces-psp, trusted-repos and safe-labels become members of the policy 
 
 
 @click.command("kubewarden", help=_HELP + exit_codes.paragraph("migrate kubewarden"))
-@filenames_option("A file or folder, - for standard input, as FILE alone is; repeatable.")
+@filenames_option("A file or folder, or - for standard input, as FILE alone is. Repeatable.")
 @click.option(
     "--kind",
     "pairs",
     metavar="MODULE=KIND",
     multiple=True,
-    help="The kind of a template of yours that stands for a module; its settings are the "
-    "parameters. MODULE is its address, or the last part of it without the version; repeatable.",
+    help=(
+        "The KIND of your template that replaces a MODULE; the module's settings become its "
+        "parameters. MODULE is its address, or the last part of the address without the "
+        "version. Repeatable."
+    ),
 )
 def command(*, filenames: tuple[str, ...], pairs: tuple[str, ...]) -> int:
     """Read, translate and write."""
@@ -36,5 +39,5 @@ def command(*, filenames: tuple[str, ...], pairs: tuple[str, ...]) -> int:
 
     kinds = dict(pair.rpartition("=")[::2] for pair in pairs)
     if not all(kinds) or not all(kinds.values()):
-        raise click.UsageError("--kind takes MODULE=KIND")
+        raise click.UsageError("--kind must be MODULE=KIND")
     return kubewarden_run.run(filenames, kinds)

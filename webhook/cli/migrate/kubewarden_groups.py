@@ -59,11 +59,13 @@ def migrated(document: Mapping[str, Any], kinds: Mapping[str, str]) -> Migrated:
         except NoEquivalent as error:
             raise NoEquivalent(f"member {member}: {error}") from None
         if object_of(written).get("contextAwareResources"):
-            notes.append(f"member {member} reads other objects: sync their kinds by a SyncSet")
+            notes.append(f"member {member} reads other objects: add a SyncSet for their kinds")
     if spec.get("matchConditions"):
-        notes.append("its matchConditions have no equivalent in a match: write them into a member")
+        notes.append("a match has no equivalent of its matchConditions: write them as a member")
     if spec.get("backgroundAudit") is False:
-        notes.append("backgroundAudit: false is said by enforcementAction: scoped, for the webhook")
+        notes.append(
+            "for backgroundAudit: false write enforcementAction: scoped with the webhook alone"
+        )
     group_spec: Json = {"match": _match(spec, namespace_of(document), notes)}
     group_spec |= _action(spec)
     if type(spec.get("message")) is str:
@@ -107,13 +109,13 @@ def _kinds(rule: Mapping[str, Any], notes: list[str]) -> Iterator[Json]:
     for resource in texts_of(rule.get("resources")):
         plural, _, sub = resource.partition("/")
         if sub:
-            notes.append(f"{resource} is asked about wherever the webhook configuration names it")
+            notes.append(f"{resource} is reviewed wherever the webhook configuration names it")
         kinds.append("*" if plural == "*" else _kind(plural, groups))
     operations = set(texts_of(rule.get("operations")))
     if operations and operations != {"CREATE", "UPDATE"}:
         notes.append(
-            f"its operations are {', '.join(sorted(operations))}, and a match names none: here the "
-            "webhook configuration says which are asked about, by default CREATE and UPDATE"
+            f"its operations are {', '.join(sorted(operations))}, which a match cannot name: the "
+            "webhook configuration names them, by default CREATE and UPDATE"
         )
     if kinds:
         yield {"apiGroups": groups or ["*"], "kinds": list(dict.fromkeys(kinds))}
@@ -127,7 +129,7 @@ def _kind(plural: str, groups: list[str]) -> str:
         if plural in spelt and ("*" in groups or group in groups):
             return kind
     raise NoEquivalent(
-        f"rules name the resource {plural}, whose kind is not known: a match names kinds"
+        f"rules name the resource {plural}, whose kind is not known: write its kind into a match"
     )
 
 
@@ -149,7 +151,7 @@ def _member(
         return {"kind": template["spec"]["crd"]["spec"]["names"]["kind"]}
     if policy not in _EQUIVALENTS:
         raise NoEquivalent(
-            f"nothing here stands for {module}: write a template, and say --kind {policy}=KIND"
+            f"no template replaces {module}: write one, and add --kind {policy}=KIND"
         )
     return _EQUIVALENTS[policy](settings)
 
@@ -166,7 +168,7 @@ def _without_settings(kind: str, ignored: tuple[str, ...] = ()) -> Callable[[Jso
     def member(settings: Json) -> Json:
         _only(settings, ignored)
         if present := [key for key in ignored if settings.get(key)]:
-            raise NoEquivalent(f"{kind} has nothing like the setting {', '.join(present)}")
+            raise NoEquivalent(f"{kind} has no equivalent of the setting {', '.join(present)}")
         return {"kind": kind}
 
     return member
@@ -192,7 +194,7 @@ def _safe_labels(settings: Json) -> Json:
         for key in texts_of(settings.get("mandatory_labels"))
     ]
     if others := sorted(constrained.keys() - set(texts_of(settings.get("mandatory_labels")))):
-        raise NoEquivalent(f"constrained_labels {', '.join(others)} are not mandatory, too")
+        raise NoEquivalent(f"constrained_labels {', '.join(others)} are not in mandatory_labels")
     return {"kind": "RequireLabels", "parameters": {"labels": labels}}
 
 

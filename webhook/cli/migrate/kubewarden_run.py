@@ -24,7 +24,7 @@ def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
     manifests, all_read = from_files(filenames)
     groups = [item for item in manifests or () if is_group(item.document)]
     if not groups:
-        complain("the given files hold no policy group of Kubewarden")
+        complain("the files have no policy group of Kubewarden")
         return exit_codes.UNKNOWN
     written: list[Json] = []
     missing = False
@@ -53,4 +53,4 @@ def _try_templates(migration: Migrated) -> None:
         try:
             client.add_template(template)
         except ConstraintFrameworkError as error:
-            raise NoEquivalent(f"its expressions cannot be used here: {error}") from None
+            raise NoEquivalent(f"its expressions are invalid here: {error}") from None

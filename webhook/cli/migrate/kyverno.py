@@ -28,13 +28,16 @@ says what takes their place.
 
 
 @click.command("kyverno", help=_HELP + exit_codes.paragraph("migrate kyverno"))
-@filenames_option("A file or folder, - for standard input, as FILE alone is; repeatable.")
+@filenames_option("A file or folder, or - for standard input, as FILE alone is. Repeatable.")
 @click.option(
     "--converted",
     "target",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write what rules become to a file: ValidatingPolicies, VerificationPolicies, constraints.",
+    help=(
+        "The file to write converted rules to: ValidatingPolicies, VerificationPolicies and "
+        "constraints."
+    ),
 )
 @output_option(*words.SHORT)
 def command(*, filenames: tuple[str, ...], target: Path | None, output: str) -> int:

@@ -42,13 +42,14 @@ if TYPE_CHECKING:
     from webhook.policies.manifests import Manifest
 
 _HOW: Final = (
-    "As it is: every command reviews by it, a cluster with --kyverno-policies. Differs: it becomes "
-    "a ValidatingPolicy, which --converted writes; their tests are run by what they become, as waddle verify does."
+    '"as it is": every command reviews by the policy, a cluster with '
+    '--kyverno-policies. "differs": it becomes a ValidatingPolicy, which --converted '
+    "writes. The tests run against the converted policies, as with waddle verify."
 )
 
 _HOW_IMAGES: Final = (
-    "VerificationPolicies are for waddle provider images; the constraint is of the template "
-    "policies/supply-chain/signed-images (docs/kyverno.md, Signed images)."
+    "waddle provider images reads VerificationPolicies; the constraint needs the "
+    "template policies/supply-chain/signed-images (docs/kyverno.md, Signed images)."
 )
 
 _BESIDE: Final = ("", ".kyverno-test")
@@ -57,7 +58,7 @@ _BESIDE: Final = ("", ".kyverno-test")
 _RULES: Final = {
     "validate": "write a ValidatingPolicy, or a template in Rego or CEL",
     "mutate": "write mutators: Assign, ModifySet, AssignMetadata or AssignImage",
-    "generate": "no equivalent: Waddle makes no objects",
+    "generate": "no equivalent: Waddle creates no objects",
 }
 """Advice on the replacement of a rule, by the field of the rule's kind."""
 
@@ -68,7 +69,7 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
     converted: list[Json] = []
     judged = [_judged(item, converted) for item in manifests or () if is_kyverno(item.document)]
     if not judged:
-        complain("the given files hold no policy of Kyverno")
+        complain("the files have no policy of Kyverno")
         return exit_codes.UNKNOWN
     _say_what_overlaps(converted)
     tests = _tests(filenames, judged)
@@ -174,7 +175,7 @@ def _notes(document: Json, converted_documents: list[Json]) -> Iterator[Note]:
                 yield _note(
                     name,
                     rule,
-                    others.get(name, Unwritable("a Policy of one namespace is not converted")),
+                    others.get(name, Unwritable("a Policy of one namespace cannot be converted")),
                     converted_documents,
                 )
             elif isinstance(of_images := images[name], Unwritable):
@@ -197,7 +198,7 @@ def _images_notes(
     if twice := [
         document for document in images.documents if (document["kind"], name_of(document)) in there
     ]:
-        is_there = f"{twice[0]['kind']} {name_of(twice[0])} is of another policy"
+        is_there = f"{twice[0]['kind']} {name_of(twice[0])} is already the name of another policy"
         yield Note("missing", f"{prefix}{is_there}: rename one of the two")
         return
     converted += images.documents
@@ -213,14 +214,14 @@ def _say_what_overlaps(converted: Sequence[Json]) -> None:
         object_of(document["spec"]) for document in converted if document["kind"] == CONSTRAINT
     ]
     names = [name_of(document) for document in converted if document["kind"] == CONSTRAINT]
-    for (one, spec), (other, its) in combinations(zip(names, specs, strict=True), 2):
+    for (name, spec), (other, its) in combinations(zip(names, specs, strict=True), 2):
         if (spec["match"], spec["enforcementAction"]) == (its["match"], its["enforcementAction"]):
             continue
         pairs = product(spec["parameters"]["images"], its["parameters"]["images"])
         if any(globs_overlap(*pair) for pair in pairs):
             complain(
-                f"{CONSTRAINT} {one} and {other} may name one image: it has to satisfy both, "
-                "wherever either asks"
+                f"{CONSTRAINT} {name} and {other} may match the same image, which must then satisfy "
+                "both"
             )
 
 
@@ -239,5 +240,5 @@ def _note(name: str, rule: Json, policy: Any, converted: list[Json]) -> Note:
         resource for rule in rules if "*" in rule["apiGroups"] for resource in rule["resources"]
     ]
     if names := ", ".join(resource for resource in dict.fromkeys(guessed) if resource != "*"):
-        becomes += f", about {names} of any API group: check that the cluster names them so"
+        becomes += f", about {names} of any API group: check that this is the kind you mean"
     return Note("differs", becomes)

@@ -181,7 +181,7 @@ def _notes_on(document: Mapping[str, Any]) -> Iterator[Note]:
 def _on_template(document: Mapping[str, Any]) -> Iterator[Note]:
     annotations = (document.get("metadata") or {}).get("annotations") or {}
     if "metadata.gatekeeper.sh/requires-sync-data" in annotations:
-        text = "evaluated only while the data that it asks for is synced; status lists missingData"
+        text = "evaluated only while the data that it needs is synced; status lists missingData"
         yield Note("differs", text, SYNC_DATA)
     for source in _sources(document):
         texts = " ".join([str(source.get("rego", "")), *map(str, source.get("libs") or ())])
@@ -193,7 +193,7 @@ def _on_template(document: Mapping[str, Any]) -> Iterator[Note]:
 def _on_provider(document: Mapping[str, Any]) -> Iterator[Note]:
     if not (document.get("spec") or {}).get("timeout"):
         seconds = f"{provider.TIMEOUT_SECONDS:g} s"
-        yield Note("differs", f"without spec.timeout it has {seconds} to answer", EXTERNAL)
+        yield Note("differs", f"without spec.timeout its time limit is {seconds}", EXTERNAL)
 
 
 def _sources(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -209,7 +209,7 @@ def _on_constraint(document: Mapping[str, Any]) -> Iterator[Note]:
     parameters = (document.get("spec") or {}).get("parameters")
     large = next((item for item in _integers(parameters) if abs(item) >= _EXPONENT_FROM), None)
     if large is not None:
-        text = f"a message that shows {large} prints it in full, where Go prints an exponent"
+        text = f"a message that shows {large} prints all digits; Go prints an exponent"
         yield Note("differs", text, NUMBERS)
 
 
@@ -219,7 +219,9 @@ def _on_mutator(document: Mapping[str, Any]) -> Iterator[Note]:
     assign = ((document.get("spec") or {}).get("parameters") or {}).get("assign") or {}
     if any(_integers(assign)):
         yield Note(
-            "differs", "integers stay exact, and an equal one is no change", MUTATED_INTEGERS
+            "differs",
+            "integers stay exact, and assigning an equal number changes nothing",
+            MUTATED_INTEGERS,
         )
 
 
@@ -244,7 +246,8 @@ def _on_synced(document: Mapping[str, Any]) -> Iterator[Note]:
     ]
     if beyond:
         text = (
-            f"give the right to read {', '.join(beyond)}: a ClusterRole (docs/operating.md, Rights)"
+            f"grant the right to read {', '.join(beyond)} by a ClusterRole (docs/operating.md, "
+            "Rights)"
         )
         yield Note("differs", text, RIGHTS)
 
@@ -258,12 +261,12 @@ def _on_webhooks(document: Mapping[str, Any]) -> Iterator[Note]:
         defaults = {"failurePolicy": "Ignore", "timeoutSeconds": 1 if mutating else 3}
         for name, default in defaults.items():
             if (value := webhook.get(name)) not in (None, default):
-                yield Note("differs", f"say {prefix}.{name}={value} to the chart")
+                yield Note("differs", f"set {prefix}.{name}={value} in the chart")
         if not mutating:
-            yield Note("differs", "leases, events and reviews of access are left out", LEFT_OUT)
+            yield Note("differs", "leases, events and access reviews are not sent", LEFT_OUT)
         for rule in objects_of(webhook.get("rules")):
             if set(rule.get("operations") or ()) - {"CREATE", "UPDATE"}:
-                text = f"say {prefix}.operations={{{','.join(rule['operations'])}}} to the chart"
+                text = f"set {prefix}.operations={{{','.join(rule['operations'])}}} in the chart"
                 yield Note("differs", text)
 
 

@@ -69,7 +69,7 @@ def from_cluster(
     try:
         return event_loop.run(look())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return None
 
 
@@ -103,7 +103,7 @@ def tell(manifests: Sequence[Manifest], output: str) -> int:
     others = [item for item in manifests if item not in targets]
     judged = judge(others, new_client(targets=tuple(declared)))
     if not judged:
-        complain("the given files hold no policies of Gatekeeper")
+        complain("the files have no policies of Gatekeeper")
         return exit_codes.UNKNOWN
     write(as_json(judged) if output == "json" else as_table(judged))
     return exit_codes.NO if any(item.grade == "missing" for item in judged) else exit_codes.OK
@@ -140,7 +140,7 @@ def as_table(judged: Sequence[Judged]) -> str:
     counts = Counter(item.grade for item in judged)
     lines += [
         "",
-        f"{quantity(len(judged), 'object')}: {counts['same']} run as they are, {counts['differs']} ",
+        f"{quantity(len(judged), 'object')}: {counts['same']} run unchanged, {counts['differs']} ",
     ]
-    lines[-1] += f"run and differ in something, {counts['missing']} need something that is missing"
+    lines[-1] += f"run with differences, {counts['missing']} have no equivalent"
     return "\n".join(lines)

@@ -24,7 +24,7 @@ They have the text of --help.
     "--directory",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the pages of all commands there; it is made if need be.",
+    help="The folder for the pages of all commands; it is created if it does not exist.",
 )
 def command(words: tuple[str, ...], directory: Path | None) -> int:
     """Print or write."""
@@ -39,7 +39,7 @@ def command(words: tuple[str, ...], directory: Path | None) -> int:
             raise click.UsageError(str(error)) from None
         return exit_codes.OK
     if words:
-        raise click.UsageError("--directory writes all pages: name no command")
+        raise click.UsageError("--directory writes the pages of all commands: name no command")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in all_pages(root):

@@ -13,7 +13,7 @@ _COMMANDS: Final = {
     "list": ("webhook.cli.policy.list", "Show the sources of a catalogue."),
     "pull": ("webhook.cli.policy.pull", "Download policies from a registry."),
     "push": ("webhook.cli.policy.push", "Push policies to a registry."),
-    "upgrade": ("webhook.cli.policy.upgrade", "Bring installed policies to another version."),
+    "upgrade": ("webhook.cli.policy.upgrade", "Upgrade installed policies to another version."),
 }
 
 

@@ -23,7 +23,7 @@ the cluster and not by this package stays as it is, and nothing is applied.
   waddle policy install registry.example/team/policies:v1
 """
 
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Check and compare, and apply nothing.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Check and compare, but apply nothing.")
 
 
 @click.command(name="install", help=_HELP + exit_codes.paragraph("policy install"))

@@ -74,7 +74,8 @@ def run(image: str, source: ArtifactSource, options: ClusterOptions) -> int:
         return exit_codes.NO
     if policies.left_out:
         complain(
-            f"left out: {listed(policies.left_out)}: only templates and constraints are installed"
+            f"left out: {listed(policies.left_out)}: only templates and constraints can be "
+            "installed"
         )
     code = _check(manifests, options)
     return code or _apply(pulled, policies, options)
@@ -108,7 +109,7 @@ def _check(manifests: list[Manifest], options: ClusterOptions) -> int:
         BUDGET_MILLISECONDS / 1000,
         decisions=None,
         vap=None,
-        ask=RecordedAnswers({}, "nobody answers for {} here"),
+        ask=RecordedAnswers({}, "no provider {} answers here"),
     )
     if checked is None:
         return exit_codes.UNKNOWN
@@ -116,7 +117,7 @@ def _check(manifests: list[Manifest], options: ClusterOptions) -> int:
     for line in checked.missing:
         complain(line)
     if not checked.ok:
-        complain("nothing was installed: the policies cannot be used")
+        complain("nothing was installed: the policies are invalid")
         return exit_codes.NO
     return exit_codes.OK
 
@@ -134,12 +135,13 @@ def _apply(pulled: Pulled, policies: PackagedPolicies, options: ClusterOptions) 
             complain(line)
         return exit_codes.NO
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return exit_codes.UNKNOWN
     except TimeoutError:
         complain(
-            f"a constraint's kind is not served {SERVED_SECONDS_MAX:g} s after its template was "
-            "applied: does Waddle or Gatekeeper run in the cluster? Try again when it does"
+            f"the API server does not serve a constraint's kind {SERVED_SECONDS_MAX:g} s after "
+            "its template was applied. Check that Waddle or Gatekeeper runs in the cluster, and "
+            "try again"
         )
         return exit_codes.UNKNOWN
 
@@ -175,7 +177,7 @@ class _Installation:
             raise CannotInstall(f"{self._name} is not installed here: install it first")
         if self._options.dry_run:
             both = quantity(len(templates) + len(constraints), "policy", "policies")
-            write(f"{both} not applied: this was a dry run")
+            write(f"{both} not applied, because of --dry-run")
             return exit_codes.OK
         for template in templates:
             await self._client.apply(TEMPLATES, template)
@@ -189,9 +191,9 @@ class _Installation:
             shown = f"{kind.gvk.kind}/{name}"
             if self._options.prunes:
                 await self._client.delete(kind, name)
-                write(f"{shown}: deleted, the package has it no more")
+                write(f"{shown}: deleted, since the new version does not have it")
             else:
-                write(f"{shown}: stays, the package has it no more: --prune deletes it")
+                write(f"{shown}: kept, though the new version does not have it: --prune deletes it")
         write(f"{self._source} is installed")
         return exit_codes.OK
 

@@ -36,7 +36,7 @@ of the tag the same files come again.
     default="policies",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Where files are written.",
+    help="The folder to write files to.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace files that differ.")
 @source_options
@@ -51,7 +51,7 @@ def command(image: str, *, folder: Path, overwrite: bool, source: ArtifactSource
             for name, content in pulled.files.items():
                 place = folder / name
                 if place.exists() and (not place.is_file() or place.read_bytes() != content):
-                    complain(f"{place} is there and differs: --overwrite replaces it")
+                    complain(f"{place} exists and differs: --overwrite replaces it")
                     return exit_codes.NO
         write_files(pulled.files, folder)
     except PullError as error:

@@ -81,7 +81,7 @@ def _named(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     from webhook.registry.package import FILES_MAX, PACKAGE_BYTES_MAX  # noqa: PLC0415  # see command
 
     if not paths:
-        raise CannotPush("nothing to push: name files or folders with -f")
+        raise CannotPush("nothing to push: give files or folders with -f")
     names: dict[str, Path] = {}
     size = 0
     for path in paths:
@@ -93,17 +93,19 @@ def _named(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
                 continue
             name = file.name if path.is_file() else file.relative_to(path).as_posix()
             if name in names:
-                raise CannotPush(f"{file} and {names[name]} would both be {name}")
+                raise CannotPush(
+                    f"{file} and {names[name]} would both be stored as : rename onestored as {name}: rename one"
+                )
             names[name] = file
             size += file.stat().st_size
             if size > PACKAGE_BYTES_MAX or len(names) > FILES_MAX:
                 raise CannotPush(
-                    f"more than {PACKAGE_BYTES_MAX >> 20} MiB or {FILES_MAX} files: policies "
-                    "that large are not pulled"
+                    f"the package has more than {PACKAGE_BYTES_MAX >> 20} MiB or {FILES_MAX} files, and "
+                    "could not be pulled: split it"
                 )
             yield name, file.read_bytes()
     if not names:
-        raise CannotPush("nothing to push: the files end in none of .yaml, .yml, .json and .rego")
+        raise CannotPush("nothing to push: no file ends in .yaml, .yml, .json or .rego")
 
 
 def _check(paths: Sequence[Path]) -> None:
@@ -129,7 +131,7 @@ def _check(paths: Sequence[Path]) -> None:
         errors = [item for item in checked.problems if item.severity == "error"]
         raise CannotPush(*(check_report.placed(checked, item) for item in errors))
     if not checked.policies and not targets and not any(_holds_rego(path) for path in paths):
-        raise CannotPush("nothing to push: the files hold no policy")
+        raise CannotPush("nothing to push: the files have no policy")
 
 
 def _holds_rego(path: Path) -> bool:

@@ -14,7 +14,7 @@ from webhook.cli.registry_access import source_options
 if TYPE_CHECKING:
     from webhook.cli.registry_access import ArtifactSource
 
-_HELP = """Bring installed policies to another version.
+_HELP = """Upgrade installed policies to another version.
 
 A constraint keeps the enforcementAction that it has in the cluster; a new one begins at dryrun.
 As install does, it says first what in the cluster would violate them.
@@ -26,7 +26,7 @@ As install does, it says first what in the cluster would violate them.
 
 @click.command(name="upgrade", help=_HELP + exit_codes.paragraph("policy upgrade"))
 @click.argument("image", metavar="REF")
-@click.option("--prune", is_flag=True, help="Delete what the package has no more.")
+@click.option("--prune", is_flag=True, help="Delete what the new version does not have.")
 @DRY_RUN
 @cluster_options
 @source_options

@@ -9,9 +9,9 @@ import click
 from webhook.cli.subcommands import Subcommands
 
 _COMMANDS: Final = {
-    "check": ("webhook.cli.rego.check", "Say whether sources can be used."),
+    "check": ("webhook.cli.rego.check", "Check sources for errors."),
     "eval": ("webhook.cli.rego.eval", "Evaluate a query."),
-    "fmt": ("webhook.cli.rego.fmt", "Lay files out anew, as opa fmt does."),
+    "fmt": ("webhook.cli.rego.fmt", "Format files, as opa fmt does."),
     "parse": ("webhook.cli.rego.parse", "Print the syntax tree of a source."),
     "test": ("webhook.cli.rego.test", "Run unit tests written in Rego."),
 }

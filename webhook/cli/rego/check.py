@@ -40,9 +40,9 @@ Nothing is printed where all is well.
     type=click.Choice(["pretty", "json"]),
     default="pretty",
     show_default=True,
-    help="The format of the faults.",
+    help="The format of the errors.",
 )
-@click.option("-S", "--strict", is_flag=True, help="Refuse what OPA's strict mode refuses, too.")
+@click.option("-S", "--strict", is_flag=True, help="Also report what OPA's strict mode reports.")
 @MAX_ERRORS
 @BUNDLE
 @CAPABILITIES
@@ -50,7 +50,9 @@ Nothing is printed where all is well.
 @IGNORE
 @V0
 @V1
-@refused("--v0-v1", flag=True, because="check once with --v0-compatible and once without.")
+@refused(
+    "--v0-v1", flag=True, because="check the files twice: with --v0-compatible and without it."
+)
 def command(**options: Any) -> int:
     """Load, compile and report."""
     # The engine is half of all imports; help and usage errors do not need it.

@@ -155,7 +155,7 @@ def _of_file(file: str, written: dict[str, Any]) -> Capabilities:
     features = written.get("features") or []
     if not isinstance(declared, list) or not isinstance(features, list):
         raise click.BadParameter(
-            f"{file}: builtins and features are lists", param_hint="--capabilities"
+            f"{file}: builtins and features must be lists", param_hint="--capabilities"
         )
     known = {
         declaration["name"]: declaration

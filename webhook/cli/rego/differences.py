@@ -32,15 +32,15 @@ def _coloured(kind: int, text: str) -> str:
     return "\n".join(f"{_COLOURS[kind]}{line}{_PLAIN}" for line in text.split("\n"))
 
 
-def _prefix(one: str, other: str) -> int:
-    alike = min(len(one), len(other))
-    if one[:alike] == other[:alike]:
+def _prefix(first: str, other: str) -> int:
+    alike = min(len(first), len(other))
+    if first[:alike] == other[:alike]:
         return alike
-    return next(at for at in range(alike) if one[at] != other[at])
+    return next(at for at in range(alike) if first[at] != other[at])
 
 
-def _suffix(one: str, other: str) -> int:
-    return _prefix(one[::-1], other[::-1])
+def _suffix(first: str, other: str) -> int:
+    return _prefix(first[::-1], other[::-1])
 
 
 def _compared(before: str, after: str, deadline: float) -> Edits:

@@ -35,8 +35,8 @@ _HELP = """Evaluate a query over Rego files and data.
   waddle rego eval -b bundle.tar.gz -i input.json --profile 'data.k8s.violation'
 """
 
-_PARTIAL: Final = "queries are evaluated wholly; use opa eval --partial."
-_OPTIMIZED: Final = "policies are compiled as they are; use opa build --optimize, and -b."
+_PARTIAL: Final = "queries are always evaluated completely; use opa eval --partial."
+_OPTIMIZED: Final = "policies are compiled unchanged; use opa build --optimize, and -b."
 
 
 @click.command(name="eval", help=_HELP + exit_codes.paragraph("rego eval"))
@@ -64,17 +64,17 @@ _OPTIMIZED: Final = "policies are compiled as they are; use opa build --optimize
 )
 @click.option("--package", metavar="PATH", default="", help="The package to evaluate in.")
 @click.option("--import", "imported", metavar="PATH", multiple=True, help="An import. Repeatable.")
-@click.option("--fail", is_flag=True, help="Exit with 1 where the result is undefined.")
-@click.option("--fail-defined", is_flag=True, help="Exit with 1 where there is a result.")
-@click.option("-S", "--strict", is_flag=True, help="Refuse what OPA's strict mode refuses.")
+@click.option("--fail", is_flag=True, help="Exit with 1 if the result is undefined.")
+@click.option("--fail-defined", is_flag=True, help="Exit with 1 if there is a result.")
+@click.option("-S", "--strict", is_flag=True, help="Report what OPA's strict mode reports.")
 @click.option(
-    "--strict-builtin-errors", is_flag=True, help="End at the first complaint of a built-in."
+    "--strict-builtin-errors", is_flag=True, help="Stop at the first error of a built-in."
 )
 @click.option(
     "--timeout",
     type=Duration(),
     default="0",
-    help="The longest that the evaluation may take; 0 for no bound.",
+    help="The time limit of the evaluation; 0 for none.",
 )
 @click.option(
     "-b",
@@ -82,8 +82,10 @@ _OPTIMIZED: Final = "policies are compiled as they are; use opa build --optimize
     "bundles",
     metavar="PATH",
     multiple=True,
-    help="A bundle: a folder or a .tar.gz file. Of data files only data.json and data.yaml are "
-    "read. Repeatable.",
+    help=(
+        "A bundle: a folder or a .tar.gz file. Of its data files only data.json and "
+        "data.yaml are read. Repeatable."
+    ),
 )
 @CAPABILITIES
 @SCHEMA
@@ -92,37 +94,41 @@ _OPTIMIZED: Final = "policies are compiled as they are; use opa build --optimize
     type=click.Choice(["off", "full", "notes", "fails", "debug"]),
     default="off",
     show_default=True,
-    help="Which steps of the evaluation to show, before the result of --format pretty.",
+    help="The steps of the evaluation to show before the result, with --format pretty.",
 )
 @VAR_VALUES
-@click.option("--coverage", is_flag=True, help="Say which lines the evaluation reached.")
+@click.option("--coverage", is_flag=True, help="Report the lines that the evaluation reached.")
 @COVERAGE_RUNS
-@click.option("--profile", is_flag=True, help="Say how long lines took. Implies --metrics.")
+@click.option("--profile", is_flag=True, help="Report how long each line took. Implies --metrics.")
 @click.option(
     "--profile-limit",
     type=int,
-    help="How many lines to show of a profile; 0 for all. Implies --profile. Default: 10.",
+    help="The number of lines of a profile to show; 0 for all. Implies --profile. Default: 10.",
 )
 @click.option(
     "--profile-sort",
     metavar="KEY",
     multiple=True,
-    help=f"What to sort a profile by: {', '.join(SORT_KEYS)}. Implies --profile. Repeatable.",
+    help=f"The key to sort a profile by: {', '.join(SORT_KEYS)}. Implies --profile. Repeatable.",
 )
 @click.option(
-    "--metrics", is_flag=True, help="Say how long loading, compiling and evaluating took."
+    "--metrics", is_flag=True, help="Report how long loading, compiling and evaluating took."
 )
 @click.option(
     "--pretty-limit",
     type=int,
     default=80,
-    help="Taken from OPA and without effect, as there: cells are shown whole.",
+    help="Without effect, as in OPA: the table always shows whole cells.",
 )
 @click.option(
-    "--disable-indexing", is_flag=True, help="In explanations, evaluate what an index passes over."
+    "--disable-indexing",
+    is_flag=True,
+    help="In explanations, also evaluate rules that an index excludes.",
 )
 @click.option(
-    "--disable-early-exit", is_flag=True, help="In explanations, evaluate what cannot matter."
+    "--disable-early-exit",
+    is_flag=True,
+    help="In explanations, also evaluate rules after an early exit.",
 )
 @IGNORE
 @V0
@@ -135,17 +141,17 @@ _OPTIMIZED: Final = "policies are compiled as they are; use opa build --optimize
 @refused("--nondeterminstic-builtins", flag=True, because=_PARTIAL)
 @refused("-O", "--optimize", because=_OPTIMIZED)
 @refused("-e", "--entrypoint", because=_OPTIMIZED)
-@refused("--instrument", flag=True, because="--metrics and --profile say where time goes.")
+@refused("--instrument", flag=True, because="use --metrics and --profile to see where time goes.")
 @refused("--count", because="there are no benchmarks here; use opa eval --count.")
 @refused(
     "--show-builtin-errors",
     flag=True,
-    because="use --strict-builtin-errors, which ends with the first.",
+    because="use --strict-builtin-errors, which stops at the first error.",
 )
 @refused(
     "--optimize-store-for-read-speed",
     flag=True,
-    because="data is always held as it is read fastest.",
+    because="data is always held in the form that is read fastest.",
 )
 def command(**options: Any) -> int:
     """Load, evaluate and print."""

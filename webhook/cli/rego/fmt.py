@@ -27,29 +27,31 @@ The line on standard error names what; --check-result=false writes the file neve
 @click.command(name="fmt", help=_HELP + exit_codes.paragraph("rego fmt"))
 @click.argument("paths", metavar="[PATH...]", nargs=-1, callback=dash_is_standard_input)
 @click.option("-w", "--write", is_flag=True, help="Overwrite the files.")
-@click.option("-l", "--list", "listed", is_flag=True, help="Only name the files that would change.")
-@click.option("-d", "--diff", is_flag=True, help="Only show what would change, in colours.")
+@click.option(
+    "-l", "--list", "listed", is_flag=True, help="Print only the names of files that would change."
+)
+@click.option("-d", "--diff", is_flag=True, help="Print only the changes, in colours.")
 @click.option("--fail", is_flag=True, help="Exit with 2 if a file would change.")
 @click.option(
     "--v0-v1",
     "--rego-v1",
     "both",
     is_flag=True,
-    help="Read Rego v0, and write what both v0 and v1 read.",
+    help="Read Rego v0, and write source that is valid in both v0 and v1.",
 )
 @V0
 @V1
 @boolean_option(
     "--check-result",
     default=True,
-    help_text="Whether the result must be readable, and -w must lose nothing.",
+    help_text="Check that the result can be parsed, and with -w that it loses nothing.",
 )
 @click.option(
     "--drop-v0-imports",
     is_flag=True,
-    help="Leave out imports that v1 does without, such as rego.v1.",
+    help="Leave out imports that v1 does not need, such as rego.v1.",
 )
-@refused("--capabilities", because="what a file may call does not change its layout.")
+@refused("--capabilities", because="capabilities do not change the format of a file.")
 def command(**options: Any) -> int:
     """Lay out, and print or write."""
     # The parser takes long to import; help and usage errors do not need it.

@@ -173,8 +173,8 @@ def write(
     gone = lost(source, text, version, target or version) if check else []
     if gone:
         raise Stopped(
-            f"{file} is left as it is: its layout would lose {', '.join(gone)}. Put comments that "
-            "stand within a term on lines of their own before it."
+            f"{file} is not changed, since its formatted text would lose {', '.join(gone)}. Put "
+            "comments within a term on lines of their own before it."
         )
     try:
         with Path(file).open("r+b") as stream:

@@ -54,7 +54,7 @@ def refused(*names: str, because: str, flag: bool = False) -> Callable[[Any], An
 
     def complain(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value:
-            raise click.UsageError(f"{param.opts[-1]} is not taken: {because}", ctx)
+            raise click.UsageError(f"{param.opts[-1]} is not supported: {because}", ctx)
 
     return click.option(
         *names,
@@ -66,7 +66,7 @@ def refused(*names: str, because: str, flag: bool = False) -> Callable[[Any], An
     )
 
 
-_WASM: Final = "policies are evaluated as Rego, and WebAssembly is not run."
+_WASM: Final = "policies are evaluated as Rego, not as WebAssembly."
 WASM = click.option(
     "-t",
     "--target",
@@ -74,7 +74,7 @@ WASM = click.option(
     hidden=True,
     expose_value=False,
     callback=lambda ctx, _, value: (
-        ctx.fail(f"--target wasm is not taken: {_WASM}") if value == "wasm" else None
+        ctx.fail(f"--target wasm is not supported: {_WASM}") if value == "wasm" else None
     ),
 )
 V0 = click.option(
@@ -85,7 +85,7 @@ IGNORE = click.option(
     "--ignore",
     metavar="PATTERN",
     multiple=True,
-    help="File and folder names to pass over below a path, such as '.*'. Repeatable.",
+    help="Names of files and folders to ignore below a path, such as '.*'. Repeatable.",
 )
 BUNDLE = click.option(
     "-b",
@@ -94,27 +94,36 @@ BUNDLE = click.option(
     help="Read each PATH as a bundle: a folder or a .tar.gz file.",
 )
 MAX_ERRORS = click.option(
-    "-m", "--max-errors", default=10, show_default=True, help="Faults shown at most; 0 for all."
+    "-m",
+    "--max-errors",
+    default=10,
+    show_default=True,
+    help="The largest number of errors to show; 0 for all.",
 )
 CAPABILITIES = click.option(
     "--capabilities",
     metavar="FILE|VERSION",
     callback=dash_is_standard_input,
-    help="Built-ins that exist: a file of OPA's capabilities, or a version of OPA such as v1.0.0.",
+    help=(
+        "The built-ins that may be used: a file of OPA's capabilities, or a version of OPA "
+        "such as v1.0.0."
+    ),
 )
 SCHEMA = click.option(
     "-s",
     "--schema",
     metavar="PATH",
     callback=dash_is_standard_input,
-    help="What the input and data may hold: a JSON schema of the input, or a folder of schemas.",
+    help="The type of the input and data: a JSON schema of the input, or a folder of schemas.",
 )
 COVERAGE_RUNS = click.option(
     "--coverage-runs",
     type=CoverageKinds(),
     metavar="KINDS",
-    help="Why lines were not reached: index_excluded, early_exit, or none. Implies --coverage. "
-    "Default: both.",
+    help=(
+        "The reasons to report why lines were not reached: index_excluded, early_exit, or "
+        "none. Implies --coverage. Default: both."
+    ),
 )
 VAR_VALUES = click.option(
     "--var-values", is_flag=True, help="Show the values of variables in explanations."

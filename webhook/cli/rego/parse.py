@@ -24,9 +24,9 @@ def _include(ctx: click.Context, _: click.Parameter, value: str) -> bool:
     for option in filter(None, value.split(",")):
         name = option.removeprefix("-")
         if name == "locations" and option == name:
-            ctx.fail("--json-include locations is not taken: locations are of comments alone.")
+            ctx.fail("--json-include locations is not supported: only comments have locations.")
         if name not in {"comments", "locations"}:
-            ctx.fail(f"--json-include: {option!r} is not 'comments' or '-comments'")
+            ctx.fail(f"--json-include: {option!r} must be 'comments' or '-comments'")
         if name == "comments":
             shown = option == name
     return shown
@@ -41,7 +41,7 @@ def _include(ctx: click.Context, _: click.Parameter, value: str) -> bool:
     type=click.Choice(["pretty", "json"]),
     default="pretty",
     show_default=True,
-    help="A line for each node, or OPA's JSON.",
+    help="pretty prints a line for each node, json prints OPA's JSON.",
 )
 @click.option(
     "--json-include",

@@ -42,7 +42,7 @@ are listed and not run.
     "paths", metavar="PATH...", nargs=-1, required=True, callback=dash_is_standard_input
 )
 @click.option(
-    "-r", "--run", "selection", metavar="REGEX", default="", help="Run only what matches."
+    "-r", "--run", "selection", metavar="REGEX", default="", help="Run only tests that match."
 )
 @click.option(
     "-f",
@@ -57,39 +57,41 @@ are listed and not run.
     "-v",
     "--verbose",
     is_flag=True,
-    help="Show what passed, too, and how what failed was evaluated.",
+    help="Also show tests that passed, and how failed tests were evaluated.",
 )
 @click.option(
     "--explain",
     type=click.Choice(["fails", "notes", "full", "debug"]),
-    help="Which steps of failed tests to show. Implies --verbose, whose default is fails and notes.",
+    help=(
+        "The steps of failed tests to show. Implies --verbose, whose default is fails and notes."
+    ),
 )
 @VAR_VALUES
 @click.option(
     "-c",
     "--coverage",
     is_flag=True,
-    help="Say which lines the tests reached, as JSON, if all pass.",
+    help="If all tests pass, report the lines that they reached, as JSON.",
 )
 @COVERAGE_RUNS
 @click.option(
     "--threshold",
     type=float,
     default=0.0,
-    help="The least coverage in per cent; less ends with 2. Implies --coverage.",
+    help="The lowest coverage in per cent; the exit code is 2 below it. Implies --coverage.",
 )
-@click.option("--count", type=int, default=1, help="Run all tests so many times.")
+@click.option("--count", type=int, default=1, help="How often to run all tests.")
 @click.option(
     "--timeout",
     type=Duration(),
     default="5s",
     show_default=True,
-    help="The longest that one test may take.",
+    help="The time limit of a test.",
 )
 @click.option(
     "-z", "--exit-zero-on-skipped", is_flag=True, help="Skipped tests do not fail the run."
 )
-@click.option("--fail-on-empty", is_flag=True, help="Fail where no test was run.")
+@click.option("--fail-on-empty", is_flag=True, help="Fail if no test was run.")
 @click.option(
     "--sort",
     type=click.Choice(["none", "duration"]),
@@ -102,7 +104,7 @@ are listed and not run.
     "--parallel",
     type=int,
     default=1,
-    help="Taken from OPA and without effect: tests run one after the other.",
+    help="Without effect, as tests run one after the other.",
 )
 @MAX_ERRORS
 @BUNDLE
@@ -114,7 +116,9 @@ are listed and not run.
 @WASM
 @refused("--bench", flag=True, because="there are no benchmarks here; use opa test --bench.")
 @refused("--benchmem", flag=True, because="there are no benchmarks here; use opa test --bench.")
-@refused("-w", "--watch", flag=True, because="run it again, or by a watcher such as entr.")
+@refused(
+    "-w", "--watch", flag=True, because="run the command again, or use a watcher such as entr."
+)
 def command(**options: Any) -> int:
     """Run tests and report."""
     # The engine is half of all imports; help and usage errors do not need it.

@@ -28,26 +28,28 @@ webhook write, whether there is one for each resource or for each policy and nam
 
 @click.command("report", help=_HELP + exit_codes.paragraph("report"))
 @KUBECONFIG
-@click.option("--context", metavar="NAME", default=None, help="A context of it.")
+@click.option("--context", metavar="NAME", default=None, help="The context of the kubeconfig.")
 @click.option(
     "-n",
     "--namespace",
     default="",
-    help="Resources of this namespace alone; else all, and cluster-wide kinds.",
+    help=(
+        "Only resources of this namespace. The default is all namespaces and cluster-wide kinds."
+    ),
 )
 @click.option(
     "--report-api",
     type=click.Choice(["wgpolicyk8s", "openreports"]),
     default=None,
-    help="Which reports to read; else those that the cluster has, the former first.",
+    help="The reports to read. By default those that the cluster has; of both, the first.",
 )
 @click.option(
-    "--all-sources", is_flag=True, help="Count the results of other products' reports too."
+    "--all-sources", is_flag=True, help="Also count the results of other products' reports."
 )
 @click.option(
     "--excused",
     is_flag=True,
-    help="Show what exceptions excuse instead, with the exception and its end.",
+    help="Show excused violations instead, with their exceptions and when these end.",
 )
 @click.option(
     "--top",
@@ -86,11 +88,11 @@ def command(  # one parameter for each option
     try:
         summary, confirmed = event_loop.run(look())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return exit_codes.UNKNOWN
     if summary is None:
         names = ", ".join(api.namespaced.gvk.group for api in apis)
-        complain(f"the cluster serves no policy reports ({names}): see manifests/reports")
+        complain(f"the cluster serves no policy reports ({names}): apply manifests/reports")
         return exit_codes.UNKNOWN
     if output == "json":
         write(report_view.as_json(summary, confirmed))

@@ -75,9 +75,9 @@ def _confirmed(confirmations: Sequence[Confirmation]) -> list[str]:
     others = f", the oldest of {len(confirmations)}" if len(confirmations) > 1 else ""
     lines = [f"confirmed by the audit that began {printable(began.began)}{others}"]
     if kinds := sorted({kind for item in confirmations for kind in item.kinds}):
-        lines.append(f"but for kinds that it could not list: {printable(', '.join(kinds))}")
+        lines.append(f"without these kinds, which it could not list: {printable(', '.join(kinds))}")
     if lost := sum(item.lost for item in confirmations):
-        lines.append(f"but for {quantity(lost, 'report')} that could not be written: see its log")
+        lines.append(f"without {quantity(lost, 'report')} that it could not write: see its log")
     return lines
 
 

@@ -32,7 +32,7 @@ _PIPELINES = {"github": ".github/workflows/policies.yaml", "gitlab": ".gitlab-ci
     type=click.Choice(["github", "gitlab", "none"]),
     default="github",
     show_default=True,
-    help="Whose pipeline to write.",
+    help="The CI system to write a pipeline for.",
 )
 def command(folder: Path, pipeline: str) -> int:
     """Write the files and say what to type next."""
@@ -67,5 +67,5 @@ def _package(folder: Path) -> tuple[str, str]:
     make = f"pip wheel --no-deps --wheel-dir {shlex.quote(str(folder))} {shlex.quote(str(source))}"
     return (
         f"./{wheel}",
-        f"\nThe pipeline installs {folder / wheel}. Make it, and commit it:\n  {make}",
+        f"\nThe pipeline installs {folder / wheel}. Build it, and commit it:\n  {make}",
     )

@@ -25,7 +25,8 @@ def read_kind(_context: click.Context, parameter: click.Parameter, value: str) -
     """Returns the kind; raises click.BadParameter if it is no valid kind of Kubernetes."""
     if not _KIND.fullmatch(value):
         raise click.BadParameter(
-            f"{value!r} is not a kind: letters and digits, a capital first, as in RequiredOwner",
+            f"{value!r} is not a kind: write letters and digits, the first a capital, such as "
+            "RequiredOwner",
             param=parameter,
         )
     return value
@@ -35,7 +36,8 @@ def read_name(_context: click.Context, parameter: click.Parameter, value: str | 
     """Returns the name; raises click.BadParameter if it is no valid object name."""
     if value is not None and not _NAME.fullmatch(value):
         raise click.BadParameter(
-            f"{value!r} is not a name of an object: small letters, digits and -, as in required-owner",
+            f"{value!r} is not a valid name: write lower-case letters, digits and -, such as "
+            "required-owner",
             param=parameter,
         )
     return value
@@ -54,7 +56,7 @@ def create(files: Mapping[Path, str], words: Mapping[str, str]) -> int:
     """Writes each file from its source here, all or none; returns the exit code."""
     there = [path for path in files if path.exists()]
     if there:
-        complain(f"{there[0]} is there already: nothing was written")
+        complain(f"{there[0]} exists already: nothing was written")
         return exit_codes.NO
     try:
         for path, source in files.items():

@@ -54,7 +54,7 @@ far the formula is from them; with --ingest-ms too, what was measured stands bes
     default=3,
     show_default=True,
     type=click.IntRange(1, REPLICAS_MAX),
-    help="How many replicas.",
+    help="The number of replicas.",
 )
 @click.option(
     "--p-fail",
@@ -67,7 +67,7 @@ far the formula is from them; with --ingest-ms too, what was measured stands bes
     "--ingest-ms",
     default=None,
     metavar="MEDIAN[,P95]",
-    help="How long one replica takes to enforce a change.  [default: what was measured, or 20,40]",
+    help=("The time until one replica enforces a change.  [default: the measured times, or 20,40]"),
 )
 @click.option(
     "--measured",
@@ -89,7 +89,7 @@ def command(
     try:
         distribution: Distribution
         if ingest_ms is None and comparison is not None:
-            distribution = comparison.one
+            distribution = comparison.single
         else:
             distribution = _log_normal(ingest_ms or DEFAULT_INGEST)
     except ValueError as error:
@@ -116,7 +116,7 @@ def _rounds(path: Path) -> list[list[float]]:
     """Returns the array ``rounds_ms`` at any depth of a results file; raises ``ValueError``."""
     lists = _find(orjson.loads(utf8_of(path.read_bytes())))
     if lists is None:
-        raise ValueError("no array named rounds_ms")
+        raise ValueError("there is no array rounds_ms")
     if not all(
         isinstance(times, list) and all(type(time) in (int, float) for time in times)
         for times in lists
@@ -178,7 +178,7 @@ def _seen(comparison: Comparison | None, replicas: int, t: float) -> dict[str, f
     """
     if comparison is None:
         return {}
-    shares = {"measuredOne": comparison.one.within(t)}
+    shares = {"measuredOne": comparison.single.within(t)}
     if comparison.replicas == replicas:
         shares["measuredAll"] = comparison.all.within(t)
     return shares
@@ -187,8 +187,8 @@ def _seen(comparison: Comparison | None, replicas: int, t: float) -> dict[str, f
 def _as_table(
     replicas: int, p_fail: float, distribution: Distribution, comparison: Comparison | None
 ) -> list[str]:
-    lines = [f"All replicas unavailable, one being so with probability {p_fail:g} (P^N)", ""]
-    rows = [("N", "unavailable", "available", "none answers, a year")]
+    lines = [f"Probability that all replicas are unavailable, if one is with {p_fail:g} (P^N)", ""]
+    rows = [("N", "unavailable", "available", "none answers, per year")]
     rows += [
         (
             str(item.replicas),

@@ -47,7 +47,9 @@ class LogNormal:
     def __post_init__(self) -> None:
         """Raises ``ValueError`` if no such distribution exists."""
         if not 0 < self.median <= self.p95 < math.inf:
-            raise ValueError("expected a median above 0 and a 95th percentile not below it")
+            raise ValueError(
+                "expected a median above 0, and a 95th percentile that is not below it"
+            )
 
     @property
     def _sigma(self) -> float:
@@ -74,7 +76,7 @@ class Measured:
     def __init__(self, times: Sequence[float]) -> None:
         """``times`` are in milliseconds; raises ``ValueError`` if empty."""
         if not times:
-            raise ValueError("nothing was measured")
+            raise ValueError("there are no measured times")
         self._times = sorted(times)
 
     def within(self, milliseconds: float) -> float:
@@ -124,7 +126,7 @@ def availability(p_fail: float, replicas: int) -> list[Availability]:
 class Comparison:
     """The formula and the measurement: the time of the last of N replicas for each change."""
 
-    one: Measured
+    single: Measured
     """Times of single replicas, over all replicas."""
     all: Measured
     """Times of the last replica."""
@@ -133,14 +135,16 @@ class Comparison:
     @property
     def error(self) -> float:
         """The largest distance between P(t)^N and the measured share, over all t (0 to 1)."""
-        steps = sorted({*self.one.times, *self.all.times})
-        return max(abs(all_within(self.one, self.replicas, t) - self.all.within(t)) for t in steps)
+        steps = sorted({*self.single.times, *self.all.times})
+        return max(
+            abs(all_within(self.single, self.replicas, t) - self.all.within(t)) for t in steps
+        )
 
     @property
     def late_error(self) -> float:
         """Returns the relative error of the formula's 95th percentile; positive if it is later."""
         measured = self.all.quantile(0.95)
-        return all_quantile(self.one, self.replicas, 0.95) / measured - 1
+        return all_quantile(self.single, self.replicas, 0.95) / measured - 1
 
 
 def compare(rounds: Sequence[Sequence[float]]) -> Comparison:
@@ -150,7 +154,7 @@ def compare(rounds: Sequence[Sequence[float]]) -> Comparison:
     """
     counts = {len(times) for times in rounds}
     if len(counts) != 1 or counts == {0}:
-        raise ValueError("expected rounds with one time for each of the same replicas")
+        raise ValueError("expected rounds with one time for each replica, of the same replicas")
     return Comparison(
         Measured([time for times in rounds for time in times]),
         Measured([max(times) for times in rounds]),

@@ -29,7 +29,7 @@ The costs were measured on one machine (see loadtest/README.md): measure yours b
     "--constraints",
     type=click.IntRange(min=1),
     required=True,
-    help="Constraints that match a typical request.",
+    help="The number of constraints that match a typical request.",
 )
 @click.option(
     "--p99",
@@ -37,21 +37,21 @@ The costs were measured on one machine (see loadtest/README.md): measure yours b
     type=click.FloatRange(min=0, min_open=True),
     required=True,
     metavar="MS",
-    help="The 99th percentile of latency to keep, in milliseconds.",
+    help="The limit of the 99th percentile of latency, in milliseconds.",
 )
 @click.option(
     "--spare",
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="Replicas that may be gone while the others still do it.",
+    help="The number of replicas that may fail while the others still carry the load.",
 )
 @click.option(
     "--speed",
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
-    help="Speed of a core beside the one that was measured: 0.5 is half as fast.",
+    help="The speed of a core, relative to the measured one: 0.5 is half as fast.",
 )
 @output_option(*words.SHORT)
 def command(

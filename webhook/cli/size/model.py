@@ -93,8 +93,9 @@ class Figures:
         alone = self.latency_ms(cpu_ms, 0)
         if alone > load.p99_ms:
             raise NoPlan(
-                f"no number of replicas answers within {load.p99_ms:g} ms: with "
-                f"{quantity(load.constraints, 'matching constraint')} a replica without other load has a p99 of {alone:.2g} ms"
+                f"no number of replicas answers within {load.p99_ms:g} ms. With "
+                f"{quantity(load.constraints, 'matching constraint')} an idle replica has a p99 of "
+                f"{alone:.2g} ms"
             )
         cores = load.rate * cpu_ms / 1000
         # From alone + waiting * u / (1 - u) = p99 / s.

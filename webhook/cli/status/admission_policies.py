@@ -125,7 +125,8 @@ class _Served:
                 )
                 yield (
                     f"spec.matchConstraints.resourceRules[{number}]: the API server serves no "
-                    f"{', '.join(missing)} of {where}: apply the CustomResourceDefinition, or mend the rule"
+                    f"{', '.join(missing)} of {where}: apply the CustomResourceDefinition, or correct the "
+                    "rule"
                 )
 
     async def _plurals(self, group: str, version: str) -> frozenset[str]:

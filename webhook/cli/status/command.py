@@ -69,7 +69,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
     try:
         standing = event_loop.run(look())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return exit_codes.UNKNOWN
     if output == "json":
         write(status_report.as_json(standing))
@@ -144,5 +144,5 @@ async def _visible(standings: Awaitable[list[_StandingT]], subject: str) -> list
     except ApiError as error:
         if not error.is_forbidden:
             raise
-        complain(f"{subject} are not shown: {error}")
+        complain(f"{subject} cannot be shown: {error}")
         return []

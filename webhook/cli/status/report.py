@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.coverage import CoverageState
 
 _PRUNED: Final = (
-    "since when is not known: the CRDs of statuses are Gatekeeper's own, which do not keep it; "
-    "manifests/crds are a superset"
+    "times are not known: the CRDs of statuses are Gatekeeper's own, without these "
+    "fields; apply manifests/crds to keep them"
 )
 
 PATHS_SHOWN: Final = 5
@@ -62,9 +62,9 @@ def as_table(standing: ClusterStanding, namespace: str) -> str:
     ]
     lines = [_replica_line(item) for item in replicas]
     if not lines:
-        lines = [f"no replica of Waddle's webhook in namespace {namespace}"]
+        lines = [f"the namespace {namespace} has no replica of Waddle's webhook"]
     if not objects:
-        lines += ["", "no template, no constraint and no mutator"]
+        lines += ["", "there are no templates, constraints or mutators"]
         return "\n".join([*lines, *others])
     shared = _shared_prefix([item.name for item in replicas])
     head = ["OBJECT", "GENERATION", "ENFORCED", "SINCE"]

@@ -50,14 +50,17 @@ review objects beside constraints.
 @image_option("filenames", exit_codes.NO)
 @FILENAMES
 @outputs_option(*words.FINDINGS, "text")
-@click.option("--deny-only", is_flag=True, help="Show only what is denied.")
+@click.option("--deny-only", is_flag=True, help="Show only violations that are denied.")
 @click.option(
     "--target",
     metavar="NAME",
     default="admission",
     show_default=True,
-    help="What is reviewed: admission for objects of Kubernetes, json for any document whole, "
-    "terraform for each change of a plan, gcp for assets, or a target that a file declares.",
+    help=(
+        "The kind of input: admission for Kubernetes objects, json for any document, "
+        "terraform for the changes of a plan, gcp for assets, or a target that a file "
+        "declares."
+    ),
 )
 @click.option(
     "--library",
@@ -65,7 +68,9 @@ review objects beside constraints.
     metavar="PATH",
     multiple=True,
     type=InputPath(exists=False),
-    help="Rego that config-validator's older templates call: a file, or a folder. Repeatable.",
+    help=(
+        "Libraries in Rego for config-validator's older templates: a file or a folder. Repeatable."
+    ),
 )
 @click.option(
     "--stats",
@@ -77,9 +82,12 @@ review objects beside constraints.
     "-t",
     "--trace",
     is_flag=True,
-    help="Show each step of every evaluation in Rego: on standard error, or in json and yaml.",
+    help=(
+        "Show each step of every Rego evaluation: on standard error, or in the output of "
+        "json and yaml."
+    ),
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show what policies print.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the output of print in policies.")
 @DISABLED_BUILTINS
 @HTTP_HOSTS
 @NATIVE_VALIDATION

@@ -86,7 +86,7 @@ def summary(outcome: CheckOutcome) -> str:
     counted = quantity(len(outcome.violations), "violation") + (f" ({listed})" if listed else "")
     reviewed = quantity(outcome.reviewed, "document" if outcome.documents else "object")
     if outcome.faults and not outcome.violations:
-        counted = f"not all could be judged (faults: {len(outcome.faults)}); nothing was found"
+        counted = f"the check is incomplete (faults: {len(outcome.faults)}); it found no violation"
     summary = f"{counted} in {reviewed}, by {quantity(len(outcome.constraints), 'constraint')}"
     return "; left out: ".join(
         [summary, *(["; ".join(outcome.left_out)] if outcome.left_out else [])]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.admission_policies.kinds import is_answer
 from webhook.api.admission import InvalidReview
 from webhook.api.gvk import gvk_of, name_of, namespace_of, text
-from webhook.cli.extensions import run as extension_run
 from webhook.cli.progress import watched
 from webhook.cli.terminal import listed
 from webhook.constraint import constraint, enforcement, template
@@ -127,7 +126,7 @@ class CheckOutcome:
         if self.faults:
             return ""
         if self.idle and not self.constraints:
-            return f"nothing was checked: nothing is reviewed by {listed(self.idle)}"
+            return f"nothing was checked: no object matches {listed(self.idle)}"
         if not self.constraints:
             return "nothing was checked: there is no constraint"
         if self.reviewed:
@@ -142,8 +141,7 @@ _REPORTED_AT_LOADING: Final = frozenset({"parse", "compile", "template", "constr
 """Causes of refusals while policies are loaded: reported once, not for each object."""
 
 _UNREAD: Final = (
-    "reading: the objects are reviewed without what could not be read: mutators or policies in it "
-    "would change what is found"
+    "reading: a file could not be read. Its mutators or policies are missing in the results"
 )
 
 
@@ -181,7 +179,7 @@ def review_objects(
     violating = {id(item.manifest.document) for item in findings}
     reviewed = sum(
         id(item.document) in violating
-        or not (is_policy(item.document) or is_foreign_policy(item.gvk))
+        or not (is_policy(item.document) or is_beside_policies(item.gvk))
         for item in sources.manifests
     )
     reviewing.advise()
@@ -256,10 +254,6 @@ class _Reviewing:
         self._matched_alone = Matched()
         """Matches of objects outside AdmissionReviews."""
         self._seen: set[tuple[str, str]] = set()
-        self._namespaces = {
-            "default": extension_run.DEFAULT_NAMESPACE,
-            **policies.snapshot.namespaces,
-        }
         self._foreign = policies.foreign
         self._manifests = [item for item in sources.manifests if is_foreign_policy(item.gvk)]
         self.findings: list[_Finding] = []
@@ -277,7 +271,7 @@ class _Reviewing:
         """Reviews one object as it would be stored, and its implied objects."""
         document = manifest.document
         try:
-            value = value_of(document, self._namespaces)
+            value = value_of(document, self._policies.snapshot.namespaces)
         except InvalidReview as error:
             self.faults.append(
                 f"reading: {manifest.file}:{manifest.line}: AdmissionReview: {error}"
@@ -412,7 +406,10 @@ def review_documents(
     policies = extensions.policy_set(client.snapshot)
     foreign = policies.foreign
     sources.warnings.extend(
-        f"WARNING - {'/'.join(key)}: no document is reviewed by it: spec.evaluation.mode is not JSON"
+        (
+            f"WARNING - {'/'.join(key)}: it reviews no document, since spec.evaluation.mode is "
+            "not JSON"
+        )
         for key in foreign.keys
     )
     limits = Limits(print_=lambda _, line: printed.append(line), observer=times)

@@ -21,12 +21,16 @@ Gatekeeper, whose policies they are as well. Without --yes nothing is removed: w
 
 
 @click.command("uninstall", help=_HELP + exit_codes.paragraph("uninstall"))
-@click.option("--webhooks", is_flag=True, help="The webhook configurations.")
-@click.option("--policies", is_flag=True, help="What replicas made, all policies and their CRDs.")
+@click.option("--webhooks", is_flag=True, help="Remove the webhook configurations.")
 @click.option(
-    "--name", default="waddle", show_default=True, help="What the installation's names begin with."
+    "--policies",
+    is_flag=True,
+    help="Remove all objects that replicas created, all policies and their CRDs.",
 )
-@click.option("--yes", is_flag=True, help="Remove it, and do not only show it.")
+@click.option(
+    "--name", default="waddle", show_default=True, help="The prefix of the installation's names."
+)
+@click.option("--yes", is_flag=True, help="Remove the objects; without it they are only shown.")
 @cluster_options
 def command(
     *,
@@ -40,7 +44,7 @@ def command(
 ) -> int:
     """Show what there is to remove, or with ``--yes`` remove it."""
     if not webhooks and not policies:
-        raise click.UsageError("name what to remove: --webhooks, --policies or both")
+        raise click.UsageError("add --webhooks, --policies or both")
     # Imported here: it loads aiohttp and the event loop.
     from webhook.cli.uninstall.run import Uninstallation, run  # noqa: PLC0415
 

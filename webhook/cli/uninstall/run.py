@@ -84,10 +84,10 @@ def run(
         complain(str(error))
         return exit_codes.NO
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
+        complain(f"the API server did not answer: {error}")
         return exit_codes.UNKNOWN
     if not count:
-        write("this cluster holds nothing of Waddle")
+        write("this cluster has no objects of Waddle")
     elif not remove:
         write("nothing was removed: add --yes to remove it")
     return exit_codes.OK
@@ -101,7 +101,7 @@ async def _check(client: ClusterClient, chosen: Uninstallation) -> None:
         if not error.is_absent:
             raise
     else:
-        raise MustStay(f"Gatekeeper is installed ({_GATEKEEPER}): it uses these policies, too")
+        raise MustStay(f"Gatekeeper is installed ({_GATEKEEPER}) and uses these policies, too")
     for label in (WEBHOOK_PODS, AUDIT_PODS):
         pods = await list_objects(client, PODS, chosen.namespace, {"labelSelector": label})
         if pods:

@@ -54,16 +54,16 @@ suite in a pipe, or on standard input (-), are looked for from the working folde
     "selected",
     metavar="REGEX",
     default="",
-    help="Run only what matches: CASE-OR-TEST, or TEST//CASE.",
+    help="Run only tests and cases that match: CASE-OR-TEST, or TEST//CASE.",
 )
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Show every test and case, and what they print."
+    "-v", "--verbose", is_flag=True, help="Show every test and case, and the output of print."
 )
 @click.option(
     "-t",
     "--trace",
     is_flag=True,
-    help="Show each step of every evaluation in Rego, on standard error.",
+    help="Show each step of every Rego evaluation, on standard error.",
 )
 @outputs_option(*words.FINDINGS)
 @DISABLED_BUILTINS
@@ -216,4 +216,4 @@ def _nothing(paths: tuple[str, ...], selected: str, any_suite: bool) -> str:
         return f"no test suite found in {where}"
     if selected:
         return f'no test or case in {where} matches "{selected}"'
-    return f"no test of the suites in {where} is to be run: all are skipped or empty"
+    return f"no test of the suites in {where} can run: all are skipped or empty"

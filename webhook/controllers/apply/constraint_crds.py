@@ -160,9 +160,9 @@ def _generation(metadata: Mapping[str, Any]) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _differs_in_generation_only(one: Json, other: Json) -> bool:
+def _differs_in_generation_only(first: Json, other: Json) -> bool:
     """Whether CRDs differ in nothing but the generation: most generations change no schema."""
-    return _without_generation(one) == _without_generation(other)
+    return _without_generation(first) == _without_generation(other)
 
 
 def _without_generation(crd: Json) -> Json:
@@ -172,9 +172,9 @@ def _without_generation(crd: Json) -> Json:
     return {**crd, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _differs_in_descriptions_only(one: Any, other: Any) -> bool:
+def _differs_in_descriptions_only(first: Any, other: Any) -> bool:
     """Whether schemas differ in their descriptions alone: Gatekeeper's are other words."""
-    return bool(one == other or _without_descriptions(one) == _without_descriptions(other))
+    return bool(first == other or _without_descriptions(first) == _without_descriptions(other))
 
 
 def _without_descriptions(schema: Any) -> Any:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 TogetherT = TypeVar("TogetherT")
 
-_OFF: Final = "nobody asks it: external data is turned off (--enable-external-data=false)"
+_OFF: Final = "it gets no requests: external data is turned off (--enable-external-data=false)"
 
 
 class ExtensionController:

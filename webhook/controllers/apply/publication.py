@@ -217,7 +217,7 @@ class ClusterPolicies:
         """Logs the Kyverno policies without requests, each with the missing webhook rule."""
         for title in sorted(reasons.keys() - (self._not_asked or {}).keys()):
             reason = reasons[title]
-            self._log.warning("nobody is asked about a policy", policy=title, reason=reason)
+            self._log.warning("no requests are sent for a policy", policy=title, reason=reason)
         self._not_asked = reasons
         self._gauge_extensions()
 
@@ -299,6 +299,18 @@ class ClusterPolicies:
     def _excusing(self) -> Excusing | None:
         excusing: Excusing | None = self._extension.value(EXCEPTIONS)
         return excusing
+
+    @property
+    def condition_faults(self) -> Mapping[ExceptionKey, str]:
+        """The last fault in the conditions of each exception, in reviews of this process."""
+        excusing = self._excusing
+        if excusing is None or not excusing.condition_faults:
+            return {}
+        return {
+            (excuse.kind, excuse.namespace, excuse.name): fault
+            for title, fault in tuple(excusing.condition_faults.items())
+            for excuse in (excusing.by_title[title].excuse,)
+        }
 
     def exception_facts(self, key: ExceptionKey, used_at: float) -> ExceptionFacts:
         """Returns the facts about an exception, which this process used last at a time."""
@@ -435,5 +447,5 @@ class ClusterPolicies:
             self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
         faults, self._new_faults = self._new_faults, []
         for fault, has_last_good in faults:
-            stays = "; what was in force before stays" if has_last_good else ""
+            stays = "; the earlier version stays in force" if has_last_good else ""
             self._log.error(f"policy cannot be used{stays}", fault=fault)

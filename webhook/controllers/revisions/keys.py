@@ -70,7 +70,7 @@ class RevisionKey:
     """A key and its time of creation, in seconds since the epoch."""
 
     name: str
-    made: int
+    created: int
     secret: bytes
 
     def signature(self, message: bytes) -> str:
@@ -86,7 +86,7 @@ class KeyRing:
 
     def signer(self, now: float) -> RevisionKey | None:
         """Returns the newest key that every replica has read; the oldest if all are new."""
-        shared = (key for key in self.keys if now - key.made >= SHARED_SECONDS)
+        shared = (key for key in self.keys if now - key.created >= SHARED_SECONDS)
         return next(shared, self.keys[-1] if self.keys else None)
 
     def distrust(self, revision: PolicyRevision) -> Distrust | None:
@@ -110,7 +110,7 @@ class KeyRing:
 def read_keys(data: Mapping[str, object]) -> KeyRing:
     """Reads the keys from a Secret's data; invalid entries are ignored."""
     keys = [key for name, value in data.items() if (key := _read_key(name, value)) is not None]
-    return KeyRing(tuple(sorted(keys, key=lambda key: key.made, reverse=True)))
+    return KeyRing(tuple(sorted(keys, key=lambda key: key.created, reverse=True)))
 
 
 def _read_key(name: str, value: object) -> RevisionKey | None:
@@ -130,7 +130,7 @@ def renewed(data: Mapping[str, object], now: float) -> Json | None:
     None while the newest key is young enough. Entries that are not keys stay.
     """
     keys = read_keys(data).keys
-    if keys and now - keys[0].made < NEWEST_SECONDS:
+    if keys and now - keys[0].created < NEWEST_SECONDS:
         return None
     gone = {key.name for key in keys[KEYS_KEPT - 1 :]}
     secret = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()

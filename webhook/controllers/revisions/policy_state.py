@@ -166,22 +166,22 @@ def count_not_newest(
     return counts
 
 
-def same_policy(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def same_policy(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two states of an object differ in nothing that decides: statuses change often."""
-    ours, theirs = one["metadata"], other["metadata"]
+    ours, theirs = first["metadata"], other["metadata"]
     return (
         all(
             ours.get(field) == theirs.get(field)
             for field in ("uid", "generation", "labels", "annotations")
         )
-        and _equal(one.get("spec"), other.get("spec"))
-        and stage_of(one) == stage_of(other)
+        and _equal(first.get("spec"), other.get("spec"))
+        and stage_of(first) == stage_of(other)
     )
 
 
-def _equal(one: object, other: object) -> bool:
+def _equal(first: object, other: object) -> bool:
     """Whether two values are equal; false if they are too deep to compare."""
     try:
-        return one == other
+        return first == other
     except RecursionError:
         return False

@@ -236,9 +236,9 @@ def judge(
 def _gaps_text(coverage: CoverageState) -> str:
     """Name the requests of a policy that the API server does not send."""
     if coverage.extent == "not at all":
-        return f"no request that it is for is ever sent: {coverage.text}"
+        return f"no request that it matches is sent: {coverage.text}"
     missing = (
-        f"some requests that it is for are not sent: {coverage.text}" if coverage.missing else ""
+        f"some requests that it matches are not sent: {coverage.text}" if coverage.missing else ""
     )
     return "; ".join(filter(None, (missing, *coverage.cautions)))
 

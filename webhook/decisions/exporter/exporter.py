@@ -144,7 +144,7 @@ class Pauses:
         # The first failure and then each doubling, not a line for every try.
         if failures & (failures - 1) == 0:
             self._logger.warning(
-                "the decision log is not connected to its sidecar; trying again",
+                "the decision log has no connection to its sidecar; it tries again",
                 error=f"{type(error).__name__}: {error}",
                 failures=failures,
                 retry_seconds=round(seconds, 3),
@@ -400,7 +400,7 @@ class Exporter:
         self._wake.set()
         if lost:
             self._logger.warning(
-                "decisions were lost at shutdown: the sidecar did not acknowledge them",
+                "the shutdown lost decisions: the sidecar did not acknowledge them",
                 records=lost,
             )
 
@@ -491,7 +491,8 @@ class Exporter:
             self._wake.set()  # the next offer may be far off, or refused for lack of room
         self.connected = True
         self._logger.info(
-            "the decision log is connected to its sidecar", address=self._settings.address.scheme
+            "the decision log has a connection to its sidecar",
+            address=self._settings.address.scheme,
         )
         async with asyncio.TaskGroup() as tasks:
             sender = tasks.create_task(self._send(connection))

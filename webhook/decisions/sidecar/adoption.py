@@ -95,12 +95,14 @@ class Adopter:
         except OSError as error:
             self.failures += 1
             lock.release()
-            self._logger.fault("a queue could not be adopted", error, queue=directory.name)
+            self._logger.fault(
+                "another sidecar's queue could not be taken over", error, queue=directory.name
+            )
             return
         self._lock = lock
         self.queue = queue
         self._logger.info(
-            "the queue of a sidecar that is gone was adopted",
+            "this sidecar took over the queue of one that is gone",
             queue=directory.name,
             records=queue.log.end - queue.log.first,
         )
@@ -121,7 +123,7 @@ class Adopter:
                 self._remove(directory)
                 self.adopted += 1
                 self._logger.info(
-                    "an adopted queue was delivered and removed", queue=directory.name
+                    "a queue that was taken over is delivered and removed", queue=directory.name
                 )
         finally:
             if self._lock is not None:

@@ -219,7 +219,7 @@ class Drain(threading.Thread):
         self.counters.dead_lettered += 1
         self.reader.advance(1)
         self._logger.warning(
-            "a record was refused for good: it is in the dead-letter file",
+            "a sink refused a record permanently: it is in the dead-letter file",
             sink=self.sink_name,
             reason=reason,
         )
@@ -233,7 +233,7 @@ class Drain(threading.Thread):
         # The first failure and then each doubling: a week's outage is a few dozen lines.
         if counters.consecutive_failures & (counters.consecutive_failures - 1) == 0:
             self._logger.warning(
-                "a sink does not take records; trying again",
+                "a sink accepts no records; it is tried again",
                 sink=self.sink_name,
                 error=str(error),
                 failures=counters.consecutive_failures,
@@ -255,7 +255,7 @@ class Drain(threading.Thread):
         except OSError as error:
             # At worst, records are sent twice after a crash; the log keeps them till then.
             self._logger.warning(
-                "a sink's position was not saved: after a crash records are sent twice",
+                "a sink's position was not saved: after a crash it gets records twice",
                 sink=self.sink_name,
                 error=str(error.strerror),
             )

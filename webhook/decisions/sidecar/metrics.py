@@ -76,8 +76,8 @@ class SidecarCollector:
         streams = sidecar.streams
         for name, text, value in (
             ("received", "New records received.", intake.received),
-            ("committed", "Records made durable.", intake.committed),
-            ("duplicates", "Records received again after they were taken.", streams.duplicates),
+            ("committed", "Records stored on disk.", intake.committed),
+            ("duplicates", "Records that arrived more than once.", streams.duplicates),
             ("gaps", "Sequence numbers that senders used and that never arrived.", streams.gaps),
             ("rejected", "Lines that were not records.", sidecar.rejected),
             ("commits", "Group commits, each one sync.", intake.commits),
@@ -86,10 +86,14 @@ class SidecarCollector:
                 "Writes or syncs of the queue that failed.",
                 intake.commit_failures,
             ),
-            ("adopted_queues", "Queues of other pods drained and removed.", sidecar.adopted),
+            (
+                "adopted_queues",
+                "Queues of other Pods that were delivered and removed.",
+                sidecar.adopted,
+            ),
             (
                 "adoption_failures",
-                "Attempts to drain another pod's queue that failed.",
+                "Failed attempts to deliver another Pod's queue.",
                 sidecar.adoption_failures,
             ),
         ):
@@ -107,7 +111,7 @@ class SidecarCollector:
             yield family
         yield GaugeMetricFamily(
             PREFIX + "queue_blocked",
-            "1 while the queue has no room and nothing is acknowledged.",
+            "1 while the queue is full and nothing is acknowledged.",
             value=int(self._sidecar.intake.blocked),
         )
 
@@ -120,12 +124,12 @@ class SidecarCollector:
         lag, age, failing = (
             GaugeMetricFamily(PREFIX + "sink_" + name, text, labels=["queue", "sink"])
             for name, text in (
-                ("lag_records", "Records a sink has yet to take."),
+                ("lag_records", "Records that a sink has yet to accept."),
                 (
                     "oldest_unsent_seconds",
-                    "Age of the oldest record that a sink has yet to take.",
+                    "Age of the oldest record that a sink has yet to accept.",
                 ),
-                ("consecutive_failures", "Attempts failed since the last success."),
+                ("consecutive_failures", "Failed attempts since the last success."),
             )
         )
         queues = self._sidecar.queues
@@ -160,12 +164,12 @@ def counts(queue: Queue) -> dict[tuple[str, str], int]:
 
 
 COUNTERS: Final = {
-    "delivered": "Records a sink has taken.",
-    "dead_lettered": "Records a sink refused for good, kept in its dead-letter file.",
-    "attempts": "Batches offered to a sink.",
-    "failures": "Attempts that failed and were tried again.",
-    "dropped": "Records dropped from the queue's old end before a sink had them.",
-    "corrupt": "Records lost to damage on the disk.",
+    "delivered": "Records that a sink has accepted.",
+    "dead_lettered": "Records that a sink refused permanently; its dead-letter file keeps them.",
+    "attempts": "Batches sent to a sink.",
+    "failures": "Attempts that failed and were repeated.",
+    "dropped": "The oldest records, dropped from a full queue before a sink had them.",
+    "corrupt": "Records lost because of damage on the disk.",
 }
 
 
@@ -181,23 +185,27 @@ _GAUGES: Final[tuple[tuple[str, str, Callable[[SegmentLog], float]], ...]] = (
     ("queue_bytes_max", "The queue's limit.", lambda log: log.limits.max_bytes),
     (
         "queue_records",
-        "Records in the queue, delivered ones in its segments too.",
+        "Records in the queue, including delivered ones in its segments.",
         lambda log: log.end - log.first,
     ),
-    ("queue_torn_bytes", "Bytes cut off the queue's tail at start.", lambda log: log.torn_bytes),
+    (
+        "queue_torn_bytes",
+        "Bytes cut off the end of the queue at start.",
+        lambda log: log.torn_bytes,
+    ),
     (
         "queue_damaged",
-        "Damaged places that were found in the queue at start.",
+        "Damaged places found in the queue at start.",
         lambda log: log.damaged,
     ),
     (
         "queue_free_bytes",
-        "Bytes free on the queue's volume; -1 where the disk does not say.",
+        "Free bytes on the queue's volume; -1 if not known.",
         _free,
     ),
     (
         "queue_free_bytes_min",
-        "Bytes that are left free for others: with less, nothing is acknowledged.",
+        "Free bytes to leave on the volume; below it nothing is acknowledged.",
         lambda log: log.limits.min_free_bytes,
     ),
 )

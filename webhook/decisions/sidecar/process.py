@@ -277,7 +277,9 @@ class Sidecar:
                 self._adopter.step()
             except OSError as error:
                 self._adoption_failures += 1
-                self._logger.warning("a queue could not be adopted", error=str(error))
+                self._logger.warning(
+                    "another sidecar's queue could not be taken over", error=str(error)
+                )
             await self._sleep(ADOPT_POLL_SECONDS)
 
     async def _sleep(self, seconds: float) -> None:

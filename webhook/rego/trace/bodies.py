@@ -54,7 +54,7 @@ class RewrittenRules:
         if id(rule.module) not in self._modules:
             self._modules.add(id(rule.module))
             self._written.update(
-                (id(one.head), (one, other)) for one, other in branches(rule.module)
+                (id(first.head), (first, other)) for first, other in branches(rule.module)
             )
         return self._written[id(rule.head)]
 

@@ -109,12 +109,12 @@ class _Lookup:
         return False
 
     def _differs(self, a: ir.Term, b: ir.Term) -> bool:
-        for one, other in ((a, b), (b, a)):
-            if isinstance(one, ir.Var) and one.name not in self._known:
+        for first, other in ((a, b), (b, a)):
+            if isinstance(first, ir.Var) and first.name not in self._known:
                 value = self._value(other)
                 if value is None:
                     continue
-                self._known[one.name] = value[0]
+                self._known[first.name] = value[0]
                 return value[0] is UNDEFINED
         ours, theirs = self._value(a), self._value(b)
         if ours is None or theirs is None:

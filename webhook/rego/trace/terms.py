@@ -93,8 +93,8 @@ class TermSteps(Steps, ABC):
         """Unifies two terms that both have no whole value yet."""
         if isinstance(a, ir.Array) and isinstance(b, ir.Array) and len(a.items) == len(b.items):
             return self.pairs(query, [*zip(a.items, b.items, strict=True)], then)
-        for one, other in ((a, b), (b, a)):
-            value = self.plug(query, one)
+        for first, other in ((a, b), (b, a)):
+            value = self.plug(query, first)
             if value is not UNDEFINED:
                 return self.unify(query, ir.Const(value), other, then)
         return None

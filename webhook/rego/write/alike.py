@@ -23,115 +23,122 @@ _VISIBLE_CALLS: Final = frozenset({"trace", "internal.print"})
 """Calls with visible output: each rule makes its own."""
 
 
-def literals(one: ir.Lit, other: ir.Lit, names: Names) -> bool:
+def literals(first: ir.Lit, other: ir.Lit, names: Names) -> bool:
     """Whether both literals mean the same; adds the corresponding variables to ``names``.
 
     If they differ, ``names`` is no longer valid.
     """
-    if type(one) is not type(other) or one.withs or other.withs or one.negated != other.negated:
+    if (
+        type(first) is not type(other)
+        or first.withs
+        or other.withs
+        or first.negated != other.negated
+    ):
         return False
-    compare = _COMPARE_LITERALS.get(type(one))
-    return compare is not None and compare(one, other, names)
+    compare = _COMPARE_LITERALS.get(type(first))
+    return compare is not None and compare(first, other, names)
 
 
-def bodies(one: ir.Body, other: ir.Body, names: Names) -> bool:
+def bodies(first: ir.Body, other: ir.Body, names: Names) -> bool:
     """Whether two whole bodies mean the same."""
-    return len(one) == len(other) and all(
-        literals(a, b, names) for a, b in zip(one, other, strict=True)
+    return len(first) == len(other) and all(
+        literals(a, b, names) for a, b in zip(first, other, strict=True)
     )
 
 
-def terms(one: ir.Term, other: ir.Term | None, names: Names) -> bool:
+def terms(first: ir.Term, other: ir.Term | None, names: Names) -> bool:
     """Whether both terms have the same value."""
-    compare = _COMPARE.get(type(one))
-    return type(one) is type(other) and compare is not None and compare(one, other, names)
+    compare = _COMPARE.get(type(first))
+    return type(first) is type(other) and compare is not None and compare(first, other, names)
 
 
-def _all(one: Sequence[ir.Term], other: Sequence[ir.Term], names: Names) -> bool:
-    return len(one) == len(other) and all(
-        terms(a, b, names) for a, b in zip(one, other, strict=True)
+def _all(first: Sequence[ir.Term], other: Sequence[ir.Term], names: Names) -> bool:
+    return len(first) == len(other) and all(
+        terms(a, b, names) for a, b in zip(first, other, strict=True)
     )
 
 
-def _optional(one: ir.Term | None, other: ir.Term | None, names: Names) -> bool:
-    return other is None if one is None else terms(one, other, names)
+def _optional(first: ir.Term | None, other: ir.Term | None, names: Names) -> bool:
+    return other is None if first is None else terms(first, other, names)
 
 
-def _constants(one: ir.Const, other: ir.Const, names: Names) -> bool:  # noqa: ARG001  # as others
-    return _values(one.value, other.value)
+def _constants(first: ir.Const, other: ir.Const, names: Names) -> bool:  # noqa: ARG001  # as others
+    return _values(first.value, other.value)
 
 
-def _values(one: Any, other: Any) -> bool:
+def _values(first: Any, other: Any) -> bool:
     """Equal and of the same types throughout: 1 and 1.0 are written differently."""
-    kind = type(one)
+    kind = type(first)
     if kind is not type(other):
         return False
     if kind in SCALARS:
-        return bool(one == other)
+        return bool(first == other)
     if kind is list:
-        return len(one) == len(other) and all(map(_values, one, other))
+        return len(first) == len(other) and all(map(_values, first, other))
     if kind is dict:
-        return list(one) == list(other) and all(map(_values, one.values(), other.values()))
+        return list(first) == list(other) and all(map(_values, first.values(), other.values()))
     return False
 
 
-def _variables(one: ir.Var, other: ir.Var, names: Names) -> bool:
+def _variables(first: ir.Var, other: ir.Var, names: Names) -> bool:
     known = names.get(other.name)
     if known is not None:
-        return known == one.name
-    if one.name in ROOTS or other.name in ROOTS:
-        return one.name == other.name
-    if ir.is_wildcard(one.name) != ir.is_wildcard(other.name) or one.name in names.values():
+        return known == first.name
+    if first.name in ROOTS or other.name in ROOTS:
+        return first.name == other.name
+    if ir.is_wildcard(first.name) != ir.is_wildcard(other.name) or first.name in names.values():
         return False
-    names[other.name] = one.name
+    names[other.name] = first.name
     return True
 
 
-def _references(one: ir.Ref, other: ir.Ref, names: Names) -> bool:
-    return terms(one.head, other.head, names) and _all(one.path, other.path, names)
+def _references(first: ir.Ref, other: ir.Ref, names: Names) -> bool:
+    return terms(first.head, other.head, names) and _all(first.path, other.path, names)
 
 
-def _collections(one: ir.Array | ir.Set, other: ir.Array | ir.Set, names: Names) -> bool:
-    return _all(one.items, other.items, names)
+def _collections(first: ir.Array | ir.Set, other: ir.Array | ir.Set, names: Names) -> bool:
+    return _all(first.items, other.items, names)
 
 
-def _objects(one: ir.Object, other: ir.Object, names: Names) -> bool:
-    return len(one.items) == len(other.items) and all(
+def _objects(first: ir.Object, other: ir.Object, names: Names) -> bool:
+    return len(first.items) == len(other.items) and all(
         terms(a, b, names) and terms(x, y, names)
-        for (a, x), (b, y) in zip(one.items, other.items, strict=True)
+        for (a, x), (b, y) in zip(first.items, other.items, strict=True)
     )
 
 
-def _comprehensions(one: ir.Comprehension, other: ir.Comprehension, names: Names) -> bool:
+def _comprehensions(first: ir.Comprehension, other: ir.Comprehension, names: Names) -> bool:
     return (
-        one.kind == other.kind
-        and bodies(one.body, other.body, names)
-        and _optional(one.key, other.key, names)
-        and terms(one.value, other.value, names)
+        first.kind == other.kind
+        and bodies(first.body, other.body, names)
+        and _optional(first.key, other.key, names)
+        and terms(first.value, other.value, names)
     )
 
 
-def _unifications(one: ir.Eq, other: ir.Eq, names: Names) -> bool:
+def _unifications(first: ir.Eq, other: ir.Eq, names: Names) -> bool:
     return (
-        one.assign == other.assign and terms(one.a, other.a, names) and terms(one.b, other.b, names)
+        first.assign == other.assign
+        and terms(first.a, other.a, names)
+        and terms(first.b, other.b, names)
     )
 
 
-def _calls(one: ir.Call, other: ir.Call, names: Names) -> bool:
+def _calls(first: ir.Call, other: ir.Call, names: Names) -> bool:
     return (
-        one.name == other.name
-        and one.name not in _VISIBLE_CALLS
-        and _all(one.args, other.args, names)
-        and _optional(one.out, other.out, names)
+        first.name == other.name
+        and first.name not in _VISIBLE_CALLS
+        and _all(first.args, other.args, names)
+        and _optional(first.out, other.out, names)
     )
 
 
-def _tests(one: ir.Test, other: ir.Test, names: Names) -> bool:
-    return terms(one.term, other.term, names)
+def _tests(first: ir.Test, other: ir.Test, names: Names) -> bool:
+    return terms(first.term, other.term, names)
 
 
-def _negations(one: ir.Not, other: ir.Not, names: Names) -> bool:
-    return one.explicit == other.explicit and bodies(one.body, other.body, names)
+def _negations(first: ir.Not, other: ir.Not, names: Names) -> bool:
+    return first.explicit == other.explicit and bodies(first.body, other.body, names)
 
 
 _COMPARE_LITERALS: Final[dict[type, Any]] = {

@@ -165,20 +165,20 @@ class RuleBodies:
                 groups.append((member.names, [Member(member.rule, {})]))
         return groups
 
-    def _alike(self, one: Rule, other: Rule, at: int, names: alike.Names) -> bool:
+    def _alike(self, first: Rule, other: Rule, at: int, names: alike.Names) -> bool:
         """Whether the writing of the next literal can be shared; ``names`` learns from it."""
         if at == 0:
-            heads = zip(self._heads[id(one)], self._heads[id(other)], strict=True)
+            heads = zip(self._heads[id(first)], self._heads[id(other)], strict=True)
             if not all(alike.terms(term, given, names) for term, given in heads):
                 return False
-        return alike.literals(one.body[at], other.body[at], names)
+        return alike.literals(first.body[at], other.body[at], names)
 
 
-def _comparable(one: Rule, other: Rule, at: int) -> bool:
+def _comparable(first: Rule, other: Rule, at: int) -> bool:
     """Whether the next literals may be alike: most are seen to differ without a look inside."""
-    if len(one.body) <= at or len(other.body) <= at:
+    if len(first.body) <= at or len(other.body) <= at:
         return False
-    mine, theirs = one.body[at], other.body[at]
+    mine, theirs = first.body[at], other.body[at]
     if isinstance(mine, Call) and isinstance(theirs, Call):
         return mine.name == theirs.name
     return type(mine) is type(theirs)

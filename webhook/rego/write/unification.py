@@ -50,8 +50,8 @@ class Unification:
         elif isinstance(pattern, ir.Array) and not terms.bound(pattern):
             known = value.value
             if type(known) is list and len(known) == len(pattern.items):
-                for one, its in zip(pattern.items, known, strict=True):
-                    self.match(one, terms.constant(its))
+                for element, its in zip(pattern.items, known, strict=True):
+                    self.match(element, terms.constant(its))
                 return
             if value.is_known:  # of an item of a number, written out, CPython would warn
                 function.condition(FALSE)
@@ -60,14 +60,14 @@ class Unification:
             if value.kind is not Kind.LIST:
                 tests.insert(0, compare(call("type", value), "is", "list"))
             function.condition(all_of(tests))
-            for i, one in enumerate(pattern.items):
-                self._part(one, item(value, i))
+            for i, element in enumerate(pattern.items):
+                self._part(element, item(value, i))
         elif isinstance(pattern, ir.Object) and not terms.bound(pattern):
             value = function.simple(value)
             function.condition(call("is_object", value, str(len(pattern.items))))
-            for key, one in pattern.items:
+            for key, element in pattern.items:
                 at = terms.atom(key)
-                self.match(one, function.references.lookup(value, at))
+                self.match(element, function.references.lookup(value, at))
         else:
             self._same(terms.operand(pattern), value)
 
@@ -218,9 +218,9 @@ class Unification:
             self._function.condition(FALSE)
             return True
         waiting.pop(i)
-        for one, other in itertools.combinations([at for at, _ in x.items], 2):
-            if not (isinstance(one, ir.Const) and isinstance(other, ir.Const)):
-                same = self.equality(terms.operand(one), terms.operand(other))
+        for first, second in itertools.combinations([at for at, _ in x.items], 2):
+            if not (isinstance(first, ir.Const) and isinstance(second, ir.Const)):
+                same = self.equality(terms.operand(first), terms.operand(second))
                 self._function.condition(negation(same))
         waiting.extend((value, there[at]) for at, value in here.items())
         return True

@@ -30,10 +30,9 @@ HANDSHAKES_MAX: Final = 256
 them the oldest is least likely to be one.
 """
 
-ACCEPTED_AT_ONCE: Final = 2
-"""Connections accepted before requests have their turn again: a handshake with the first data takes
-a millisecond or two. With 64 new connections each time the thread was busy for 25 ms at once (99th
-percentile); with eight requests waited 37 (one run each, on a busy machine).
+ACCEPTED_AT_ONCE: Final = 8
+"""Connections accepted before requests have their turn again, at some 50 µs each. Their handshakes
+begin one by one (:meth:`~webhook.server.http.hub.Hub.greeting`).
 """
 
 PAUSE_SECONDS: Final = 0.2
@@ -146,6 +145,9 @@ class Acceptor:
 
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls:
+                await self._await_hello(connection)
+                await self._hub.greeting()
             await self._loop.connect_accepted_socket(self._make_protocol, connection, **self._tls)
         except OSError as error:  # TLS's own among them, and a deadline's
             if is_under_way():
@@ -154,6 +156,28 @@ class Acceptor:
         finally:
             if is_under_way():
                 del handshakes[number]
+
+    async def _await_hello(self, connection: socket.socket) -> None:
+        """Waits for a client's first bytes; raises TimeoutError, and closes, if none come.
+
+        With TLS begun before, the handshakes of all clients that speak at once are one turn of the
+        loop.
+        """
+        spoken: asyncio.Future[None] = self._loop.create_future()
+
+        def note() -> None:
+            if not spoken.done():
+                spoken.set_result(None)
+
+        self._loop.add_reader(connection, note)
+        try:
+            async with asyncio.timeout(self._hub.limits.handshake_timeout_seconds):
+                await spoken
+        except TimeoutError:
+            self._loop.remove_reader(connection)
+            connection.close()
+            raise
+        self._loop.remove_reader(connection)
 
     def _failed(self, reason: str, error: str) -> None:
         """Counts a failed handshake, and logs it if none was logged recently."""

@@ -173,6 +173,8 @@ class Connection(asyncio.BufferedProtocol):
             self._check_raw()
         if self._current is None:
             self._settle()
+        elif self._completed:
+            self.hub.answer_ahead(self._current)
         if self._body.waits:
             if self._body.size >= limits.PREFIX_BYTES:  # Enough to know whose it is.
                 self._transport.pause_reading()

@@ -54,7 +54,7 @@ IN_FLIGHT: Final = UnreadRefusal(
     of_requests=True,
 )
 
-_OVERDUE: Final = "its time ended while it waited to be reviewed"
+_OVERDUE: Final = "its time limit passed before its review began"
 
 
 def answer_to(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import deque
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -31,9 +32,10 @@ SLICE_SECONDS: Final = 0.005
 turn of the loop (20 µs), short for a client.
 """
 
-HANDSHAKE_TURNS: Final = 8
-"""Turns of the loop for each slice during handshakes. A handshake takes about as many; stalled ones
-cost requests three hundredths of their time.
+CROWDED_SLICE_SECONDS: Final = 0.001
+"""The slice while handshakes wait, or requests are shared out: as long as the handshake that begins
+in each turn. A small request that arrives meanwhile waits for both. With slices of 5 ms it waited
+for 6 on average.
 """
 
 RETRY_SECONDS: Final = 1
@@ -104,7 +106,7 @@ class Hub:
     """One port's connections and requests. Only for its event loop's thread.
 
     Requests wait in one bounded queue. Between slices the loop reads sockets, so that an excess
-    request is refused at once, and continues handshakes: the user of a request that has not arrived
+    request is refused at once, and begins one handshake: the user of a request that has not arrived
     is unknown, while its time runs.
     """
 
@@ -117,7 +119,7 @@ class Hub:
         """The share of each client address."""
         self.handshakes: dict[int, Handshake] = {}
         """Connections in their handshake by descriptor, the oldest first."""
-        self.queue = RequestQueue(self._bug_in)
+        self.queue = RequestQueue(self._bug_in, lambda: self.in_flight > 0)
         self.in_flight = 0
         """Queued requests that are neither answered nor abandoned; connections count down."""
         self.waiting_bytes = 0
@@ -141,10 +143,10 @@ class Hub:
         """Set when the last connection is closed, for a listener that waits for that."""
         self._refusing_since = self._refused_at = -math.inf
         self._scheduled = False
-        self._turns = 0
-        """Turns of the loop until requests are answered again, during handshakes."""
-        self._turns_until = 0.0
-        """When they are answered again in any case: a turn may hold a hundred handshakes."""
+        self._ahead_seconds = 0.0
+        """The time in this turn of the loop for requests that were answered as they arrived."""
+        self._greetings: deque[asyncio.Future[None]] = deque()
+        """The handshakes that wait to begin; the acceptor bounds their number."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.tick()
@@ -161,11 +163,33 @@ class Hub:
         share.in_flight += 1
         self.queue.put(exchange)
         if not self._scheduled:
-            self._scheduled = True
-            if self._loop is None:
-                self._loop = asyncio.get_running_loop()
-            self._loop.call_soon(self._run)
+            self._schedule()
         return True
+
+    def answer_ahead(self, exchange: Waiting) -> None:
+        """Answers a request that has just arrived, if requests are shared out and it is next.
+
+        Such requests have as much time in a turn of the loop as all others.
+        """
+        if self.queue.is_shared and self._ahead_seconds < CROWDED_SLICE_SECONDS:
+            self._ahead_seconds += self.queue.answer_ahead(exchange)
+
+    def greeting(self) -> asyncio.Future[None]:
+        """Returns what is done when a handshake may begin: one begins in each turn of the loop.
+
+        A hundred in one turn held up all requests for as many milliseconds.
+        """
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._greetings.append(turn)
+        if not self._scheduled:
+            self._schedule()
+        return turn
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        self._loop.call_soon(self._run)
 
     def occupants(self) -> Iterator[Occupant]:
         """Yields the users of unanswered requests, whole or arriving."""
@@ -189,13 +213,16 @@ class Hub:
         return share.bytes > own_bound and len(self._clients) > 1
 
     def _run(self) -> None:
-        if self._turns and self.handshakes and time.monotonic() < self._turns_until:
-            self._turns -= 1
-        else:
-            self.queue.answer(SLICE_SECONDS)
-            self._turns = HANDSHAKE_TURNS
-            self._turns_until = time.monotonic() + SLICE_SECONDS
+        is_crowded = bool(self._greetings) or self.queue.is_shared
+        while self._greetings:
+            turn = self._greetings.popleft()
+            if not turn.done():  # Its connection is still there.
+                turn.set_result(None)
+                break
         if self.queue:
+            self.queue.answer(CROWDED_SLICE_SECONDS if is_crowded else SLICE_SECONDS)
+        self._ahead_seconds = 0.0
+        if self.queue or self._greetings:
             assert self._loop is not None
             self._loop.call_soon(self._run)
         else:

@@ -46,7 +46,11 @@ PREFIX_BYTES: Final = 4096
 """The bytes read of a body that is too large, or waits: it begins with the request's uid and
 user."""
 
-LATE_BODY: Final = (504, "deadline", "the request's body did not arrive within its time")
+LATE_BODY: Final = (
+    504,
+    "deadline",
+    "the request's body did not arrive within its time limit limit",
+)
 """Status, reason and message where an answer is due and its request's body is not there."""
 
 CLOSE_SECONDS: Final = 5.0

@@ -97,7 +97,7 @@ TOO_LARGE = [f"\\pL{{{count}}}" for count in range(900, 930)]
     "call", ['regex.match(p, "1")', "regex.is_valid(p)", 'regex.replace("1", p, "") == "2"']
 )
 def test_an_evaluation_pays_for_patterns_that_it_compiles(call, patterns):
-    """Nine characters may take 40 ms, in which the clock was not looked at."""
+    """Nine characters may take 40 ms, in which the clock was not reviewed."""
     module = parse_module(f"package p\nr if {{ some p in input.x; {call}; false }}", "p.rego", "v1")
     rule = compile_modules([module]).rule("data.p.r")
     pattern.cache_clear()
