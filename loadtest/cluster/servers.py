@@ -163,8 +163,8 @@ def _is_established(plane: Plane, name: str) -> bool:
 
 
 @contextlib.contextmanager
-def waddle(plane: Plane, pod: str, *, core: int, log: Path) -> Iterator[Server]:
-    """A replica that carries out every operation of a Deployment."""
+def waddle(plane: Plane, pod: str, *, core: int | str, log: Path) -> Iterator[Server]:
+    """A replica that carries out every operation of a Deployment, on a core or a list of them."""
     command = [sys.executable, "-m", "webhook", "serve", *OPERATIONS]
     with _pod(plane, NAMESPACE, pod) as uid:
         environment = {"POD_NAME": pod, "POD_NAMESPACE": NAMESPACE, "POD_UID": uid}
@@ -242,7 +242,7 @@ def _running(
     command: list[str],
     *,
     plane: Plane,
-    core: int,
+    core: int | str,
     log: Path,
     environment: dict[str, str],
 ) -> Iterator[Server]:

@@ -220,8 +220,8 @@ class EncodedStore(Store):
         return _named(key) if held is _UNSEEN else decode(held)
 
     def __iter__(self) -> Iterator[Object]:
-        held = [item for item in self._objects.values() if item is not _UNSEEN]
-        return iter(map(decode, held))
+        known = [held for held in self._objects.values() if held is not _UNSEEN]
+        return iter(map(decode, known))
 
     def get(self, namespace: str, name: str) -> Object | None:
         """Returns one object, decoded anew; None if it is not known."""
