@@ -190,8 +190,8 @@ def test_what_decides_is_refused_a_door_to_the_outside(tmp_path):
 
 
 _HARMLESS = """
-__future__ abc base64 binascii bisect collections contextlib dataclasses datetime decimal enum fractions
-functools gc gzip hashlib hmac html importlib io ipaddress itertools json marshal math operator random re
+__future__ abc base64 binascii bisect collections contextlib dataclasses datetime decimal difflib enum
+fractions functools gc gzip hashlib hmac html importlib io ipaddress itertools json marshal math operator random re
 reprlib sys threading time traceback types typing urllib.parse uuid weakref zlib zoneinfo
 cryptography graphql orjson re2 unicodedata yaml
 """

@@ -570,11 +570,21 @@ class Rego:
     ) -> Self:
         """Compiles modules by their names, or the text of one module.
 
-        ``version`` is v0 or v1. Raises ``webhook.rego.RegoErrors``; ValueError for another version.
+        ``version`` is v0 or v1. Raises ``webhook.rego.RegoErrors``; ValueError for another version,
+        and for sources that are no texts.
         """
         if version not in _VERSIONS:
             raise InvalidInputError(f"there is no version {version!r} of Rego: there are v0 and v1")
         named = {"policy.rego": sources} if isinstance(sources, str) else sources
+        if not isinstance(named, Mapping):
+            raise InvalidInputError(
+                f"sources: expected a text or texts by name, got {type(named).__name__}"
+            )
+        for name, source in named.items():
+            if not (isinstance(name, str) and isinstance(source, str)):
+                raise InvalidInputError(
+                    f"sources[{name!r}]: expected a text, got {type(source).__name__}"
+                )
         return cls(named, version, strict=strict)
 
     def query(

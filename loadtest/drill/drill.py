@@ -161,7 +161,7 @@ class Sent(NamedTuple):
 
 
 @dataclass
-class Asked:
+class Answers:
     """The answers to good and bad requests."""
 
     seconds: list[float] = field(default_factory=list)
@@ -178,7 +178,7 @@ def ask(port: int, per_second: float, good: bytes, bad: bytes, channel: Connecti
     It first sends one value there when its connection is open and used.
     """
     server = Remote(port)
-    found, number = Asked(), 0
+    found, number = Answers(), 0
     server.try_post(good)
     channel.send(None)
     due = time.monotonic()
@@ -235,7 +235,7 @@ class Remote:
 
 
 @dataclass
-class Bystander(Asked):
+class Bystander(Answers):
     """Good requests at a rate, and the server's memory, until the end of a ``with``.
 
     They come from a process of their own: this one reads the server's log meanwhile. The connection
@@ -270,11 +270,11 @@ class Bystander(Asked):
         self._stop.set()
         self._watching.join()
         self._channel.send(None)
-        asked = self._channel.recv()
+        answers = self._channel.recv()
         self._process.join()
         self._channel.close()
-        for each in fields(Asked):
-            setattr(self, each.name, getattr(asked, each.name))
+        for each in fields(Answers):
+            setattr(self, each.name, getattr(answers, each.name))
 
     def _watch(self) -> None:
         assert self.running is not None

@@ -126,9 +126,9 @@ def flooded(
 
 def rates(name: str, others: Bystander, floor: Bystander) -> Iterator[Row]:
     """Yields how many requests of the flood were answered in a second, here and at a bare server."""
-    for where, asked in {"": others, " at a bare server": floor}.items():
-        if asked.attack is not None:
-            rate = asked.attack.per_second
+    for where, client in {"": others, " at a bare server": floor}.items():
+        if client.attack is not None:
+            rate = client.attack.per_second
             yield Row(name, f"answered requests of the flood{where}", rate, unit="a second")
 
 

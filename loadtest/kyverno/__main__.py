@@ -92,7 +92,7 @@ class Run:
             self.certificates,
             core=self.cores.server,
             log=self.folder / "waddle.log",
-            flags=["--kyverno-policies=enforce"],
+            flags=["--kyverno-policies=enforce", "--memo-bytes=0"],
         )
 
     def measure(self, kyverno: Kyverno, peers: Sequence[Server], name: str, count: int) -> None:

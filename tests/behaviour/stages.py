@@ -12,7 +12,7 @@ import yaml
 from tests.cluster import Api, ApiError, Cluster, serves
 from tests.conformance.gatekeeper import waddle
 from tests.manifests import constraint_crd
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod
 
@@ -23,7 +23,7 @@ CONSTRAINTS = "/apis/constraints.gatekeeper.sh/v1beta1"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 STATUSES = "/apis/status.gatekeeper.sh/v1beta1/namespaces"
 EXCEPTIONS = "/apis/waddle.dev/v1alpha1/namespaces"
-LONG = "60s"
+LONG = f"{PATIENCE_SECONDS:.0f}s"
 SHORT = "2s"
 LONGER = ("8s", "32s", "128s")
 """Longer timeouts for a busy machine, if the API server has not answered within the first."""

@@ -82,6 +82,18 @@ EXPRESSIONS: Final = (
     "cel.bind(x, 1, x == 'a')",
     "cel.bind(x, 1)",
     "other.bind(x, 1, x == 1)",
+    "object.spec.hostNetwork",
+    "dyn(true)",
+    "exceptions.other == 1",
+    "exceptions.allowedImages.size() == 0 && exceptions.allowedValues == []",
+    "object.spec.containers.all(c, c.image in exceptions.allowedImages)",
+    "parseServiceAccount('jane').Other == ''",
+    "'Name' in parseServiceAccount('jane')",
+    "has(object.spec.hostNetwork) ? object.spec.hostNetwork : false",
+    "object.?spec.?hostNetwork.orValue(false)",
+    "!object.spec.hostNetwork",
+    "object.spec.hostNetwork || object.metadata.name == 'web'",
+    "object.spec.containers.all(c, c.privileged)",
     "[image('a:b:c').tag()] == []",
     "[isImage(''), isImage('a b'), isImage('Ab/cd'), isImage('ab//cd'), isImage('a')] == []",
 )
@@ -186,6 +198,8 @@ MESSAGES: Final = (
     "image('nginx:1').identifierWithSeparator()",
     f"image('nginx:1@{_DIGEST}').identifierWithSeparator()",
     "parseServiceAccount('jane').Name",
+    "user.parseServiceAccount('system:serviceaccount:shop:me').Namespace",
+    "exceptions.allowedImages.join(',') + 'none'",
 )
 """Expressions of texts."""
 
@@ -230,6 +244,23 @@ def test_expressions_decide_as_with_kyverno(kyverno: Oracle) -> None:
             different[expression] = f"{ours}, with Kyverno {theirs}"
     assert {at: why for at, why in different.items() if at not in KNOWN} == {}
     assert set(different) == set(KNOWN), "a difference is gone: remove it from the list"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"matchConditions": [{"name": "a", "expression": "object.spec.hostNetwork"}]},
+        {"validations": [{"expression": "false", "messageExpression": "object.kind"}]},
+        {"auditAnnotations": [{"key": "a", "valueExpression": "object.kind"}]},
+        {"auditAnnotations": [{"key": "a", "valueExpression": "1"}]},
+    ],
+)
+def test_expressions_of_other_types_are_refused_as_with_kyverno(
+    kyverno: Oracle, spec: Json
+) -> None:
+    policy = _policy("true")
+    policy["spec"] |= spec
+    assert _theirs(kyverno, policy) == _ours(policy) == "refused"
 
 
 def test_texts_are_those_of_kyverno(kyverno: Oracle) -> None:

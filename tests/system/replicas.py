@@ -22,6 +22,7 @@ from tests.asking_everything import ask_for_everything
 from tests.behaviour.serving import Server, review
 from tests.cluster import Api, ApiError, Cluster, serves
 from tests.patience import running, until
+from webhook.api.shapes import objects_of, status_of
 from webhook.certificates.pairs import self_signed
 
 NAMESPACE = "waddle-system"
@@ -33,7 +34,9 @@ POD_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "we
 
 PATIENT_SECONDS = 30
 """A webhook's timeout where nobody is to be late: on a busy machine a policy that is admitted was
-seen to wait five seconds for the process that tries it, which stands behind all others."""
+seen to wait five seconds for the process that tries it, which stands behind all others. Likewise the
+time for a connection's handshake and headers: where replica or test stood still for five seconds, the
+replica closed the connection."""
 
 CRDS = Path(__file__).parents[2] / "manifests" / "crds"
 TEMPLATES = "/apis/templates.gatekeeper.sh/v1/constrainttemplates"
@@ -136,6 +139,10 @@ class Replica(Server):
         command += [f"--kubeconfig={plane.cluster.kubeconfig}", f"--cert-dir={plane.certificates}"]
         command += ["--host=127.0.0.1", "--port=0", "--health-addr=127.0.0.1:0"]
         command += ["--prometheus-host=127.0.0.1", "--prometheus-port=0", "--shutdown-delay=1"]
+        command += [
+            f"--handshake-timeout={PATIENT_SECONDS}s",
+            f"--header-timeout={PATIENT_SECONDS}s",
+        ]
         self._started = [*command, *flags], environment
         self.start(*self._started)
 
@@ -468,9 +475,10 @@ class Plane:
         until(are_gone, "the constraints' CRDs are collected")
 
     def by_pod(self, path: str) -> list[dict[str, Any]]:
-        """``status.byPod`` of an object; empty where there is none."""
-        found = try_request(self.api, "GET", path)
-        return list(((found or {}).get("status") or {}).get("byPod") or ())
+        """``status.byPod`` of an object; empty where there is none, or nothing of its shape."""
+        found = try_request(self.api, "GET", path) or {}
+        entries = objects_of(status_of(found).get("byPod"))
+        return [dict(entry) for entry in entries]
 
     def apply_and_await(
         self, path: str, document: dict[str, Any], replicas: Sequence[Replica]

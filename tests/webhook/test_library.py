@@ -401,3 +401,9 @@ def test_whatever_goes_wrong_is_one_error(policies):
     for call in wrong:
         with pytest.raises(WaddleError):
             call()
+
+
+@pytest.mark.parametrize("sources", [None, 5, ["package p"], {"a.rego": None}, {1: "package p"}])
+def test_sources_of_rego_are_texts(sources):
+    with pytest.raises(ValueError, match=r"sources.*: expected a text"):
+        Rego.compile(sources)

@@ -137,19 +137,20 @@ def requested_resource(request: Json) -> RequestedResource:
 
     An object of a subresource may be of another group: a Scale of Deployments is of autoscaling.
     """
-    kind = request.get("kind") or {}
-    given = request.get("resource") or {}
-    resource = given.get("resource") or plural_of(kind.get("kind") or "")
-    named = given if given.get("resource") else kind
+    named = request.get("resource") or {}
+    resource = named.get("resource")
+    if not resource:
+        named = request.get("kind") or {}
+        resource = plural_of(named.get("kind") or "")
     group = named.get("group") or ""
     return RequestedResource(
-        group=group,
-        version=named.get("version") or "",
-        resource=resource,
-        sub=request.get("subResource") or "",
-        name=request.get("name") or "",
-        operation=request.get("operation") or "",
-        is_clustered=(group, resource) == ("", "namespaces") or not request.get("namespace"),
+        group,
+        named.get("version") or "",
+        resource,
+        request.get("subResource") or "",
+        request.get("name") or "",
+        request.get("operation") or "",
+        not request.get("namespace") or (resource == "namespaces" and not group),
     )
 
 

@@ -8,6 +8,7 @@ add Waddle's own fields.
 from __future__ import annotations
 
 import hashlib
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import audit_shard
@@ -214,7 +215,7 @@ def status_subject(status: StatusKind, document: Mapping[str, Any]) -> StatusSub
     return StatusSubject(
         status,
         parts,
-        {f"{LABEL_PREFIX}{label}": value for label, value in labels.items()},
+        {sys.intern(f"{LABEL_PREFIX}{label}"): value for label, value in labels.items()},
         metadata.get("uid", ""),
         metadata.get("generation", 0),
     )

@@ -272,6 +272,7 @@ class AdmissionPort:
         guard.tell = self._tell
         times, memory = ProcessorTime(), Memory()
         times.places_of = partial(places_of, hub=self._hub)
+        self._hub.queue.take_beside = times.take_beside
         self._memo = _memo(settings, registry, log)
         self._kept = None if self._memo is None else self._memo.memo
         self._slow_reviews = SlowReviews(seconds, guard, times, ReviewMemory(lambda: memory.taken))

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.certificates.loader import CertificateOptions
-from webhook.certificates.plan import CertificatePlace
 
 if TYPE_CHECKING:
+    from webhook.certificates.plan import CertificatePlace
     from webhook.settings.serve import ServeSettings
 
 
@@ -26,6 +26,9 @@ def certificate_options(settings: ServeSettings) -> CertificateOptions:
 
 def certificate_place(settings: ServeSettings) -> CertificatePlace:
     """Where the cluster keeps it."""
+    # Imported here: it takes 8 MiB, and without a cluster nobody plans certificates.
+    from webhook.certificates.plan import CertificatePlace  # noqa: PLC0415
+
     return CertificatePlace(
         settings.pod.namespace,
         settings.tls.cert_secret_name,

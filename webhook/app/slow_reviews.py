@@ -54,6 +54,9 @@ RESTS: Final = 2
 """How many times as long as their work the threads rest, together: a third of the core is left for
 them."""
 
+TURN_SECONDS: Final = 0.02
+"""How long a thread waits for the others to rest before it continues beside them."""
+
 REST_SECONDS_MAX: Final = 0.05
 """The longest rest of a thread, which also delays the end of the process."""
 
@@ -121,6 +124,9 @@ class SlowReviews:
         self._answers: set[int] = set()
         """Moments that are taken for answers that cannot wait longer, in spaces between them."""
         self._active = 0
+        self._turn = threading.Lock()
+        """Held by the thread that computes. With several the thread that answers waits for the
+        interpreter behind all of them: whoever gives it up cannot choose who has it next."""
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
 
@@ -219,26 +225,35 @@ class SlowReviews:
         if not future.set_running_or_notify_cancel():
             return  # The caller has given up.
         began = noted = time.thread_time()
+        has_turn = False
 
         def rest(worked_seconds: float) -> None:
-            nonlocal noted
+            nonlocal noted, has_turn
+            if has_turn:
+                self._turn.release()
+            has_turn = False
             now = time.thread_time()
             work.review.worked_seconds = now - began
             if now - noted >= NOTED_SECONDS:
-                self._times.note(work.party.user, now - noted)
+                self._times.note_beside(work.party.user, now - noted)
                 noted = now
             self._rest(work, worked_seconds)
+            has_turn = self._turn.acquire(timeout=TURN_SECONDS)
 
         outcome: Any = None
         fault: BaseException | None = None
         seconds = self._seconds * growth(work.request.size)
         try:
+            has_turn = self._turn.acquire(timeout=TURN_SECONDS)
             outcome = work.carry_out(Budget.of(seconds, rest=rest, guard=self._guard))
         except BaseException as error:  # noqa: BLE001  # passed to the waiting caller
             fault = error
+        finally:
+            if has_turn:
+                self._turn.release()
         now = time.thread_time()
         work.review.worked_seconds = now - began
-        self._times.note(work.party.user, now - noted)
+        self._times.note_beside(work.party.user, now - noted)
         if fault is not None:
             future.set_exception(fault)
         else:

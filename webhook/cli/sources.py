@@ -17,11 +17,11 @@ from webhook.constraint import constraint, template
 from webhook.constraint.review import Document
 from webhook.kyverno.kinds import JSON_MODE, evaluation_mode, is_evaluated
 from webhook.policies.definitions import repeated
+from webhook.policies.lists import expand_lists
 from webhook.policies.manifests import (
     EXTENSIONS,
     Manifest,
     UnreadableFile,
-    expand_lists,
     find_files,
     has_format,
     is_list_of_others,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from webhook.api.encoding import decode, encode_to_keep
 from webhook.api.names import LAST_APPLIED
 from webhook.values import dataclass
 
@@ -38,7 +39,8 @@ class Change:
 class Mark:
     """The known version of an object when a write request began; None for an unknown object."""
 
-    object: Object | None
+    object: Any
+    """The object as the store holds it."""
     deletions: int
 
 
@@ -51,6 +53,32 @@ def slim(obj: Object) -> Object:
         if isinstance(annotations, dict):
             annotations.pop(LAST_APPLIED, None)
     return obj
+
+
+def shared(obj: Object) -> Object:
+    """Returns the object with short texts shared, for a store of policies or statuses.
+
+    Each object is decoded with texts of its own, and most of them are in many objects.
+    """
+    _share(obj)
+    return obj
+
+
+def _share(value: Any) -> None:
+    """Replaces short texts in a value by shared ones, except those that identify an object."""
+    items: Iterable[tuple[Any, Any]]
+    items = list(value.items()) if type(value) is dict else enumerate(value)
+    for place, item in items:
+        if type(item) is str:
+            if len(item) <= _SHARED_MAX and place not in _OWN:
+                value[place] = sys.intern(item)
+        elif type(item) is dict or type(item) is list:
+            _share(item)
+
+
+_SHARED_MAX: Final = 64
+"""The longest text that is shared, in characters."""
+_OWN: Final = frozenset({"name", "uid", "resourceVersion"})
 
 
 def key_of(obj: Object) -> Key:
@@ -100,6 +128,10 @@ class Store:
         """Whether an object has the held version."""
         return _same(held, obj)
 
+    def _is_equal(self, held: Any, obj: Object) -> bool:
+        """Whether an object has the held content."""
+        return bool(held == obj)
+
     def _is_other(self, held: Any, obj: Object) -> bool:
         """Whether an object of the same name has another UID."""
         return bool(_uid(held) != _uid(obj))
@@ -116,7 +148,7 @@ class Store:
         key = key_of(obj)
         known = self._objects.get(key)
         is_seen = known is not None and known is not _UNSEEN
-        if is_seen and self._is_same(known, obj) and (not by_content or known == obj):
+        if is_seen and self._is_same(known, obj) and (not by_content or self._is_equal(known, obj)):
             return []
         self._objects[key] = self._held(obj)
         changes = [Change("set", key, obj)]
@@ -137,7 +169,8 @@ class Store:
 
     def mark(self, namespace: str, name: str) -> Mark:
         """Returns the known version of an object before we write it."""
-        return Mark(self.get(namespace, name), self._deletions)
+        held = self._objects.get(Key(namespace, name))
+        return Mark(None if held is _UNSEEN else held, self._deletions)
 
     def take_answer(self, mark: Mark, obj: Object) -> None:
         """Stores the answer to our write, unless the watch has delivered the object meanwhile.
@@ -150,7 +183,7 @@ class Store:
             return
         if mark.object is None and self._deletions != mark.deletions:
             return
-        self._objects[key] = slim(obj)
+        self._objects[key] = self._held(slim(obj))
 
     def replace(self, objects: Iterable[Object], *, by_content: bool = False) -> list[Change]:
         """Stores a complete list; returns the changes, including deletions of missing objects."""
@@ -163,6 +196,37 @@ class Store:
         for obj in listed.values():
             changes += self.set(obj, by_content=by_content)
         return changes
+
+
+class EncodedStore(Store):
+    """Holds objects as JSON, in a third of the memory; an object is decoded when it is read.
+
+    For objects that are read rarely: when they change, or are to be written.
+    """
+
+    def _held(self, obj: Object) -> Any:
+        return encode_to_keep(obj)
+
+    def _is_same(self, held: Any, obj: Object) -> bool:
+        return _same(decode(held), obj)
+
+    def _is_equal(self, held: Any, obj: Object) -> bool:
+        return bool(decode(held) == obj)
+
+    def _is_other(self, held: Any, obj: Object) -> bool:
+        return bool(_uid(decode(held)) != _uid(obj))
+
+    def _last_state(self, key: Key, held: Any) -> Object:
+        return _named(key) if held is _UNSEEN else decode(held)
+
+    def __iter__(self) -> Iterator[Object]:
+        held = [obj for obj in self._objects.values() if obj is not _UNSEEN]
+        return iter(map(decode, held))
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """Returns one object, decoded anew; None if it is not known."""
+        held = self._objects.get(Key(namespace, name))
+        return None if held is None or held is _UNSEEN else decode(held)
 
 
 class IdentityStore(Store):

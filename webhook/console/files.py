@@ -20,9 +20,9 @@ from webhook.constraint.targets import admission
 from webhook.file_changes import Watched, watch
 from webhook.policies.advice import Matched, advice_on, unsent_kinds
 from webhook.policies.field_lines import FilesFieldLines
+from webhook.policies.lists import expand_lists
 from webhook.policies.manifests import (
     UnreadableFile,
-    expand_lists,
     find_files,
     is_object,
     read_found,

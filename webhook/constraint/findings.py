@@ -519,8 +519,8 @@ class Findings:
     ) -> None:
         policy = self.snapshot.isolation
         target = self.snapshot.targets[review.target]
+        spared = target.is_spared(review, policy.spared_namespaces)
         for constraint in constraints:
-            spared = target.is_spared(review, policy.spared_namespaces)
             actions = self._actions(constraint)
             if cause in OF_THE_REQUEST:
                 answer = isolation.answer_to_undecidable(

@@ -6,12 +6,14 @@ counts as absent, as in Go. A test compares these schemas with the CRDs in manif
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.constraint.targets.match_schema import WILDCARD_PATTERN
+from webhook.constraint.targets.match_schema import MATCH_SCHEMA, WILDCARD_PATTERN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -56,6 +58,53 @@ MUTATOR: Final = _object(
     ),
 )
 """The schema of the four kinds of mutators."""
+
+
+_NAMED: Final[dict[str, Any]] = {}
+"""A field of which only the name matters here; its reader checks the value."""
+
+_MUTATOR_FIELDS: Final = _object(
+    applyTo=_list(_object(groups=_NAMED, kinds=_NAMED, operations=_NAMED, versions=_NAMED)),
+    location=_NAMED,
+    match=_object(**dict.fromkeys(MATCH_SCHEMA["properties"], _NAMED)),
+    parameters=_object(
+        assign=_object(externalData=_NAMED, fromMetadata=_NAMED, value=_NAMED),
+        assignDomain=_NAMED,
+        assignPath=_NAMED,
+        assignTag=_NAMED,
+        operation=_NAMED,
+        pathTests=_list(_object(subPath=_NAMED, condition=_NAMED)),
+        values=_NAMED,
+    ),
+)
+"""The fields that any of the four kinds of mutators has."""
+
+_UNKNOWN_SHOWN: Final = 5
+"""The unknown fields of an object that are named; more would hide the others' faults."""
+
+
+def unknown_fields(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    """Returns a fault for each of the first fields of ``spec`` that the kind does not have.
+
+    ``kubectl apply`` refuses an object with such a field, and an API server drops the field.
+    """
+    known = _MUTATOR_FIELDS if schema is MUTATOR else schema
+    return list(islice(_unknown(document.get("spec"), known, "spec"), _UNKNOWN_SHOWN))
+
+
+def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    if type(value) is list and "items" in schema:
+        for index, item in enumerate(value):
+            yield from _unknown(item, schema["items"], f"{path}[{index}]")
+    elif type(value) is dict and "properties" in schema:
+        fields = schema["properties"]
+        for name, item in value.items():
+            if name in fields:
+                yield from _unknown(item, fields[name], f"{path}.{name}")
+            else:
+                near = get_close_matches(name, fields, n=1)
+                hint = f': is "{near[0]}" meant?' if near else ""
+                yield f"{path}.{name}: unknown field, without effect{hint}"
 
 
 def spec_faults(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:

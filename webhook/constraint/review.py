@@ -26,7 +26,7 @@ class AugmentedReview(NamedTuple):
     """An admission request with its Namespace, if the caller has it."""
 
     request: AdmissionRequest
-    namespace: dict[str, Any] | None = None
+    namespace: Mapping[str, Any] | None = None
     source: ReviewSource = "Original"
 
 

@@ -1,7 +1,6 @@
 """The types of a schema's keywords, as the API server decodes them (apiextensions/v1).
 
-A keyword of a wrong type is refused before all other checks, which need the type. The API server
-silently drops unknown keywords, and null counts as absent.
+Wrong types are refused before all other checks. Unknown keywords are dropped, and null is absent.
 """
 
 from __future__ import annotations

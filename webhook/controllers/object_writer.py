@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import Reflector
+from webhook.cluster.store import EncodedStore
 from webhook.controllers.keeper import WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.values import dataclass
@@ -102,13 +103,15 @@ class ObjectWriter:
         failed: Callable[[str, str], None] | None = None,
         retry_seconds_max: float = RETRY_SECONDS_MAX,
         grace_seconds: float = 0.0,
+        encodes: bool = False,
     ) -> None:
         """``selection`` selects the objects of the kind that are ours.
 
         ``listener`` gets changes at the API server, and an empty list after each complete list.
         ``object_faults`` takes unforeseen errors. ``stale`` decides which undesired objects may be
         deleted, once they have been undesired for ``grace_seconds``. ``failed`` gets the name of an
-        object and the error of its write, or an empty text after a success.
+        object and the error of its write, or an empty text after a success. With ``encodes`` the
+        store holds objects as JSON: for many that are rarely read.
         """
         self._object_faults = object_faults or ObjectFaults(log)
         self._follower: Follower = "crd" if resource.gvk.kind == _CRD else "status"
@@ -138,6 +141,7 @@ class ObjectWriter:
             self,
             selection=selection,
             settings=settings,
+            store=EncodedStore() if encodes else None,
         )
 
     @property
@@ -166,7 +170,7 @@ class ObjectWriter:
 
     def compare_all(self) -> None:
         """Compares all objects again: the API server may keep more of their fields by now."""
-        known = {document["metadata"]["name"] for document in self.store}
+        known = {key.name for key in self.store.keys}
         self._compare(sorted(known | self._desired.keys()))
 
     def _compare(self, names: Iterable[str]) -> None:

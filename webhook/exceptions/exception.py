@@ -78,6 +78,8 @@ class PolicyException:
     parts: Parts | None = field(default=None, repr=False)
     conditions: Callable[[dict[str, Any]], bool] | None = field(default=None, repr=False)
     """Raises :class:`~webhook.cel.errors.EvaluationError` if it cannot be decided."""
+    generation: int = field(default=0, repr=False)
+    """The generation of the object; 0 in files."""
 
     @property
     def namespace(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of
@@ -61,9 +62,10 @@ def read_exception(document: Mapping[str, Any]) -> PolicyException:
     if faults := _shape_faults(spec, schema.CLUSTER if is_cluster else schema.NAMESPACED):
         raise InvalidException(f"{of}: {'; '.join(dict.fromkeys(faults))}")
     try:
-        return _Reader(kind, name, "" if is_cluster else namespace, spec).read()
+        item = _Reader(kind, name, "" if is_cluster else namespace, spec).read()
     except InvalidException as error:
         raise InvalidException(f"{of}: {error}") from None
+    return replace(item, generation=document["metadata"].get("generation", 0))
 
 
 def _shape_faults(spec: Json, shape: Mapping[str, Any]) -> list[str]:

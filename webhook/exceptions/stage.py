@@ -230,7 +230,9 @@ class _Case:
         except MatchError as error:
             self._faults[item.excuse.title] = str(error)
         except EvaluationError as error:
-            self._faults[item.excuse.title] = error.text
+            # The words of an error may have values of the object.
+            is_secret = (self._view.group, self._view.kind) == ("", "Secret")
+            self._faults[item.excuse.title] = "an error on a Secret" if is_secret else error.text
         return False
 
     def _matches(self, test: Callable[[View, MatchSubject], bool]) -> bool:

@@ -35,6 +35,8 @@ NOTICE_SECONDS: Final = 7 * 24 * 3600.0
 
 _ENDS: Final = "it ends at"
 
+_UNKNOWN: Final = "it has no effect, because its conditions could not be evaluated: "
+
 _BETWEEN: Final = "; "
 """The separator of notes in a message."""
 
@@ -85,7 +87,7 @@ def judge(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> Exc
         return ExceptionVerdict("Invalid", why)
     notes = [
         *reading.warnings_of_exception(document),
-        *_notes(item, facts.constraints, facts.condition_fault),
+        *_notes(item, facts.constraints, _fault(document, item, facts.condition_fault)),
     ]
     if item.begins > now:
         return ExceptionVerdict(
@@ -109,7 +111,21 @@ def _notes(
     if missing := missing_constraints(item, constraints):
         yield f"there is no constraint {', '.join(missing)}"
     if condition_fault:
-        yield f"it has no effect, because its conditions could not be evaluated: {condition_fault}"
+        yield f"{_UNKNOWN}{condition_fault}"
+
+
+def _fault(document: Mapping[str, Any], item: PolicyException, found: str) -> str:
+    """Returns the fault of conditions in the status; else the one that was found here.
+
+    A fault stays in the status until the spec changes: only the replica with the review knows it,
+    and all replicas must write the same status.
+    """
+    generation, status = document["metadata"].get("generation", 0), status_of(document)
+    if status.get("observedGeneration") == generation:
+        reported = str(status.get("message", "")).partition(_UNKNOWN)[2]
+        if reported:
+            return reported
+    return found if item.generation == generation else ""
 
 
 def warnings_after_reviews(

@@ -127,11 +127,25 @@ class ResponseCache:
         self._refreshed[provider, key] = now
         return True
 
-    def keep(self, provider: str, answer: ProviderAnswer, *, refreshes: bool = False) -> None:
-        """Keeps a provider's answers; an entry requested again keeps its value beside an error."""
+    def now(self) -> float:
+        """Returns the time by which answers age, in seconds."""
+        return self._clock()
+
+    def keep(
+        self,
+        provider: str,
+        answer: ProviderAnswer,
+        received: float | None = None,
+        *,
+        refreshes: bool = False,
+    ) -> None:
+        """Keeps a provider's answers; an entry requested again keeps its value beside an error.
+
+        ``received`` is the time of :meth:`now` at which they arrived, None for this moment.
+        """
         if not self._value_seconds:
             return
-        now = self._clock()
+        now = self._clock() if received is None else received
         # A fault of the whole answer makes all its values unusable for mutators, also later.
         is_idempotent = answer.is_idempotent and not answer.system_error.strip()
         for item in answer.items:

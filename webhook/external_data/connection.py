@@ -70,7 +70,7 @@ class ProviderConnection:
         self._unsent = b""
         self._answered: Answered | None = None
         self._begun: Callable[[], None] | None = None
-        self._parser: Any = None
+        self._parser: Any = httptools.HttpResponseParser(self)
         self._parts: list[bytes] = []
         self._size = 0
         self._status = 0
@@ -100,7 +100,6 @@ class ProviderConnection:
         """
         self._answered = answered
         self._begun = begun
-        self._parser = httptools.HttpResponseParser(self)
         self._reset()
         try:
             self._tls.write(request)
@@ -167,7 +166,8 @@ class ProviderConnection:
                     self._ended()
                     return
                 self._received(data)
-                if count and not self._incoming.pending and not self._tls.pending():
+                # One read takes a whole record.
+                if count and not self._incoming.pending:
                     return
         except ssl.SSLWantReadError:
             self._reply()

@@ -71,8 +71,10 @@ class Unanswered(Exception):
     """A review needs the answers to these requests to go on."""
 
     def __init__(self, requests: Sequence[ProviderRequest]) -> None:
-        super().__init__(", ".join(request.provider for request in requests))
         self.requests = tuple(requests)
+
+    def __str__(self) -> str:
+        return ", ".join(request.provider for request in self.requests)
 
 
 def failure(message: str, status_code: int = NOT_SENT) -> ProviderResponse:

@@ -97,6 +97,19 @@ class _Flight:
         return any(item.round is not None and not item.round.is_given_up for item in self.waiters)
 
 
+class _Landed(NamedTuple):
+    """An answer that is not noted yet."""
+
+    flight: _Flight
+    answer: ProviderAnswer
+    received: float
+    """When it arrived, on the cache's clock."""
+    seconds: float
+    """How long it took."""
+    refreshes: bool
+    """Whether no caller waited for it: it renews cached answers."""
+
+
 class ProviderRound:
     """The concurrent requests of one caller; any thread may begin them."""
 
@@ -205,7 +218,7 @@ class Flights:
         self._pair = pair
         self._series_max = series_max
         self._counted: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._known: dict[str, DataProvider] = {}
         """Each Provider as it was when its answers were cached."""
         self._due: deque[_Question] = deque()
@@ -217,6 +230,8 @@ class Flights:
         self._stations: dict[str, _Station] = {}
         self._unawaited: dict[_Flight, None] = {}
         self._evicted = 0
+        self._landings: deque[_Landed] = deque()
+        """The answers that have arrived and are neither cached nor counted yet."""
 
     # --- any thread ----------------------------------------------------------------------------
 
@@ -274,10 +289,12 @@ class Flights:
                     self._registry.count(PROVIDER_KEYS, answered, by=count)
 
     def _note_changes(self, name: str) -> DataProvider | None:
-        """Returns the current Provider of a name.
+        """Returns the current Provider of a name, when the cache has all that arrived.
 
         Drops the cached answers of an earlier version.
         """
+        if self._landings:
+            self._note_landings()
         provider = self._providers().get(name)
         if provider is not None and (before := self._known.get(name)) is not provider:
             with self._lock:
@@ -315,6 +332,7 @@ class Flights:
             raise
         finally:
             self._loop = None
+            self._note_landings()
             self._refuse_due()
             stations, self._stations = self._stations, {}
             for station in stations.values():
@@ -413,31 +431,48 @@ class Flights:
         self._tell_all(flight, failure(f"{SENT}: the request was ended"))
 
     def _landed(self, flight: _Flight, answer: ProviderAnswer | Exception, status: int) -> None:
-        """Ends a flight with its answer: caches the answer, and informs all callers."""
+        """Ends a flight with its answer: informs all callers, then caches and counts the answer."""
         seconds = time.monotonic() - flight.began
         milliseconds = round(seconds * 1000, 3)
         station, name = flight.station, flight.provider.name
         if type(answer) is ProviderAnswer:
             items, fault, is_idempotent = answer
-            outcome = "system_error" if fault else "success"
             response = ProviderResponse(
                 (), (), status, fault, is_idempotent, milliseconds=milliseconds
             )
+            refreshes = all(item.round is None for item in flight.waiters)
             self._answered(station, flight.requester)
-            self._keep(flight, answer)
-        else:
-            items = ()
-            outcome, response = "bug", failure(f"{SENT}: internal error")
-            if isinstance(answer, ProviderFault):
-                outcome, response = answer.outcome, failure(str(answer))
-                if outcome in ("timeout", "transport"):
-                    self._failed(station, flight.requester, answer)
-            elif isinstance(answer, Exception):
-                self._log.fault("bug: a provider was not asked", answer, provider=name)
-            response = response._replace(milliseconds=milliseconds)
-        self._count(name, outcome)
-        self._registry.histogram(PROVIDER_SECONDS).observe(seconds)
-        self._tell_all(flight, response, items)
+            # First: a caller on another thread that asks again finds the answer.
+            self._note_later(_Landed(flight, answer, self._cache.now(), seconds, refreshes))
+            self._tell_all(flight, response, items)
+            return
+        outcome, response = "bug", failure(f"{SENT}: internal error")
+        if isinstance(answer, ProviderFault):
+            outcome, response = answer.outcome, failure(str(answer))
+            if outcome in ("timeout", "transport"):
+                self._failed(station, flight.requester, answer)
+        elif isinstance(answer, Exception):
+            self._log.fault("bug: a provider was not asked", answer, provider=name)
+        self._count(name, outcome, seconds)
+        self._tell_all(flight, response._replace(milliseconds=milliseconds))
+
+    def _note_later(self, landed: _Landed) -> None:
+        """Notes an answer when its callers have gone on with it."""
+        self._landings.append(landed)
+        if len(self._landings) == 1 and (loop := self._loop) is not None:
+            # The callers go on in the next turn of the loop.
+            loop.call_soon(loop.call_soon, self._note_landings)
+
+    def _note_landings(self) -> None:
+        """Caches and counts the answers that have arrived; called by any thread."""
+        landings = self._landings
+        with self._lock:
+            while landings:
+                landed = landings[0]
+                self._keep(landed)
+                outcome = "system_error" if landed.answer.system_error else "success"
+                self._count(landed.flight.provider.name, outcome, landed.seconds)
+                landings.popleft()  # Last: whoever finds none finds all answers in the cache.
 
     def _tell_all(
         self, flight: _Flight, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
@@ -466,17 +501,21 @@ class Flights:
         if was_open:
             self._log.info("provider answers again", provider=station.client.provider.name)
 
-    def _keep(self, flight: _Flight, answer: ProviderAnswer) -> None:
+    def _keep(self, landed: _Landed) -> None:
         """Caches an answer, unless the Provider was changed or deleted meanwhile."""
-        provider = flight.provider
-        refreshes = all(item.round is None for item in flight.waiters)
+        provider = landed.flight.provider
         with self._lock:
             known = self._known.get(provider.name)
             if known is provider or known == provider:
-                self._cache.keep(provider.name, answer, refreshes=refreshes)
+                self._cache.keep(
+                    provider.name, landed.answer, landed.received, refreshes=landed.refreshes
+                )
 
-    def _count(self, provider: str, outcome: str) -> None:
-        """Counts a request; ``provider`` is empty if unknown, since its name may be any text."""
+    def _count(self, provider: str, outcome: str, seconds: float | None = None) -> None:
+        """Counts a request, and how long it took where it was sent.
+
+        ``provider`` is empty if unknown, since its name may be any text.
+        """
         with self._lock:  # several threads count
             if provider and provider not in self._counted:
                 if len(self._counted) < self._series_max:
@@ -484,6 +523,8 @@ class Flights:
                 else:
                     provider = ""
             self._registry.count(PROVIDER_REQUESTS, provider or OTHER, outcome)
+            if seconds is not None:
+                self._registry.histogram(PROVIDER_SECONDS).observe(seconds)
 
     async def _tidy(self) -> None:
         """Removes expired answers and clients of deleted Providers, every ``SWEEP_SECONDS``."""
@@ -504,6 +545,7 @@ class Flights:
 
     def refresh(self) -> None:
         """Updates the gauges for a scrape; called by any thread."""
+        self._note_landings()
         registry, stations = self._registry, dict(self._stations)
         registry.set(PROVIDER_CACHE_BYTES, self._cache.bytes)
         evicted, self._evicted = self._cache.evicted - self._evicted, self._cache.evicted

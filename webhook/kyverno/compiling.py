@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.check.types import DYN
+from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import ADMISSION_REQUEST, admission
@@ -14,7 +14,7 @@ from webhook.kyverno import library
 from webhook.kyverno.kinds import InvalidPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from webhook.api.shapes import Json
     from webhook.cel.check.checker import Checked
@@ -47,9 +47,10 @@ def environment(types: Mapping[str, Type], *, namespaced: bool = False) -> Envir
     base = admission(types, params=False)
     return replace(
         base,
-        variables={**base.variables, **library.VARIABLES, "images": DYN, "exceptions": DYN},
+        variables={**base.variables, **library.VARIABLES},
         messages={
             **base.messages,
+            **library.MESSAGES,
             ADMISSION_REQUEST: {
                 **base.messages[ADMISSION_REQUEST],
                 "object": DYN,
@@ -67,12 +68,20 @@ _NOT_BUILT: Final = re.compile(
 )
 
 
+_OF_DYN: Final = {
+    BOOL: ": compare it, as in `… == true`",
+    STRING: ": write `string(…)`",
+}
+"""How an expression of type dyn gets the expected type."""
+
+
 def compiled(
-    item: Mapping[str, Any], field: str, given: Environment, expected: Type | None, noun: str
+    item: Mapping[str, Any], field: str, given: Environment, expected: Sequence[Type], noun: str
 ) -> tuple[Expression, Checked]:
     """Returns the expression of a field, and the result of the type checker.
 
-    Raises :class:`InvalidPolicy`, which names the field below ``noun``.
+    ``expected`` are the types that it may have, none where it may have any. As in Kyverno, dyn is
+    none of them. Raises :class:`InvalidPolicy`, which names the field below ``noun``.
     """
     text = item.get(field)
     if not isinstance(text, str):
@@ -83,8 +92,10 @@ def compiled(
         names = [match[1] or match[2] for match in _NOT_BUILT.finditer(str(error))]
         refused = (library.REFUSED[name] for name in names if name in library.REFUSED)
         raise InvalidPolicy(f"spec.{noun}.{field}: {next(refused, error)}") from None
-    if expected is not None and expression.type != expected and not expression.type.is_dyn:
+    if expected and expression.type not in expected:
+        types = " or ".join(map(str, expected))
+        hint = _OF_DYN.get(expected[0], "") if expression.type.is_dyn else ""
         raise InvalidPolicy(
-            f"spec.{noun}.{field}: must evaluate to {expected} but gives {expression.type}"
+            f"spec.{noun}.{field}: must evaluate to {types} but gives {expression.type}{hint}"
         )
     return expression, checked

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import yaml_reader
 from webhook.cel.check.environment import Overload, functions, read_overloads
-from webhook.cel.check.types import Type
+from webhook.cel.check.types import DYN, STRING, Type, list_of
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.regex import charged_pattern
 from webhook.cel.library.registry import form
@@ -55,8 +55,6 @@ sha256 (string) string
 hash.md5 (string) string
 hash.sha1 (string) string
 hash.sha256 (string) string
-parseServiceAccount (string) dyn
-user.parseServiceAccount (string) dyn
 listObjToMap (list(dyn), list(dyn), string, string) map(string, dyn)
 transform.listObjToMap (list(dyn), list(dyn), string, string) map(string, dyn)
 math.round (double, int) double
@@ -68,7 +66,26 @@ regex.extract (string, string) optional_type(string)
 regex.extractAll (string, string) list(string)
 """
 
-VARIABLES: Final = {**world.VARIABLES, "json": Type(JSON), "yaml": Type(YAML)}
+_EXCEPTION: Final = Type("libs.Exception", message=True)
+_SERVICE_ACCOUNT: Final = Type("user.ServiceAccount", message=True)
+MESSAGES: Final = {
+    _SERVICE_ACCOUNT.name: {"Name": STRING, "Namespace": STRING},
+    _EXCEPTION.name: {"allowedImages": list_of(STRING), "allowedValues": list_of(STRING)},
+}
+"""The fields of Kyverno's own types."""
+
+_OF_USERS: Final = {
+    name: (Overload(member=False, args=(STRING,), result=_SERVICE_ACCOUNT, free=()),)
+    for name in ("parseServiceAccount", "user.parseServiceAccount")
+}
+
+VARIABLES: Final = {
+    **world.VARIABLES,
+    "json": Type(JSON),
+    "yaml": Type(YAML),
+    "images": DYN,
+    "exceptions": _EXCEPTION,
+}
 VALUES: Final = {"json": Opaque(JSON, "json", "json"), "yaml": Opaque(YAML, "yaml", "yaml")}
 """The values of the variables that need no access to the cluster."""
 
@@ -89,7 +106,7 @@ REFUSED: Final = {
 @lru_cache(maxsize=2)
 def kyverno_functions(*, namespaced: bool) -> Mapping[str, tuple[Overload, ...]]:
     """Returns the functions of Kubernetes and Kyverno for a policy of that scope."""
-    declared = dict(functions())
+    declared = {**functions(), **_OF_USERS}
     declarations = f"{_OVERLOADS}{_OF_JSON}{extensions.OVERLOADS}\n"
     table = declarations + world.overloads(namespaced=namespaced)
     for name, overloads in read_overloads("\n".join(filter(None, table.splitlines()))).items():

@@ -79,12 +79,7 @@ class _Spec(CompiledSpec):
             raise InvalidPolicy(f"spec.{at}.{field}: is required where patchType is {patch_type}")
         expected = PATCH_RESULTS[patch_type]
         known = patching(self.environment)
-        expression = self.compiled(given, "expression", known, expected, f"{at}.{field}")
-        if expression.type.is_dyn:
-            raise InvalidPolicy(
-                f"spec.{at}.{field}.expression: must evaluate to {expected}, not dyn"
-            )
-        return patch_type, expression
+        return patch_type, self.compiled(given, "expression", known, (expected,), f"{at}.{field}")
 
     def change(
         self,

@@ -39,7 +39,7 @@ class KyvernoException:
         self._expires = _time(spec.get("expiresAt"))
         conditions = environment({})
         self.conditions = [
-            compiled(condition, "expression", conditions, BOOL, f"matchConditions[{at}]")[0]
+            compiled(condition, "expression", conditions, (BOOL,), f"matchConditions[{at}]")[0]
             for at, condition in enumerate(objects_in(spec, "matchConditions"))
         ]
 

@@ -79,9 +79,11 @@ class Rule(CompiledSpec):
         known = self.environment
         self._validations = [
             _Validation(
-                self.compiled(validation, "expression", known, BOOL, f"validations[{at}]"),
+                self.compiled(validation, "expression", known, (BOOL,), f"validations[{at}]"),
                 validation.get("message") or "",
-                self.compiled(validation, "messageExpression", known, STRING, f"validations[{at}]")
+                self.compiled(
+                    validation, "messageExpression", known, (STRING,), f"validations[{at}]"
+                )
                 if validation.get("messageExpression")
                 else None,
             )
@@ -89,8 +91,9 @@ class Rule(CompiledSpec):
         ]
         self._whole = self._together()
         self._prepared = () if self._whole is None else self._constants(self._whole)
-        is_of_objects = self._whole is not None and self._whole.reads <= _OBJECTS
-        self._whole_of_objects = self._whole if is_of_objects and not self.conditions else None
+        self._run_on_objects = None
+        if self._whole is not None and self._whole.reads <= _OBJECTS and not self.conditions:
+            self._run_on_objects = self._whole.run
 
     def _together(self) -> Whole | None:
         """Returns all validations as one function; None if that is impossible."""
@@ -123,13 +126,25 @@ class Rule(CompiledSpec):
         return tuple(values)
 
     def say(
-        self, question: PolicyQuestion, exceptions: Sequence[KyvernoException]
+        self, question: PolicyQuestion, exceptions: Sequence[KyvernoException] = ()
     ) -> KyvernoVerdict:
         """Evaluates a rule for a request that it matches."""
-        if self._whole_of_objects is not None and not exceptions:
-            verdict = self._at_once(self._whole_of_objects, question.objects, question)
-            if verdict is not None:
-                return verdict
+        run = self._run_on_objects
+        if run is not None and not exceptions:
+            meter = question.meter
+            meter.rewind(COST)
+            try:
+                failed = run(
+                    None, None, question.resource.operation, question.objects, meter, self._prepared
+                )
+            except TimeUp:
+                raise
+            except Exception:  # noqa: BLE001, S110  # the single expressions then report the error
+                pass
+            else:
+                verdict = self._verdict_of(failed) if failed else PASSED
+                if verdict is not None:
+                    return verdict
         return self.judge(question.given_with_images(self.namespace), question, exceptions)
 
     def judge(
@@ -161,11 +176,8 @@ class Rule(CompiledSpec):
         if self.conditions and not self.holds(self.conditions, given, question):
             return SKIPPED
         # Validations that read objects only ran before, unless there are exceptions.
-        if (
-            self._whole is not None
-            and self._whole is not self._whole_of_objects
-            and question.request
-        ):
+        ran = self._run_on_objects is not None and not exceptions
+        if self._whole is not None and not ran and question.request:
             verdict = self._at_once(self._whole, given, question)
             if verdict is not None:
                 return verdict
@@ -200,8 +212,10 @@ class Rule(CompiledSpec):
         except Exception:  # noqa: BLE001  # the single expressions then report the proper error
             del question.world.missing[already:]
             return None
-        if not failed:
-            return PASSED
+        return self._verdict_of(failed) if failed else PASSED
+
+    def _verdict_of(self, failed: Sequence[tuple[int, Any]]) -> KyvernoVerdict | None:
+        """Returns the verdict of failed validations; None if only the exact form has a message."""
         number, message = failed[0]
         validation = self._validations[number]
         if validation.message_expression is not None and message is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of, plural_of
@@ -93,18 +94,22 @@ VARIABLES: Final = {
     "http": Type(HTTP),
 }
 
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
 
 class World:
     """The known facts of one review. Used by one thread."""
+
+    __slots__ = ("answers", "entries", "images", "is_whole", "known", "missing", "now_ns")
 
     def __init__(
         self,
         known: KnownObjects,
         now_ns: int = 0,
         *,
-        images: Mapping[str, Json] | None = None,
-        answers: Mapping[str, Json] | None = None,
-        entries: Mapping[str, Any] | None = None,
+        images: Mapping[str, Json] = _NONE,
+        answers: Mapping[str, Json] = _NONE,
+        entries: Mapping[str, Any] = _NONE,
         is_whole: bool = False,
     ) -> None:
         """``answers`` are of servers, by URL or ``METHOD:URL``; ``entries`` the global context.
@@ -114,9 +119,9 @@ class World:
         """
         self.known = known
         self.now_ns = now_ns
-        self.images = images or {}
-        self.answers = answers or {}
-        self.entries = entries or {}
+        self.images = images
+        self.answers = answers
+        self.entries = entries
         self.is_whole = is_whole
         self.missing: list[str] = []
         """The requested and missing keys."""

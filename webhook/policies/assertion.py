@@ -12,6 +12,8 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_FIELDS = frozenset({"message", "violations"})
+
 _WRONG_COUNT = (
     'invalid yaml: assertion.violation, if set, must be a nonnegative integer, "yes", or "no"'
 )
@@ -65,9 +67,11 @@ class Assertion:
 
 
 def read_assertion(value: Any) -> Assertion:
-    """Reads an assertion; raises ValueError for a field of a wrong type."""
+    """Reads an assertion; raises ValueError for a field that is unknown, or of a wrong type."""
     if type(value) is not dict:
         raise ValueError("an assertion must be an object")
+    if unknown := sorted(value.keys() - _FIELDS):
+        raise ValueError(f'unknown field "{unknown[0]}": there are {", ".join(sorted(_FIELDS))}')
     violations, message = value.get("violations"), value.get("message")
     if violations is None:
         violations = "yes"

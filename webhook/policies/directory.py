@@ -17,11 +17,11 @@ from webhook.constraint.errors import ConstraintFrameworkError, MemberFault, Mis
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.known import TARGETS
 from webhook.policies.definitions import last_definitions, repeated
+from webhook.policies.lists import expand_lists
 from webhook.policies.manifests import (
     Manifest,
     PolicyFault,
     UnreadableFile,
-    expand_lists,
     find_files,
     is_object,
     read_found,

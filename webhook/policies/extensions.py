@@ -130,8 +130,9 @@ def _put(
         why = f"it cannot be used for a fault of Waddle: {type(bug).__name__}"
         yield _fault(manifest, why, stays=key in part.keys)
         return
-    if row.schema is not None:
-        for text in kind_schemas.spec_faults(manifest.document, row.schema):
+    if (schema := row.schema) is not None:
+        faults = kind_schemas.spec_faults(manifest.document, schema)
+        for text in (*faults, *kind_schemas.unknown_fields(manifest.document, schema)):
             yield _fault(manifest, text, stays=True)
     try:
         row.read(manifest.document)

@@ -21,11 +21,10 @@ from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
 from webhook.api.yaml_reader import FileDocument
 from webhook.constraint import constraint
 from webhook.parsers.errors import ParseError
-from webhook.printable import type_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from webhook.api.documents import Dialect
 
@@ -313,48 +312,3 @@ def is_object(document: Mapping[str, Any]) -> bool:
     if "metadata" in document:
         return True
     return bool(document.get("kind")) and bool(document.get("apiVersion"))
-
-
-def expand_lists(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
-    """The manifests, each ``List`` of Kubernetes replaced by its items, also within a list.
-
-    As for kubectl, items of a ``PodList`` without kind and apiVersion are Pods. Raises
-    :class:`UnreadableFile` for items that are no objects.
-    """
-    for manifest in manifests:
-        pending = [manifest]  # a stack: the depth of lists is their author's choice
-        while pending:
-            item = pending.pop()
-            items = _items(item)
-            if items is None:
-                yield item
-            else:
-                pending += reversed(items)
-
-
-def _items(manifest: Manifest) -> list[Manifest] | None:
-    """Returns the items of a list of Kubernetes; None for any other object."""
-    document, kind = manifest.document, manifest.gvk.kind
-    is_list = len(kind) > len("List") and kind.endswith("List")
-    if name_of(document) or "items" not in document or not (kind == "List" or is_list):
-        return None
-    items = document["items"]
-    if type(items) is not list:
-        if is_list or items is None:
-            return None
-        raise _no_items(manifest, "items: expected a list", items)
-    typed = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
-    found = []
-    for index, item in enumerate(items):
-        if type(item) is dict:
-            if is_list and not item.get("kind") and not item.get("apiVersion"):
-                item = {**item, **typed}  # noqa: PLW2901 - the item as it is meant
-            found.append(Manifest(item, manifest.file, manifest.line))
-        elif item is not None:
-            raise _no_items(manifest, f"items[{index}]: expected an object", item)
-    return found
-
-
-def _no_items(manifest: Manifest, expected: str, value: object) -> UnreadableFile:
-    message = f"{manifest.gvk.kind}: {expected}, got {type_of(value)}"
-    return UnreadableFile(PolicyFault(manifest.file, manifest.line, "", message))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api.documents import InvalidDocument, read_objects
 from webhook.api.gvk import gvk_of
+from webhook.parsers import utf8_of
+from webhook.parsers.errors import ParseError
 from webhook.policies.assertion import Assertion, read_assertion
 from webhook.policies.field_lines import FieldLines
 from webhook.policies.manifests import find_files, is_stream
@@ -17,6 +19,8 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from webhook.api.yaml_reader import FileDocument
 
 GROUP: Final = SUITES
 KIND: Final = "Suite"
@@ -119,32 +123,38 @@ def find_suites(path: Path) -> list[Suite]:
     for file in [path] if piped else find_files(path):
         if not piped and file.suffix not in _EXTENSIONS:
             continue
+        raw = file.read_bytes()
         try:
-            text = file.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError:
-            if named:
-                raise InvalidSuite(f"invalid yaml: {file} is not UTF-8") from None
+            text = utf8_of(raw).decode()
+        except ParseError as error:
+            if named or GROUP.encode() in raw:
+                raise InvalidSuite(f"invalid yaml: {file}: {error.message}") from None
             continue
         # Parsing every manifest of a library to find its suites would take most of the time.
-        if (named or (GROUP in text and KIND in text)) and (suite := _read(file, text)) is not None:
-            suites.append(suite)
+        if named or (GROUP in text and KIND in text):
+            suites += _read(file, text)
     return sorted(suites, key=lambda suite: str(suite.path))
 
 
-def _read(file: Path, text: str) -> Suite | None:
-    """Returns the suite of a file, None for other files."""
+def _read(file: Path, text: str) -> list[Suite]:
+    """Returns the suites of a file; none for other files."""
     try:
         documents = read_objects(text, "suite")
     except InvalidDocument as error:
         raise InvalidSuite(f'invalid yaml: parsing yaml file "{file}": {error}') from None
-    document = documents[0].value if documents else {}
-    gvk = gvk_of(document)
-    if (gvk.group, gvk.kind) != (GROUP, KIND):
-        return None
+    return [
+        _suite(file, text, item)
+        for item in documents
+        if gvk_of(item.value).group_kind == (GROUP, KIND)
+    ]
+
+
+def _suite(file: Path, text: str, item: FileDocument) -> Suite:
+    document = item.value
     try:
         tests = tuple(
-            _read_test(item, f"tests[{index}]")
-            for index, item in enumerate(_items(document, "tests", ""))
+            _read_test(value, f"tests[{index}]")
+            for index, value in enumerate(_items(document, "tests", ""))
         )
         return Suite(
             file,
@@ -152,11 +162,11 @@ def _read(file: Path, text: str) -> Suite | None:
             _flag(document, "skip", ""),
             _texts(document, "providers", ""),
             document,
-            documents[0].line,
+            item.line,
         )
     except ValueError as error:
         begun = str(error).partition(" ")[0]  # a path of one name is none among words
-        line = FieldLines(text).line(documents[0].line, document, str(error), [begun, 0])
+        line = FieldLines(text).line(item.line, document, str(error), [begun, 0])
         raise InvalidSuite(f"invalid yaml: {file}:{line}: {error}") from None
 
 

@@ -167,5 +167,8 @@ def effectless(document: Mapping[str, Any]) -> list[str]:
     if row is None:
         known = None if gvk.group_kind in _READ_ELSEWHERE else _GROUP_NAMES.get(gvk.group)
         return [] if known is None else [f"{gvk} is not a kind of {known}"]
-    faults = [] if row.schema is None else kind_schemas.spec_faults(document, row.schema)
+    faults = []
+    if row.schema is not None:
+        faults += kind_schemas.spec_faults(document, row.schema)
+        faults += kind_schemas.unknown_fields(document, row.schema)
     return [*faults, *row.faults(document)]

@@ -123,6 +123,7 @@ EXPANSION_TEMPLATES: Final = PolicyKind(
     pod_status.EXPANSION,
     EXPANSIONS,
     expansion.read_expansion_template,
+    kind_schemas.EXPANSION_TEMPLATE,
 )
 PROVIDER_KIND: Final = PolicyKind(
     "extension",

@@ -9,7 +9,7 @@ from webhook.api.admission import InvalidReview, read_request, read_review
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement
 from webhook.constraint.limits import UNLIMITED
-from webhook.constraint.placement import namespace_for, request_to_review
+from webhook.constraint.placement import namespace_for, namespace_named, request_to_review
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.external_data.exchange import ReviewMoment, answering
 from webhook.values import dataclass
@@ -123,8 +123,8 @@ def value_of(
         raise InvalidReview("the request holds neither an object nor an oldObject to review")
     if request.operation == "DELETE" and request.old_object is None:
         raise InvalidReview("the request is a DELETE and holds no oldObject to review")
-    known = namespaces.get(request.namespace) if request.namespace else None
-    return AugmentedReview(request, None if known is None else dict(known))
+    known = namespace_named(request.namespace, namespaces) if request.namespace else None
+    return AugmentedReview(request, known)
 
 
 def played(

@@ -472,7 +472,7 @@ class Decoding:
             job.future.set_exception(error)
         else:
             user = job.holder or requester_of(request.username)
-            self.times.note(user, time.thread_time() - began)
+            self.times.note_beside(user, time.thread_time() - began)
             is_large = job.footprint > HUGE_BYTES
             job.future.set_result(
                 Decoded(request, room._replace(large=large) if is_large else room)

@@ -8,6 +8,7 @@ shows.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api.admission import (
@@ -33,6 +34,7 @@ from webhook.server.responsibility import NOTED_SECONDS, requester, responsible_
 from webhook.server.undecided import answer_unread
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.server.decoding import Decoded, Decoding, Room
     from webhook.server.http.exchange import Receive, Send
-    from webhook.server.http.responder import HttpAnswer
+    from webhook.server.http.responder import HttpAnswer, LaterAnswer
     from webhook.server.outcome import Outcome
     from webhook.server.responsibility import Delay, Responsible
     from webhook.server.undecided import AnswerUnread
@@ -55,9 +57,6 @@ _EMPTY: Final = encode(
     }
 )
 """The answer of controller-runtime to a request without a body, with 200; probes rely on it."""
-
-_WAITING: Final = "waddle.waiting"
-"""The key of a waiting request's state in its ASGI scope, between its two calls."""
 
 _TOO_MANY_LARGE: Final = (
     "the same user already has too many large requests in review: send fewer at once"
@@ -121,10 +120,12 @@ class ReviewEndpoint:
         self._decoding = decoding
         self._memory = decoding.memory
 
-    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> HttpAnswer | None:
-        """Answers a request at once; None if it must wait.
+    def respond(
+        self, scope: dict[str, Any], body: bytes | bytearray
+    ) -> HttpAnswer | LaterAnswer | None:
+        """Answers a request at once, or when what it waits for is there.
 
-        Then the caller awaits the application with the same scope.
+        None for a large one: then the caller awaits the application with the same scope.
         """
         if len(body) > LARGE_BYTES:
             return None
@@ -136,11 +137,31 @@ class ReviewEndpoint:
             room = self._memory.take(size, occupant_of(body).requester)
         except NoRoom as error:
             return self._crowded(error, body, received_at(scope))
-        scope[_WAITING] = answer, room
-        return None
+        return partial(self._answer_later, scope, answer, room)
+
+    def _answer_later(
+        self,
+        scope: dict[str, Any],
+        pending: Pending,
+        room: Room,
+        tell: Callable[[HttpAnswer], None],
+    ) -> None:
+        """Calls ``tell`` with the answer when the decision is made."""
+
+        def resume(_: asyncio.Future[None]) -> None:
+            answer = self._answer(scope, b"", None, pending)
+            if isinstance(answer, Pending):
+                self._answer_later(scope, answer, room, tell)
+                return
+            try:
+                tell(answer)
+            finally:
+                self._decoding.free(room)
+
+        pending.finished.add_done_callback(resume)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answers a request, or continues one that :meth:`respond` could not finish."""
+        """Answers a request that :meth:`respond` could not."""
         message = await receive()
         body: bytes | bytearray = message.get("body", b"")
         while message.get("more_body"):
@@ -148,10 +169,8 @@ class ReviewEndpoint:
             body += message.get("body", b"")
         room = NOTHING
         try:
-            answer: HttpAnswer | Pending | None
-            answer, room = scope.pop(_WAITING, (None, NOTHING))
-            if answer is None:
-                answer, room = await self._begin(scope, body)
+            answer: HttpAnswer | Pending
+            answer, room = await self._begin(scope, body)
             del body, message
             scope.pop(RELEASE, _nothing)()
             while isinstance(answer, Pending):

@@ -147,6 +147,8 @@ class ProcessorTime:
         self._small: dict[str, float] = {}
         """Work of each that is not noted yet."""
         self._lock = threading.Lock()
+        self._beside: dict[str, float] = {}
+        """Work on other threads than the one that answers, since it was last taken."""
         self.places_of: Callable[[str], Delay] = lambda _: NOTHING_KNOWN
         """The function that returns a requester's places on the port now, the present request
         included."""
@@ -166,6 +168,22 @@ class ProcessorTime:
             if len(small) >= SMALL_MAX:
                 small.clear()
             small[requester] = seconds
+
+    def note_beside(self, requester: str, seconds: float) -> None:
+        """Work for a requester has just been done on another thread than the one that answers."""
+        self.note(requester, seconds)
+        with self._lock:
+            if len(self._beside) >= SMALL_MAX:
+                self._beside.clear()
+            self._beside[requester] = self._beside.get(requester, 0.0) + seconds
+
+    def take_beside(self) -> dict[str, float]:
+        """Returns what was noted of other threads since the last call, by requester."""
+        if not self._beside:
+            return self._beside
+        with self._lock:
+            taken, self._beside = self._beside, {}
+        return taken
 
     def since(self, moment: float, requester: str) -> Delay:
         """Processor seconds for a requester, and for all, since this moment on the monotonic clock."""

@@ -6,6 +6,7 @@ The endpoint exists only if tracing is enabled, so other replicas do not pay for
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import name_of
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.server.decoding import Decoded, Decoding
     from webhook.server.endpoint import Decide
     from webhook.server.http.exchange import Receive, Send
-    from webhook.server.http.responder import HttpAnswer
+    from webhook.server.http.responder import HttpAnswer, LaterAnswer
     from webhook.server.outcome import Outcome
     from webhook.server.undecided import AnswerUnread
     from webhook.serving.trace import Attribute, Tracing
@@ -72,8 +73,10 @@ class TracedEndpoint(ReviewEndpoint):
         self._sample = tracing.tracer.sample
         self._respond_untraced = self._untraced.respond
 
-    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> HttpAnswer | None:
-        """Answers a request at once; None where something must be waited for."""
+    def respond(
+        self, scope: dict[str, Any], body: bytes | bytearray
+    ) -> HttpAnswer | LaterAnswer | None:
+        """Answers a request as :class:`ReviewEndpoint` does, and finishes its trace."""
         sampled = self._sample(scope["headers"])
         if sampled is None:
             return self._respond_untraced(scope, body)
@@ -83,9 +86,19 @@ class TracedEndpoint(ReviewEndpoint):
         now = time.monotonic_ns()
         trace.add("queue", trace.began_ns, max(now, trace.began_ns))
         answer = super().respond(scope, body)
-        if answer is not None:
+        if isinstance(answer, tuple):
             self._finish(scope, answer[0])
-        return answer
+            return answer
+        return None if answer is None else partial(self._finish_later, scope, answer)
+
+    def _finish_later(
+        self, scope: dict[str, Any], answer: LaterAnswer, tell: Callable[[HttpAnswer], None]
+    ) -> None:
+        def finished(given: HttpAnswer) -> None:
+            tell(given)
+            self._finish(scope, given[0])
+
+        answer(finished)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answers a request, or continues one that :meth:`respond` could not finish."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook.constraint import enforcement
+from webhook.constraint.result import Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.constraint.result import Responses, Undecided
+    from webhook.constraint.result import Responses
     from webhook.server.responsibility import Responsible
     from webhook.serving.revision import Revision
 
@@ -34,11 +34,14 @@ def attributed(responses: Responses, responsible: Responsible) -> Responses:
     """
     if responsible == "others":
         return responses._replace(undecided=tuple(filter(_is_answered, responses.undecided)))
+    why = _REASONS[responsible]
     undecided = tuple(
-        replace(item, cause=responsible, message=_REASONS[responsible])
-        if item.cause == "deadline"
-        else item
-        for item in responses.undecided
+        [
+            Undecided(item.target, item.constraint, responsible, item.answer, why)
+            if item.cause == "deadline"
+            else item
+            for item in responses.undecided
+        ]
     )
     return responses._replace(undecided=undecided, deadline_exceeded=False)
 

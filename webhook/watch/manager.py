@@ -13,7 +13,7 @@ from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics, Settings
-from webhook.cluster.store import IdentityStore, Store, key_of
+from webhook.cluster.store import IdentityStore, Store, key_of, shared
 from webhook.watch.registrar import Registrar
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _Watch:
 
     def kept_of(self, obj: Object) -> Object:
         """Returns the fields of an object to keep; called again after a narrower projection."""
-        return obj if self.projection is None else self.projection(obj)
+        return shared(obj) if self.projection is None else self.projection(obj)
 
     def replay(self, registrar: Registrar) -> None:
         """Delivers the known objects to a registrar that joins."""

@@ -116,8 +116,12 @@ func answered(line []byte) (answer, error) {
 	}
 	before := seconds()
 	for range asked.Loops {
-		for at := range requests {
-			if _, err := r.review(requests[at]); err != nil {
+		for _, raw := range asked.Requests { // read each time, as a webhook reads it
+			var request admissionv1.AdmissionRequest
+			if err := json.Unmarshal(raw, &request); err != nil {
+				return answer{}, err
+			}
+			if _, err := r.review(request); err != nil {
 				return answer{}, err
 			}
 		}

@@ -10,10 +10,13 @@ from collections.abc import Callable
 import pytest
 
 from webhook.app.priority import (
+    _ATTRIBUTES,
+    _SET_ATTRIBUTES,
     AFTER,
     BEHIND,
     PATIENT_NS,
     PROMPT_NS,
+    SHORT_SLICE_NS,
     compute_beside,
     give_precedence,
     go_first,
@@ -43,6 +46,39 @@ def test_a_thread_and_what_it_starts_stand_behind_the_others() -> None:
     thread.join()
     assert found == [min(own + BEHIND, 19)] * 2
     assert niceness() == own
+
+
+def slice_ns() -> int:
+    """Returns this thread's time slice, as Linux from 6.12 on says; 0 before."""
+    found = ctypes.create_string_buffer(_ATTRIBUTES.size)
+    number = {"x86_64": 315, "aarch64": 275}[os.uname().machine]  # sched_getattr
+    ctypes.CDLL(None).syscall(ctypes.c_long(number), 0, found, len(found), 0)
+    return int(_ATTRIBUTES.unpack(found.raw)[5])
+
+
+@pytest.mark.skipif(
+    os.uname().machine not in _SET_ATTRIBUTES or not slice_ns(), reason="slices cannot be set here"
+)
+def test_the_answering_thread_has_a_shorter_slice_than_those_that_it_starts() -> None:
+    """It waited for the end of theirs each time that it wanted the core."""
+    found = []
+
+    def compute() -> None:
+        compute_beside()
+        found.append(slice_ns())
+
+    def answer() -> None:
+        go_first()
+        found.append(slice_ns())
+        beside = threading.Thread(target=compute)
+        beside.start()
+        beside.join()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    thread.join()
+    assert found == [SHORT_SLICE_NS, slice_ns()]
+    assert found[0] < found[1]
 
 
 def test_a_thread_that_computes_for_a_request_has_less_of_a_core_than_who_answers() -> None:

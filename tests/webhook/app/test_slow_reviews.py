@@ -5,8 +5,11 @@ import threading
 import time
 from functools import partial
 
+import pytest
+
 from tests.patience import PATIENCE_SECONDS, until
 from webhook.api.admission import AdmissionRequest, read_request
+from webhook.app import slow_reviews
 from webhook.app.slow_reviews import RESTS, SlowReviews
 from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
@@ -38,6 +41,39 @@ def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
         slow.future.result(PATIENCE_SECONDS)
         del review, slow, work
         until(lambda: sys.getrefcount(subject) == held, "nobody holds the object any more")
+    finally:
+        reviews.stop()
+
+
+def test_one_thread_computes_while_the_others_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that answers waited for the interpreter behind four, one after the other."""
+    monkeypatch.setattr(slow_reviews, "TURN_SECONDS", PATIENCE_SECONDS)
+    reviews = SlowReviews(1.0, Guard(), ProcessorTime())
+    events: list[str] = []
+
+    def compute(budget: Budget) -> None:
+        events.append("computes")
+        until(lambda: reviews._active == 2, "another thread has work")
+        events.append("rests")
+        assert budget.rest is not None
+        while "another computes" not in events:
+            budget.rest(0.0)
+
+    def compute_another(_: Budget) -> None:
+        events.append("another computes")
+
+    now = time.monotonic()
+    span = RequestTime(now, now + PATIENCE_SECONDS)
+    works = {"alice": compute, "bob": compute_another}
+    try:
+        for user, work in works.items():
+            slow = reviews.begin(work, read_request({"userInfo": {"username": user}}), span)
+            assert isinstance(slow, SlowReview)
+            if user == "alice":
+                first = slow
+                until(lambda: events, "the first has begun")
+        first.future.result(PATIENCE_SECONDS)
+        assert events == ["computes", "rests", "another computes"]
     finally:
         reviews.stop()
 

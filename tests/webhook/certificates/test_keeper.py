@@ -185,12 +185,26 @@ def all_ready(replicas):
     return ready
 
 
+def counted_writes(replicas):
+    """Waits for a write of each; a watch may report the object before its writer has the answer."""
+
+    async def counted():
+        statistics = [replica.keeper.statistics() for replica in replicas]
+        return all(
+            any(getattr(item, name) for item in statistics)
+            for name in ("secret_writes", "bundle_writes")
+        )
+
+    return counted
+
+
 def test_replicas_that_start_at_once_agree_on_one_pair_and_one_bundle(cluster, place, tmp_path):
     async def work(client, replicas, _stack):
         assert "holds no certificate" in replicas[0].keeper.not_ready()
         await until(all_ready(replicas))
         data = await data_of(client, place)
         (bundle,) = await bundles_of(client, place)
+        await until(counted_writes(replicas))
         statistics = [replica.keeper.statistics() for replica in replicas]
 
         assert [replica.pairs for replica in replicas] == [[data["tls.crt"]]] * REPLICAS
@@ -216,6 +230,7 @@ def test_keys_are_made_once_for_a_secret_that_is_written(cluster, place, tmp_pat
 
     async def work(client, replicas, _stack):
         await until(all_ready(replicas))
+        await until(counted_writes(replicas))
         assert replicas[0].keeper.statistics().secret_writes == 1
         assert len(made) == 2
 

@@ -3,6 +3,8 @@
 import datetime as dt
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -106,3 +108,11 @@ def test_who_reads_that_a_certificate_was_installed_or_refused_finds_metrics_and
     (tmp_path / "tls.key").write_bytes(b"none")
     assert not served.load()
     assert found[1:] == [("certificate cannot be used; the last good one stays", state())]
+
+
+def test_a_process_that_makes_no_certificate_does_not_load_cryptography():
+    code = "import sys, webhook.app.process; print('cryptography' in sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert run.stdout.strip() == "False"

@@ -17,7 +17,8 @@ import yaml
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.cli.manifest_lines import gators_lines, manifest
 from tests.webhook.constraint.policies import constraint, deployment, expands, pod, template
-from webhook.policies.manifests import Manifest, expand_lists
+from webhook.policies.lists import expand_lists
+from webhook.policies.manifests import Manifest
 
 REGO = """package p
 violation[{"msg": msg, "details": {"a": [1], "b": {2, 1}}}] {

@@ -111,7 +111,7 @@ spec:
   rules:
   - name: images
     match: {any: [{resources: {kinds: [Pod]}}]}
-    validate: {cel: {expressions: [{expression: object.spec.none}]}}
+    validate: {cel: {expressions: [{expression: object.spec.none == 1}]}}
 """
     results = """\
 resources: [objects.yaml]

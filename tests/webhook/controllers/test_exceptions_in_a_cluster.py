@@ -23,7 +23,7 @@ from tests.webhook.controllers.session import (
 from webhook.api.timestamp import text_of
 from webhook.constraint.review import AugmentedObject
 from webhook.exceptions.reading import read_exception
-from webhook.exceptions.state import ExceptionFacts
+from webhook.exceptions.state import ExceptionFacts, next_status
 from webhook.review.loops import review
 from webhook.review.subject import Subject
 
@@ -88,6 +88,50 @@ def test_one_that_cannot_be_used_excuses_nothing_whatever_it_did_before(tmp_path
             assert found(replica) == (1, 0)
 
     asyncio.run(run())
+
+
+TEAM_OF_ALL = [{"name": "team", "expression": "object.metadata.labels.team == 'x'"}]
+"""Conditions that have no value for objects without labels."""
+
+NO_LABELS = "could not be known: expression 'object.metadata.labels.team == 'x'' resulted in error"
+
+
+def test_an_error_of_its_conditions_is_in_its_status(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica)
+            document = exception("e", "Alpha/c", matchConditions=TEAM_OF_ALL)
+            replica.make(*WIDE, document)
+            await replica.until(lambda: status(replica, *WIDE, "e").get("state"), "in force")
+
+            def is_reported() -> bool:
+                # Each review may be of a set that the next change replaces, with its errors.
+                assert found(replica) == (1, 0)
+                return NO_LABELS in status(replica, *WIDE, "e").get("message", "")
+
+            await replica.until(is_reported, "the error")
+
+    asyncio.run(run())
+
+
+def test_replicas_without_the_error_leave_it_in_the_status_until_the_spec_changes() -> None:
+    document = exception("e", "Alpha/*", matchConditions=TEAM_OF_ALL)
+    document["metadata"] |= {"generation": 1, "creationTimestamp": text_of(time.time())}
+    item = read_exception(document)
+    constraints: Any = {("Alpha", "c"): None}
+    here = ExceptionFacts(item, constraints, condition_fault="no labels")
+    elsewhere = ExceptionFacts(item, constraints)
+    written = next_status(document, here, time.time())
+    assert written is not None
+    assert "could not be known: no labels" in written["message"]
+    document["status"] = written
+    assert next_status(document, elsewhere, time.time()) is None
+    other = ExceptionFacts(item, constraints, condition_fault="no team")
+    assert next_status(document, other, time.time()) is None
+    document["metadata"]["generation"] = 2
+    # This replica has not read the new spec yet: its error is of the old one.
+    written = next_status(document, here, time.time())
+    assert written == {"state": "Active", "observedGeneration": 2}
 
 
 def test_the_state_follows_the_clock_and_the_constraints(tmp_path: Path) -> None:

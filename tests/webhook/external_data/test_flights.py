@@ -82,7 +82,8 @@ class Asking:
         return self.begin(*keys, name=name, **options).result(PATIENCE_SECONDS)
 
     def counted(self, outcome: str) -> int:
-        """Requests that came to this."""
+        """Requests that came to this, as a scrape shows them."""
+        self.flights.refresh()
         return self.registry.counters.get(PROVIDER_REQUESTS, {}).get(("p", outcome), 0)
 
 

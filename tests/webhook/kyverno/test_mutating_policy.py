@@ -183,7 +183,7 @@ def test_one_of_a_namespace_changes_nothing_elsewhere() -> None:
         ({"mutations": [{"patchType": "Merge"}]}, "spec.mutations[0].patchType: 'Merge' is not"),
         ({"mutations": [{"patchType": "JSONPatch"}]}, "spec.mutations[0].jsonPatch: is required"),
         ({"mutations": [applied("1")]}, "spec.mutations[0].applyConfiguration.expression: must"),
-        ({"mutations": [applied("variables.any")]}, "must evaluate to Object, not dyn"),
+        ({"mutations": [applied("variables.any")]}, "must evaluate to Object but gives dyn"),
         ({"mutations": [applied("random()")]}, "random() gives another value each time"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_message_is_computed_and_an_error_in_it_is_the_message() -> None:
         return [{"expression": "false", "messageExpression": message, "message": "plain"}]
 
     assert verdict_of("true", validations=one("'x' + object.metadata.name")).message == "xx"
-    computed = verdict_of("true", validations=one("object.nothing")).message
+    computed = verdict_of("true", validations=one("string(object.nothing)")).message
     assert computed == "failed to evaluate message expression: no such key: nothing"
 
 
@@ -173,6 +173,32 @@ def test_objects_and_images_are_those_that_are_given() -> None:
         (
             {"validations": [{"expression": "resource.Post('v1', 'pods', {}) == null"}]},
             "a review writes nothing",
+        ),
+        *(
+            (
+                {"validations": [{"expression": of_dyn}]},
+                "must evaluate to bool but gives dyn: compare",
+            )
+            for of_dyn in (
+                "object.spec.hostNetwork",
+                "dyn(true)",
+                "has(object.a) ? object.a : false",
+            )
+        ),
+        (
+            {"matchConditions": [{"name": "a", "expression": "object.spec.hostNetwork"}]},
+            "spec.matchConditions[0].expression: must evaluate to bool but gives dyn",
+        ),
+        (
+            {"validations": [{"expression": "false", "messageExpression": "object.kind"}]},
+            "spec.validations[0].messageExpression: must evaluate to string but gives dyn: write",
+        ),
+        *(
+            (
+                {"auditAnnotations": [{"key": "a", "valueExpression": expression}]},
+                f"valueExpression: must evaluate to string or null but gives {result}",
+            )
+            for expression, result in (("object.kind", "dyn"), ("1", "int"))
         ),
     ],
 )
@@ -385,11 +411,12 @@ def test_what_a_function_cannot_take_is_an_error(expression: str, message: str) 
 
 
 def test_annotations_are_reported_and_one_in_error_makes_an_error() -> None:
-    of_name = [{"key": "who", "valueExpression": "object.metadata.name"}]
+    of_name = [{"key": "who", "valueExpression": "string(object.metadata.name)"}]
     assert verdict_of("true", auditAnnotations=of_name).annotations == (("who", "x"),)
     assert verdict_of("false", auditAnnotations=of_name).annotations == (("who", "x"),)
-    wrong = [{"key": "who", "valueExpression": "object.nothing"}]
-    assert verdict_of("true", auditAnnotations=wrong).result == "error"
+    for expression in ("string(object.nothing)", "null"):
+        wrong = [{"key": "who", "valueExpression": expression}]
+        assert verdict_of("true", auditAnnotations=wrong).result == "error"
 
 
 def test_mode_json_reads_documents() -> None:
@@ -430,11 +457,15 @@ OTHERS_FAIL = "CEL expression validation failed at index 0"
             KyvernoVerdict("error", f"{IN_ERROR}: no such key: none"),
         ),
         (
-            {"validations": [{"expression": "false", "messageExpression": "dyn(1)"}]},
+            {"validations": [{"expression": "false", "messageExpression": "''"}]},
             KyvernoVerdict("fail", OTHERS_FAIL),
         ),
         (
-            {"validations": [{"expression": "false", "messageExpression": "variables.name"}]},
+            {
+                "validations": [
+                    {"expression": "false", "messageExpression": "string(variables.name)"}
+                ]
+            },
             KyvernoVerdict("fail", "x"),
         ),
         ({"validations": [{"expression": "variables.allowed.size() == 2"}]}, PASSED),

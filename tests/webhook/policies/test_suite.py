@@ -308,6 +308,10 @@ def test_skips_are_counted_and_printed_lines_kept(suites):
         ("tests: [{cases: [{inventory: [3]}]}]", r"cases\[0\].inventory must be an array"),
         ("tests: [{cases: [{assertions: [{violations: [1]}]}]}]", r"assertions\[0\]: violations"),
         ("tests: [{cases: [{assertions: [{message: 3}]}]}]", "message must be a string"),
+        (
+            "tests: [{cases: [{assertions: [{violation: no}]}]}]",
+            r'assertions\[0\]: unknown field "violation": there are message, violations',
+        ),
         ("tests: [", "line "),
     ],
 )
@@ -327,6 +331,29 @@ def test_files_that_are_no_suites_are_passed_over(tmp_path):
     (tmp_path / "c.json").write_text("{")
 
     assert find_suites(tmp_path) == []
+
+
+def test_every_suite_of_a_file_is_run(tmp_path):
+    """Gator runs the first document alone, so that the others' failures never show."""
+    other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
+    suite = "apiVersion: test.gatekeeper.sh/v1alpha1\nkind: Suite\ntests: [{name: %s}]\n"
+    (tmp_path / "all.yaml").write_text("---\n".join([other, suite % "one", suite % "two"]))
+
+    suites = find_suites(tmp_path)
+
+    assert [suite.tests[0].name for suite in suites] == ["one", "two"]
+    assert [suite.line for suite in suites] == [5, 9]
+
+
+def test_a_suite_in_another_encoding_is_read_or_named(tmp_path):
+    text = "apiVersion: test.gatekeeper.sh/v1alpha1\nkind: Suite\ntests: [{name: caf\u00e9}]\n"
+    (tmp_path / "a.yaml").write_bytes(text.encode("utf-16"))
+    (suite,) = find_suites(tmp_path)
+    assert suite.tests[0].name == "caf\u00e9"
+
+    (tmp_path / "b.yaml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InvalidSuite, match=r"b\.yaml: not UTF-8 at byte \d+"):
+        find_suites(tmp_path)
 
 
 MUTATED_SUITE = """

@@ -20,7 +20,13 @@ from webhook.constraint import structural
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.constraint.kind_schemas import CONFIG, EXPANSION_TEMPLATE, SYNC_SET
+from webhook.constraint.kind_schemas import (
+    CONFIG,
+    EXPANSION_TEMPLATE,
+    MUTATOR,
+    SYNC_SET,
+    unknown_fields,
+)
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.policies.extensions import Extensions
 from webhook.policies.manifests import Manifest
@@ -114,3 +120,53 @@ def test_null_is_as_if_nothing_were_there():
         fault_messages({**WHOLE["configs"], "spec": {"match": None, "sync": {"syncOnly": None}}})
         == []
     )
+
+
+def test_every_field_of_a_mutator_s_crds_is_known():
+    """A field that a CRD has must not be named as unknown."""
+    unknown = []
+    for crd in ("assign", "assignmetadata", "modifyset", "assignimage"):
+        for version in yaml.safe_load((CRDS / f"{crd}.yaml").read_text())["spec"]["versions"]:
+            spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+            unknown += unknown_fields({"spec": instance(spec)}, MUTATOR)
+    assert unknown == []
+
+
+def instance(schema):
+    """A value with each property of a schema."""
+    if "properties" in schema:
+        return {name: instance(item) for name, item in schema["properties"].items()}
+    return [instance(schema["items"])] if "items" in schema else "x"
+
+
+@pytest.mark.parametrize("crd", WHOLE)
+def test_an_unknown_field_is_reported(crd):
+    (fault,) = fault_messages(changed(WHOLE[crd], ("spec", "unheard"), "x"))
+    assert fault == "spec.unheard: unknown field, without effect"
+
+
+@pytest.mark.parametrize(
+    ("crd", "path", "fault"),
+    [
+        ("assign", ("match", "namespace"), 'spec.match.namespace: U: is "namespaces" meant?'),
+        ("assign", ("parameters", "asign"), 'spec.parameters.asign: U: is "assign" meant?'),
+        ("expansiontemplate", ("generatedGKV",), 'spec.generatedGKV: U: is "generatedGVK" meant?'),
+        (
+            "configs",
+            ("match", 0, "excludedNamespace"),
+            'spec.match[0].excludedNamespace: U: is "excludedNamespaces" meant?',
+        ),
+        ("syncsets", ("gvks", 0, "groups"), 'spec.gvks[0].groups: U: is "group" meant?'),
+    ],
+)
+def test_the_field_that_was_meant_is_named(crd, path, fault):
+    whole = WHOLE[crd]
+    if crd == "assign":
+        whole = changed(whole, ("spec", "match"), {})
+    (found,) = fault_messages(changed(whole, ("spec", *path), ["x"]))
+    assert found == fault.replace("U", "unknown field, without effect")
+
+
+def test_of_many_unknown_fields_five_are_named():
+    many = {f"field-{number}": 1 for number in range(100)}
+    assert len(fault_messages({**WHOLE["configs"], "spec": many})) == 5

@@ -273,3 +273,19 @@ def test_receive_after_the_body_tells_of_the_client_s_leave(lines: Lines) -> Non
 
     asyncio.run(exchange(patient, lines, post("/", b"x")))
     assert received == ["http.request", "http.disconnect"]
+
+
+def test_an_answer_that_comes_later_is_sent_when_it_is_there(lines: Lines) -> None:
+    class Later:
+        def respond(self, scope: dict[str, Any], body: bytes) -> Any:
+            def answer(tell: Any) -> None:
+                content = str(len(body)).encode()
+                asyncio.get_running_loop().call_soon(tell, (200, (), content))
+
+            return answer
+
+    application = Starlette()
+    application.at_once = {"/later": Later()}  # type: ignore[attr-defined]
+    found = asyncio.run(exchange(application, lines, post("/later", b"x" * 10)))
+    assert found[0].startswith(b"HTTP/1.1 200 ")
+    assert found[0].endswith(b"\r\n\r\n10")

@@ -45,6 +45,10 @@ class CalledEndpoint:
 
         async def run() -> tuple[int, Any]:
             answer = self.endpoint.respond(scope, parts[0]) if len(parts) == 1 else None
+            if callable(answer):
+                later = asyncio.get_running_loop().create_future()
+                answer(later.set_result)
+                answer = await later
             if answer is not None:
                 return answer[0], json.loads(answer[2])
             await self.endpoint(scope, receive, send)

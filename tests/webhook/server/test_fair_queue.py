@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.server.http.fair_queue import USERS_MAX, FairQueue, Party
+from webhook.server.http.fair_queue import DEBT_SECONDS_MAX, USERS_MAX, FairQueue, Party
 from webhook.server.responsibility import responsible_for
 
 ALICE, BOB = "alice", "bob"
@@ -36,11 +36,27 @@ def test_one_who_asks_once_comes_before_the_second_of_many() -> None:
 
 def test_one_piece_of_work_is_next() -> None:
     waiting = queue("alice/a/1", "alice/b/1", "bob/b/1")
-    works = [(Party(ALICE, "a"), "alice/a/1"), (Party(ALICE, "b"), "alice/b/1")]
-    assert [waiting.is_next(*work) for work in works] == [True, False]
-    assert not waiting.is_next(Party(BOB, "b"), "bob/b/1")
+    works = list(waiting)
+    assert [waiting.is_next(work) for work in works] == [True, False, False]
     drained(waiting)
-    assert not waiting.is_next(*works[0]), "nothing waits"
+    assert not waiting.is_next(works[0]), "nothing waits"
+
+
+def test_work_elsewhere_counts_for_its_user_up_to_a_bound() -> None:
+    """A user with four busy threads came as soon as one with small requests alone."""
+    waiting = queue("alice/a/1", "bob/b/1")
+    waiting.charge(ALICE, 0.001)
+    assert drained(waiting) == ["bob/b/1", "alice/a/1"]
+    waiting.charge(ALICE, 3600.0)
+    waiting.put(Party(ALICE, "a"), "alice/a/2")
+    waiting.put(Party(BOB, "b"), "bob/b/2")
+    seconds = 0.0
+    while waiting.is_next("bob/b/2"):
+        assert waiting.take() is not None
+        waiting.done(Party(BOB, "b"), 0.005)
+        waiting.put(Party(BOB, "b"), "bob/b/2")
+        seconds += 0.005
+    assert 0.0 < seconds <= DEBT_SECONDS_MAX + 0.01
 
 
 def test_namespaces_of_one_user_come_in_turn() -> None:

@@ -245,3 +245,18 @@ def test_a_small_request_is_answered_as_it_arrives_if_it_is_next(
     while queue:
         queue.answer(0.001)
     assert answered == ["bob", "trudy", "trudy"]
+    clock.now += request_queue.SHARED_SECONDS
+    assert not ahead("bob", 600), "no request has taken long lately"
+    assert not queue.is_shared
+
+
+def test_where_nobody_else_has_a_request_under_way_nothing_is_shared_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, answered = Clock(), list[str]()
+    monkeypatch.setattr(request_queue, "time", clock)
+    queue = request_queue.RequestQueue(lambda error, _: pytest.fail(str(error)), lambda: False)
+    queue.put(Timed(clock, answered, "mallory", 0.004, 0.004))
+    queue.answer(0.005)
+    assert answered == ["mallory"]
+    assert not queue.is_shared

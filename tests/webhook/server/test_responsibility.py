@@ -131,3 +131,16 @@ def test_whoever_is_to_blame_by_one_of_several_delays_is() -> None:
     full, worked = Delay(places=64, places_taken=1), Delay(worked_seconds=1.0)
     assert telling(full, worked) is worked
     assert telling(full, Delay()) is full
+
+
+def test_work_beside_the_answering_thread_is_taken_once() -> None:
+    times = ProcessorTime()
+    times.note("alice", 0.5)
+    times.note_beside("bob", 0.25)
+    times.note_beside("bob", 0.25)
+    assert times.take_beside() == {"bob": 0.5}
+    assert times.take_beside() == {}
+    assert times.since(0.0, "bob").all_seconds == pytest.approx(1.0)
+    for number in range(SMALL_MAX + 1):
+        times.note_beside(f"user-{number}", 0.1)
+    assert len(times.take_beside()) <= SMALL_MAX

@@ -132,6 +132,8 @@ def command(  # noqa: PLR0913  # each is an option
             emit(output, audit_report.FORMATS[output.word](outcome))
     if outcome.skipped:
         complain(f"skipped, because it is not a Kubernetes object: {listed(outcome.skipped)}")
+    for line in outcome.advice:
+        complain(f"WARNING - {line}")
     for line in (*outcome.repeated, *audit_report.missing(outcome)):
         complain(line)
     if not outcome.whole:

@@ -33,7 +33,7 @@ from webhook.constraint import wildcard
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets.known import ADMISSION_ALONE
 from webhook.policies.directory import PolicyDirectory
-from webhook.policies.extensions import Extensions, on_top
+from webhook.policies.extensions import Extensions, foreign_warnings, on_top
 from webhook.policy_kinds.known import part_of
 from webhook.policy_kinds.table import KYVERNO_POLICIES
 from webhook.review.policy_set import exclusions_of
@@ -93,6 +93,8 @@ class AuditOutcome:
     ended: SweepEnd | None = None
     faults: list[str] = field(default_factory=list)
     """The faults of unusable policies."""
+    advice: list[str] = field(default_factory=list)
+    """Warnings of foreign policies that probably have no effect, with file and line."""
     skipped: Sequence[str] = ()
     """Policy files with documents that are no objects."""
     repeated: Sequence[str] = ()
@@ -162,6 +164,7 @@ async def audit(
         admission_policies = await read_admission_policies(client)
         outcome.faults += admission_policies.texts
         policies = replace(policies, stages=(*policies.stages, admission_policies.policies))
+    outcome.advice += foreign_warnings(policies, files.manifests)
     snapshot = policies.snapshot
     # An installed audit may wait for rights while the cluster starts; a command does not.
     source = ListSource(client, request.page_objects, forbidden_seconds=0)

@@ -36,6 +36,7 @@ from webhook.policies.replay import ReplayDifference, recorded_requests, replay
 from webhook.policies.validation import is_policy, validate
 from webhook.policy_kinds.known import is_extension, is_foreign_policy
 from webhook.printable import quantity
+from webhook.review.admission_requests import title_of
 from webhook.review.loops import review
 from webhook.review.policy_set import Exclusions, PolicySet, exclusions_of
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
@@ -142,7 +143,11 @@ def prepare(
         item.key for item in manifests if is_policy(item.document)
     )
     checked.policies = len(checked.policy_keys)
-    checked.places = {item.key: item.place for item in manifests}
+    checked.places = {
+        key: item.place
+        for item in manifests
+        for key in (item.key, (item.gvk.kind, title_of(item.document)))
+    }
     after = checked.after = base.copy()
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)
     checked.places |= checked.mutation.places

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from webhook.admission_policies.kinds import MUTATING_BINDING, MUTATING_POLICY
 from webhook.api.admission import InvalidReview
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
     from webhook.review.policy_set import PolicySet
 
 T = TypeVar("T")
-
-DEFAULT_NAMESPACE: Final[dict[str, Any]] = {
-    "apiVersion": "v1",
-    "kind": "Namespace",
-    "metadata": {"name": "default"},
-}
 
 
 def read_expanding(manifests: Sequence[Manifest]) -> PolicySet:
@@ -104,12 +98,12 @@ def as_manifests(objects: Sequence[dict[str, Any]], output: str) -> str:
 
 
 def namespaces_of(manifests: Sequence[Manifest]) -> dict[str, Mapping[str, Any]]:
-    """Returns the Namespaces by name, and one named default."""
-    by_name: dict[str, Mapping[str, Any]] = {"default": DEFAULT_NAMESPACE}
-    for item in manifests:
-        if item.gvk.group_kind == ("", "Namespace"):
-            by_name[name_of(item.document)] = item.document
-    return by_name
+    """Returns the Namespaces by name."""
+    return {
+        name_of(item.document): item.document
+        for item in manifests
+        if item.gvk.group_kind == ("", "Namespace")
+    }
 
 
 class MutatedObject(NamedTuple):

@@ -22,11 +22,11 @@ from webhook.cli.test import run as review_run
 from webhook.policies.advice import left_out
 from webhook.policies.definitions import repeated
 from webhook.policies.field_lines import FieldLines
+from webhook.policies.lists import expand_lists
 from webhook.policies.manifests import (
     FILE_BYTES_MAX,
     Manifest,
     UnreadableFile,
-    expand_lists,
     parse,
     text_of,
 )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.admission_policies.kinds import is_answer
 from webhook.api.admission import InvalidReview
 from webhook.api.gvk import gvk_of, name_of, namespace_of, text
-from webhook.cli.extensions import run as extension_run
 from webhook.cli.progress import watched
 from webhook.cli.terminal import listed
 from webhook.constraint import constraint, enforcement, template
@@ -255,10 +254,6 @@ class _Reviewing:
         self._matched_alone = Matched()
         """Matches of objects outside AdmissionReviews."""
         self._seen: set[tuple[str, str]] = set()
-        self._namespaces = {
-            "default": extension_run.DEFAULT_NAMESPACE,
-            **policies.snapshot.namespaces,
-        }
         self._foreign = policies.foreign
         self._manifests = [item for item in sources.manifests if is_foreign_policy(item.gvk)]
         self.findings: list[_Finding] = []
@@ -276,7 +271,7 @@ class _Reviewing:
         """Reviews one object as it would be stored, and its implied objects."""
         document = manifest.document
         try:
-            value = value_of(document, self._namespaces)
+            value = value_of(document, self._policies.snapshot.namespaces)
         except InvalidReview as error:
             self.faults.append(
                 f"reading: {manifest.file}:{manifest.line}: AdmissionReview: {error}"

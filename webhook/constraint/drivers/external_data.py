@@ -98,8 +98,10 @@ def _ended() -> EvaluationError:
 
 def _external_data(context: Context, operand: Value) -> Value:
     """Asks a provider for keys (Gatekeeper, "External Data")."""
-    _check_writable(operand, context)
-    request = _request(operand)
+    request = _usual_request(operand, context)
+    if request is None:
+        _check_writable(operand, context)
+        request = _request(operand)
     count = len(request.keys)
     if not count:
         return {"responses": [], "errors": [], "status_code": 0, "system_error": ""}
@@ -136,6 +138,20 @@ def _pairs(given: tuple[tuple[str, Any], ...] | None) -> list[list[Any]] | None:
 
 
 # --- the operand ----------------------------------------------------------------------------------
+
+
+def _usual_request(operand: Value, context: Context) -> ProviderRequest | None:
+    """Reads an operand of a provider and printable keys, as nearly all are; None for any other."""
+    if type(operand) is not dict or len(operand) != len(ProviderRequest._fields):
+        return None
+    provider, keys = operand.get("provider"), operand.get("keys")
+    if type(provider) is not str or type(keys) is not list or not provider.isprintable():
+        return None
+    for key in keys:
+        if type(key) is not str or not key.isprintable():
+            return None
+    context.charge(STEPS_A_PART * (len(operand) + len(keys)))
+    return ProviderRequest(provider, tuple(keys))
 
 
 def _request(operand: Value) -> ProviderRequest:

@@ -9,6 +9,7 @@ from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.api.names import OURS
 from webhook.constraint.errors import InvalidData, ReviewError
 from webhook.constraint.match import MatchSubject, View, compile_match, namespace_of_subject
+from webhook.constraint.placement import DEFAULT
 from webhook.constraint.review import AugmentedObject, AugmentedReview, Document, Review
 from webhook.constraint.selector_validation import validate_selectors
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA
@@ -58,7 +59,7 @@ class AdmissionTarget:
             request = value.request
             document = dict(request.document)
             namespace = value.namespace or namespaces.get(request.namespace)
-            document["namespaceObject"] = namespace or {}
+            document["namespaceObject"] = _seen(namespace)
             operation: str | None = request.operation
             size, gvk = request.size, None
         elif type(value) is AugmentedObject or (type(value) is Document and value.target == NAME):
@@ -67,7 +68,7 @@ class AdmissionTarget:
             gvk = gvk_of(value.object)
             document = _request_of(value, gvk)
             namespace = value.namespace
-            document["namespaceObject"] = namespace or {}
+            document["namespaceObject"] = _seen(namespace)
             if namespace is None:
                 namespace = namespaces.get(document.get("namespace", ""))
             operation, size = value.operation, value.size
@@ -142,6 +143,11 @@ def _request_of(value: AugmentedObject, gvk: GroupVersionKind) -> dict[str, Any]
         if (namespace := metadata.get("namespace")) and type(namespace) is str:
             document["namespace"] = namespace
     return document
+
+
+def _seen(namespace: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Returns the Namespace that policies see; empty without its manifest, as in gator."""
+    return {} if namespace is None or namespace is DEFAULT else namespace
 
 
 def _review(

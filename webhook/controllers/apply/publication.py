@@ -300,6 +300,18 @@ class ClusterPolicies:
         excusing: Excusing | None = self._extension.value(EXCEPTIONS)
         return excusing
 
+    @property
+    def condition_faults(self) -> Mapping[ExceptionKey, str]:
+        """The last fault in the conditions of each exception, in reviews of this process."""
+        excusing = self._excusing
+        if excusing is None or not excusing.condition_faults:
+            return {}
+        return {
+            (excuse.kind, excuse.namespace, excuse.name): fault
+            for title, fault in tuple(excusing.condition_faults.items())
+            for excuse in (excusing.by_title[title].excuse,)
+        }
+
     def exception_facts(self, key: ExceptionKey, used_at: float) -> ExceptionFacts:
         """Returns the facts about an exception, which this process used last at a time."""
         kind, namespace, name = key

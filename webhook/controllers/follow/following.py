@@ -263,6 +263,7 @@ class Following:
             self._object_faults,
             facts=self._policies.exception_facts,
             uses=serving.uses,
+            faults=lambda: self._policies.condition_faults,
             writers=self._aggregation.writers if self._aggregation else lambda: alone,
             keep_seconds=seconds,
         )

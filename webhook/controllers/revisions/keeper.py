@@ -25,7 +25,7 @@ from webhook.api.shapes import object_of, objects_of, status_of
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
-from webhook.cluster.store import Change, key_of
+from webhook.cluster.store import Change, EncodedStore, key_of
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import TEMPLATES, ObjectFaults
 from webhook.controllers.revisions.known import KnownRevisions
@@ -115,7 +115,9 @@ class RevisionKeeper:
         self._rollouts.listeners.append(self._rolled)
         self._keeps_rollouts = True
         self._writers = writers
-        self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
+        self._reflector = Reflector(
+            client, REVISIONS, self, settings=settings, transform=_slim, store=EncodedStore()
+        )
         self._desired: dict[PolicyKey, InForce] = {}
         self.keeper: Keeper[_Subject] = Keeper(
             "revision",

@@ -19,6 +19,7 @@ from webhook.api.shapes import status_of
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.cluster.store import shared, slim
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.status import audit_keeper, by_pod, coverage_keeper
@@ -161,7 +162,12 @@ class Aggregation:
         )
         self._reflectors = [
             Reflector(
-                client, status_resource(index.kind), index, selection=selection, settings=settings
+                client,
+                status_resource(index.kind),
+                index,
+                selection=selection,
+                settings=settings,
+                transform=lambda obj: shared(slim(obj)),
             )
             for index in self._indexes
         ]

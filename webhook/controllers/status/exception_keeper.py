@@ -22,7 +22,7 @@ from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.replicas import rendezvous
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.pod_status import Pod
     from webhook.api.resource import Resource
@@ -65,12 +65,14 @@ class ExceptionKeeper:
         *,
         facts: Callable[[ExceptionKey, float], ExceptionFacts],
         uses: ExceptionUses,
+        faults: Callable[[], Mapping[ExceptionKey, str]],
         writers: Callable[[], frozenset[str]],
         keep_seconds: float,
     ) -> None:
         """``facts`` returns the facts about an exception.
 
-        It is given the time of the last use here.
+        It is given the time of the last use here. ``faults`` returns the last fault in the
+        conditions of each exception in reviews of this process.
 
         ``writers`` gives the replicas that write. Expired exceptions are kept for ``keep_seconds``,
         0 for ever.
@@ -83,6 +85,8 @@ class ExceptionKeeper:
         self._object_faults = object_faults
         self._facts = facts
         self._uses = uses
+        self._faults = faults
+        self._faulty: frozenset[ExceptionKey] = frozenset()
         self._writers = writers
         self._keep_seconds = keep_seconds
         self._registrar: Registrar = manager.registrar("exceptions")
@@ -126,9 +130,12 @@ class ExceptionKeeper:
             self.keeper.add(key, DEBOUNCE_SECONDS)
 
     def take_uses(self) -> None:
-        """Takes the exceptions that were used since the last call."""
-        for key, used_at in self._uses.take().items():
-            self._used[key] = used_at
+        """Takes the exceptions that were used, or had faults in their conditions, since the last call."""
+        used = self._uses.take()
+        self._used.update(used)
+        faulty, before = frozenset(self._faults()), self._faulty
+        self._faulty = faulty
+        for key in used.keys() | (faulty - before):
             self.keeper.add(key, DEBOUNCE_SECONDS)
 
     def follow(

@@ -73,6 +73,7 @@ class StatusWriters:
                 overlay_status,
                 log,
                 object_faults=object_faults,
+                encodes=True,
             )
             for kind in STATUS_KINDS
         }

@@ -1,8 +1,8 @@
 """One request and its response: the ASGI side of a connection.
 
 A request that is answered at once (:attr:`~webhook.server.http.hub.Hub.at_once`), as nearly every
-admission, is one function call: without coroutines, a task and messages it costs a tenth less. All
-others are ASGI calls in a task.
+admission, is one function call: without coroutines, a task and messages it costs a tenth less. One
+that waits for something is another call when that is there. All others are ASGI calls in a task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.server.http.fair_queue import Party
     from webhook.server.http.hub import Hub, Share
-    from webhook.server.http.responder import HttpHeader, Responder
+    from webhook.server.http.responder import HttpAnswer, HttpHeader, Responder
 
     Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
     Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
@@ -170,8 +170,13 @@ class Exchange:
         if responder is not None:
             try:
                 answer = responder.respond(scope, self.body)
-                if answer is not None:
+                if isinstance(answer, tuple):
                     self.answer(*answer)
+                    return
+                if answer is not None:
+                    self._occupant = self.occupant  # It counts for its user without its body, too.
+                    self.release_body(connection.hub)
+                    answer(self._answer_later)
                     return
             except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
                 self._failed(error)
@@ -180,6 +185,12 @@ class Exchange:
         scope[RELEASE] = functools.partial(self.release_body, connection.hub)
         application = connection.application(scope, self.receive, self.send)
         connection.hub.keep(asyncio.get_running_loop().create_task(self._finish(application)))
+
+    def _answer_later(self, answer: HttpAnswer) -> None:
+        try:
+            self.answer(*answer)
+        except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
+            self._failed(error)
 
     def give_up(self) -> None:
         """Answers that there was no time for it, because of its own user or of others."""

@@ -18,6 +18,11 @@ USERS_MAX: Final = 1024
 """Users whose recent use is remembered."""
 
 
+DEBT_SECONDS_MAX: Final = 0.02
+"""How far work elsewhere puts a user behind new users, in seconds: no longer than each of them may
+take for some twenty requests."""
+
+
 class Party(NamedTuple):
     """The user and the namespace of a request."""
 
@@ -150,13 +155,11 @@ class FairQueue(Generic[T]):
         places = self.size + len(self._busy)
         return Delay(places_taken=mine, places=places, requesters=users)
 
-    def is_next(self, party: Party, work: T) -> bool:
+    def is_next(self, work: T) -> bool:
         """Whether this work is the first that waits, whatever is running."""
         waiting = (item for item in self._users.items() if item[1].waiting)
         first = min(waiting, key=self._order, default=None)
-        if first is None or first[0] != party.user:
-            return False
-        return next(iter(first[1].namespaces.values()))[0].work is work
+        return first is not None and next(iter(first[1].namespaces.values()))[0].work is work
 
     def take(self) -> tuple[Party, T] | None:
         """Returns the next work; None if nothing may begin now. Call :meth:`done` at its end."""
@@ -221,6 +224,14 @@ class FairQueue(Generic[T]):
         if len(self._costs) > USERS_MAX:
             del self._costs[next(iter(self._costs))]
         self._forget()
+
+    def charge(self, name: str, seconds: float) -> None:
+        """Adds work for a user that was done elsewhere, up to :data:`DEBT_SECONDS_MAX`."""
+        user = self._users.get(name)
+        if user is None:
+            user = self._users[name] = _User(self._least)
+        used = max(user.seconds, self._least) + seconds
+        user.seconds = max(user.seconds, min(used, self._least + DEBT_SECONDS_MAX))
 
     def _forget(self) -> None:
         """Forgets users without more use than a new user."""

@@ -33,7 +33,7 @@ turn of the loop (20 µs), short for a client.
 """
 
 CROWDED_SLICE_SECONDS: Final = 0.001
-"""The same while handshakes wait, or requests are shared out: as long as the handshake that begins
+"""The slice while handshakes wait, or requests are shared out: as long as the handshake that begins
 in each turn. A small request that arrives meanwhile waits for both. With slices of 5 ms it waited
 for 6 on average.
 """
@@ -119,7 +119,7 @@ class Hub:
         """The share of each client address."""
         self.handshakes: dict[int, Handshake] = {}
         """Connections in their handshake by descriptor, the oldest first."""
-        self.queue = RequestQueue(self._bug_in)
+        self.queue = RequestQueue(self._bug_in, lambda: self.in_flight > 0)
         self.in_flight = 0
         """Queued requests that are neither answered nor abandoned; connections count down."""
         self.waiting_bytes = 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from webhook.api.encoding import encode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.server.responsibility import Delay
 
 HttpHeader = tuple[bytes, bytes]
@@ -16,12 +18,17 @@ JSON: Final[HttpHeader] = (b"content-type", b"application/json")
 HttpAnswer = tuple[int, tuple[HttpHeader, ...], bytes]
 """A whole response: its code, its headers and its body."""
 
+LaterAnswer: TypeAlias = "Callable[[Callable[[HttpAnswer], None]], None]"
+"""A response that waits for something: calls the given function with it, on the loop's thread."""
+
 
 class Responder(Protocol):
     """Answers requests of one path immediately."""
 
-    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> HttpAnswer | None:
-        """Returns the response; None if the application must answer, which may wait."""
+    def respond(
+        self, scope: dict[str, Any], body: bytes | bytearray
+    ) -> HttpAnswer | LaterAnswer | None:
+        """Returns the response, now or later; None if the application must answer."""
 
     def refuse_unread(self, prefix: bytes, message: str) -> HttpAnswer | None:
         """Returns the response to a body that is too large to read, from the body's beginning.
