@@ -354,7 +354,7 @@ def test_what_is_wrong_in_texts_and_values_is_reported_with_their_names():
         Policies.load(values=[pod(), constraint()])
     with pytest.raises(WaddleError, match=r"values\[0\]: expected a dictionary"):
         Policies.load(values=[3])
-    with pytest.raises(InvalidPoliciesError, match=r"no constraint in a\.yaml"):
+    with pytest.raises(InvalidPoliciesError, match=r"a\.yaml has no constraint"):
         Policies.load(texts={"a.yaml": yaml.safe_dump(template())})
 
 
