@@ -114,7 +114,7 @@ def _notes(
         yield f"{_UNKNOWN}{condition_fault}"
 
 
-def _fault(document: Mapping[str, Any], item: PolicyException, found: str) -> str:
+def _fault(document: Mapping[str, Any], item: PolicyException, local_fault: str) -> str:
     """Returns the fault of conditions in the status; else the one that was found here.
 
     A fault stays in the status until the spec changes: only the replica with the review knows it,
@@ -125,7 +125,7 @@ def _fault(document: Mapping[str, Any], item: PolicyException, found: str) -> st
         reported = str(status.get("message", "")).partition(_UNKNOWN)[2]
         if reported:
             return reported
-    return found if item.generation == generation else ""
+    return local_fault if item.generation == generation else ""
 
 
 def warnings_after_reviews(
