@@ -54,7 +54,7 @@ RESTS: Final = 2
 """How many times as long as their work the threads rest, together: a third of the core is left for
 them."""
 
-TURN_SECONDS: Final = 0.02
+TURN_WAIT_SECONDS: Final = 0.02
 """How long a thread waits for the others to rest before it continues beside them."""
 
 REST_SECONDS_MAX: Final = 0.05
@@ -238,13 +238,13 @@ class SlowReviews:
                 self._times.note_beside(work.party.user, now - noted)
                 noted = now
             self._rest(work, worked_seconds)
-            has_turn = self._turn.acquire(timeout=TURN_SECONDS)
+            has_turn = self._turn.acquire(timeout=TURN_WAIT_SECONDS)
 
         outcome: Any = None
         fault: BaseException | None = None
         seconds = self._seconds * growth(work.request.size)
         try:
-            has_turn = self._turn.acquire(timeout=TURN_SECONDS)
+            has_turn = self._turn.acquire(timeout=TURN_WAIT_SECONDS)
             outcome = work.carry_out(Budget.of(seconds, rest=rest, guard=self._guard))
         except BaseException as error:  # noqa: BLE001  # passed to the waiting caller
             fault = error

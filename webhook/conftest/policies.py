@@ -108,12 +108,9 @@ def compiled(files: RegoFiles, options: PolicyOptions) -> Program:
     """Returns the program of all modules; raises :class:`ConftestPolicyError`."""
     check_heads(files.modules)
     try:
-        program = compile_modules(
-            prepared(files.modules, options), options=compile_options(options)
-        )
+        return compile_modules(prepared(files.modules, options), options=compile_options(options))
     except RegoErrors as errors:
         raise ConftestPolicyError(f"loading policies: get compiler: {errors}") from None
-    return program
 
 
 def check_heads(modules: Iterable[Module]) -> None:
@@ -221,10 +218,8 @@ class ConftestPolicies:
             wrong = [finding for finding in findings if not finding.passed]
             successes += len(findings) - len(wrong)
             (result.failures if _FAILURE.fullmatch(name) else result.warnings).extend(wrong)
-        result_count = (
-            len(result.failures) + len(result.warnings) + len(result.exceptions) + successes
-        )
-        result.successes = successes + max(0, rules.count - result_count)
+        others = len(result.failures) + len(result.warnings) + len(result.exceptions)
+        result.successes = max(successes, rules.count - others)
         return result
 
     def _exceptions(
@@ -265,13 +260,10 @@ class ConftestPolicies:
         try:
             return entry(document, data, context), tuple(printed), tuple(lines)
         except EvaluationError as error:
+            text = builtins.named(error)
             if self._options.builtin_errors and error.code == "eval_builtin_error":
-                raise ConftestPolicyError(
-                    f"{query}: built-in error: [{builtins.named(error)}]"
-                ) from None
-            raise ConftestPolicyError(
-                f"{query}: evaluating policy: {builtins.named(error)}"
-            ) from None
+                raise ConftestPolicyError(f"{query}: built-in error: [{text}]") from None
+            raise ConftestPolicyError(f"{query}: evaluating policy: {text}") from None
 
 
 def _sink(printed: list[str]) -> Callable[[Location, str], None]:

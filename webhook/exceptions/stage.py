@@ -265,8 +265,7 @@ class _Case:
 
     def _goes_without(self, result: Result, items: tuple[PolicyException, ...]) -> bool:
         key = tuple(id(item) for item in items)
-        gone = self._gone.get(key)
-        if gone is None:
+        if (gone := self._gone.get(key)) is None:
             if len(self._gone) >= AGAIN_MAX:
                 return False
             parts = [item.parts for item in items if item.parts is not None]

@@ -262,17 +262,14 @@ class _Running:
         return self._followed.run()
 
     def _install(self) -> None:
-        self._known.policies = (*self._of_files, *self._of_cluster)
-        faults = sum(self._faults.values())
-        self._metrics.set(
-            IMAGE_POLICIES, len(self._known.policies) - self._faults["cluster"], "active"
-        )
-        self._metrics.set(IMAGE_POLICIES, faults, "error")
+        known, faults = self._known, self._faults
+        known.policies = (*self._of_files, *self._of_cluster)
+        self._metrics.set(IMAGE_POLICIES, len(known.policies) - faults["cluster"], "active")
+        self._metrics.set(IMAGE_POLICIES, sum(faults.values()), "error")
 
     def _why_unready(self) -> str:
-        if self._options.follows_cluster and (
-            self._followed is None or not self._followed.is_known
-        ):
+        follows, followed = self._options.follows_cluster, self._followed
+        if follows and (followed is None or not followed.is_known):
             return "the cluster's VerificationPolicies are not known yet"
         return ""
 

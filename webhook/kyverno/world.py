@@ -94,7 +94,7 @@ VARIABLES: Final = {
     "http": Type(HTTP),
 }
 
-_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+_NO_ANSWERS: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class World:
@@ -107,9 +107,9 @@ class World:
         known: KnownObjects,
         now_ns: int = 0,
         *,
-        images: Mapping[str, Json] = _NONE,
-        answers: Mapping[str, Json] = _NONE,
-        entries: Mapping[str, Any] = _NONE,
+        images: Mapping[str, Json] = _NO_ANSWERS,
+        answers: Mapping[str, Json] = _NO_ANSWERS,
+        entries: Mapping[str, Any] = _NO_ANSWERS,
         is_whole: bool = False,
     ) -> None:
         """``answers`` are of servers, by URL or ``METHOD:URL``; ``entries`` the global context.

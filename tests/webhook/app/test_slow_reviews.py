@@ -47,7 +47,7 @@ def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
 
 def test_one_thread_computes_while_the_others_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread that answers waited for the interpreter behind four, one after the other."""
-    monkeypatch.setattr(slow_reviews, "TURN_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(slow_reviews, "TURN_WAIT_SECONDS", PATIENCE_SECONDS)
     reviews = SlowReviews(1.0, Guard(), ProcessorTime())
     events: list[str] = []
 

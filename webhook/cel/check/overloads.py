@@ -1,7 +1,4 @@
-"""Every function of Kubernetes' CEL environment (apiserver 1.37), as an oracle lists them.
-
-A line is a name, a point where it is a member of its first operand, its operands, its result.
-"""
+"""Kubernetes' CEL functions (apiserver 1.37); a point marks a member of its first operand."""
 
 from typing import Final
 
