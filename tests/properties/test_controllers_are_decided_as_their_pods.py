@@ -138,7 +138,7 @@ def test_of_a_template_without_metadata_what_reads_them_is_an_error_as_in_kyvern
     template = {"spec": {"containers": [CONTAINER], "hostNetwork": True}}
     for expression, expected in (
         ("!has(object.metadata.ownerReferences)", "error"),
-        ("object.spec.hostNetwork", "pass"),
+        ("object.spec.hostNetwork == true", "pass"),
         ("!object.spec.hostNetwork", "fail"),
     ):
         found = policy(expression).say(
