@@ -150,6 +150,8 @@ def test_no_answer_of_three_replicas_comes_from_a_half_filled_inventory(
     three = take_over(plane, start, proxy, maker, "referential")
     assert all(replica.denies(CANARY) for replica in three)
     until(lambda: len({replica.data_digest for replica in three}) == 1, "the data is one")
-    assert {
-        replica.metric('gatekeeper_sync{status="active",kind="ConfigMap"}') for replica in three
-    }
+    synced = 'gatekeeper_sync{status="active",kind="ConfigMap"}'
+    until(
+        lambda: all(replica.metric(synced) >= OBJECTS for replica in three),
+        "every replica counts the data",
+    )

@@ -11,14 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.conftest import builtins, tracing
-from webhook.conftest.result import CheckResult, QueryResult, RuleResult, finding_of
+from webhook.conftest.result import (
+    CheckResult,
+    QueryResult,
+    RuleResult,
+    UnusableResult,
+    findings_of,
+)
 from webhook.policies.rego_files import LoadErrors, RegoFiles, load
 from webhook.printable import reason_of
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.run.limits import UNBOUNDED_STEPS
-from webhook.rego.run.values import RegoObject, RegoSet, ordered
+from webhook.rego.run.values import RegoObject, RegoSet
 from webhook.rego.syntax.ast import Boolean
 from webhook.rego.syntax.unparse import unparse
 from webhook.values import dataclass
@@ -141,11 +147,15 @@ def namespace_of(module: Module) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The rules of a namespace: entries by name, their number, and the entry of exceptions."""
+    """The rules of a namespace: entries by name, their number, and the entry of exceptions.
+
+    ``functions`` are the names that are functions: they cannot be queried.
+    """
 
     entries: dict[str, Entrypoint]
     count: int
     exceptions: Entrypoint | None
+    functions: frozenset[str] = frozenset()
 
 
 class ConftestPolicies:
@@ -195,7 +205,10 @@ class ConftestPolicies:
             paths.append((*package, _EXCEPTION))
         entries = [rule.entry for rule in self._program.documents(paths)]
         exceptions = entries.pop() if has_exceptions else None
-        return _Rules(dict(zip(unique, entries, strict=True)), len(names), exceptions)
+        functions = frozenset(
+            _name(rule) for module in modules for rule in module.rules if rule.head.args is not None
+        )
+        return _Rules(dict(zip(unique, entries, strict=True)), len(names), exceptions, functions)
 
     def _check(
         self, path: str, document: Value, data: dict[str, Value], namespace: str, rules: _Rules
@@ -204,6 +217,8 @@ class ConftestPolicies:
         successes = 0
         excused, printed, lines = self._exceptions(document, data, namespace, rules)
         for name, entry in rules.entries.items():
+            if name in rules.functions:
+                raise _called_nowhere("query rule", f"data.{namespace}.{name}")
             query = f'data.{namespace}.{_EXCEPTION}[_][_] == "{without_prefix(name)}"'
             count = excused.get(without_prefix(name), 0)
             exceptions = [RuleResult(query)] * count
@@ -211,7 +226,10 @@ class ConftestPolicies:
             result.exceptions += exceptions
             document_path = f"data.{namespace}.{name}"
             value, printed_here, traced = self._evaluated(entry, document, data, "query rule")
-            findings = findings_of(value, document_path)
+            try:
+                findings = findings_of(value, document_path)
+            except UnusableResult as error:
+                raise ConftestPolicyError(f"query rule: {error}") from None
             result.queries.append(QueryResult(document_path, tuple(findings), traced, printed_here))
             if exceptions:
                 continue
@@ -228,6 +246,8 @@ class ConftestPolicies:
         """Returns the number of exceptions by rule name, the printed lines, and the trace."""
         printed: tuple[str, ...] = ()
         lines: tuple[str, ...] = ()
+        if _EXCEPTION in rules.functions:
+            raise _called_nowhere("query exception", f"data.{namespace}.{_EXCEPTION}[_][_]")
         if rules.exceptions is not None:
             value, printed, lines = self._evaluated(
                 rules.exceptions, document, data, "query exception"
@@ -264,6 +284,14 @@ class ConftestPolicies:
             if self._options.builtin_errors and error.code == "eval_builtin_error":
                 raise ConftestPolicyError(f"{query}: built-in error: [{text}]") from None
             raise ConftestPolicyError(f"{query}: evaluating policy: {text}") from None
+
+
+def _called_nowhere(query: str, path: str) -> ConftestPolicyError:
+    """Returns the error for a function in the place of a rule, in OPA's words."""
+    return ConftestPolicyError(
+        f"{query}: evaluating policy: 1 error occurred: 1:1: rego_type_error: "
+        f"function {path} used as reference, not called"
+    )
 
 
 def _sink(printed: list[str]) -> Callable[[Location, str], None]:
@@ -305,32 +333,6 @@ def without_prefix(name: str) -> str:
     for prefix in ("violation_", "deny_", "warn_"):
         name = name.removeprefix(prefix)
     return name
-
-
-def findings_of(value: Value, query: str) -> list[RuleResult]:
-    """Reads the findings of a rule's value.
-
-    Raises :class:`ConftestPolicyError` for an object without a message.
-    """
-    if value is UNDEFINED:
-        return []
-    elements: list[Value] = []
-    if type(value) is RegoSet:
-        elements = ordered(value)
-    elif type(value) is list:
-        elements = value
-    if not elements:
-        return [RuleResult()]
-    findings = []
-    for element in elements:
-        if type(element) is str:
-            findings.append(RuleResult(element, None, {"query": query}))
-        elif isinstance(element, dict | RegoObject):
-            try:
-                findings.append(finding_of(element, query))
-            except ValueError as error:
-                raise ConftestPolicyError(f"query rule: {error}") from None
-    return findings
 
 
 def _elements(value: Value) -> Iterable[Value]:

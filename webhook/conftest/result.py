@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.printable import quantity
 from webhook.rego.run.numbers import number_text
-from webhook.rego.run.values import RegoObject
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -136,6 +136,29 @@ def exit_code(results: Iterable[CheckResult], *, fail_on_warn: bool = False) -> 
 
 class UnusableResult(ValueError):
     """An object of a rule lacks a message."""
+
+
+def findings_of(value: Value, query: str) -> list[RuleResult]:
+    """Reads the findings of a rule's value.
+
+    Raises :class:`UnusableResult` for an object without a message.
+    """
+    if value is UNDEFINED:
+        return []
+    elements: list[Value] = []
+    if type(value) is RegoSet:
+        elements = ordered(value)
+    elif type(value) is list:
+        elements = value
+    if not elements:
+        return [RuleResult()]
+    findings = []
+    for element in elements:
+        if type(element) is str:
+            findings.append(RuleResult(element, None, {"query": query}))
+        elif isinstance(element, dict | RegoObject):
+            findings.append(finding_of(element, query))
+    return findings
 
 
 def finding_of(value: Value, query: str) -> RuleResult:

@@ -162,6 +162,29 @@ def test_prints_are_shown_before_results(folder):
     assert run.stdout.splitlines()[0] == "PRNT   p.rego:3: seen 1"
 
 
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            "deny_a(x)",
+            "query rule: evaluating policy: 1 error occurred: 1:1: rego_type_error: "
+            "function data.main.deny_a used as reference, not called",
+        ),
+        (
+            "exception(x)",
+            "query exception: evaluating policy: 1 error occurred: 1:1: "
+            "rego_type_error: function data.main.exception[_][_] used as reference, not called",
+        ),
+    ],
+)
+def test_a_function_in_the_place_of_a_rule_is_an_error_and_no_pass(folder, function, message):
+    policy = f'package main\n\n{function} := "x"\n\nwarn contains "w" if input.never\n'
+    (folder / "policy" / "main.rego").write_text(policy)
+    run = conftest(folder, "test", "good.yaml")
+    assert message in run.stderr
+    assert run.returncode == 1
+
+
 def test_a_trace_is_reported_on_standard_error(folder):
     run = conftest(folder, "test", "--trace", "-o", "json", "pod.yaml")
 
