@@ -141,7 +141,7 @@ def test_a_command_that_lacks_an_extra_says_which(environment, command, tmp_path
     done = run(environment / "bin" / "waddle", *command.split(), cwd=tmp_path, check=False)
 
     assert re.fullmatch(
-        r"\w+ is not installed, which this needs: "
+        r"this command needs \w+, which is not installed: "
         rf"pip install '/\S+/{re.escape(WHEEL)}\[{LACKING[command]}\]'\n",
         done.stderr,
     )

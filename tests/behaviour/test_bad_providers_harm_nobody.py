@@ -298,7 +298,7 @@ def test_a_chain_of_keys_ends_after_the_rounds_and_says_so(
         return str(answer["status"]["message"])
 
     before = len(good.requests())
-    assert "asked 4 times already" in verdict(20)
+    assert "already asked 4 times" in verdict(20)
     assert len(good.requests()) - before == 4
 
 

@@ -359,7 +359,7 @@ class World:
                 {"match": {"labelSelector": {"matchLabels": {"app": "a"}}}},
                 {"parts": {"containers": ["a"]}},
                 {"parts": {"paths": ["metadata.labels"]}},
-                {"violations": [{"message": "*"}]},
+                {"violations": [{"message": "*a*"}]},
                 {"violations": [{"message": "no*"}]},
                 {"subjects": [{"kind": "User", "name": "a"}]},
                 {"matchConditions": [{"name": "m", "expression": random.choice(_CEL[:3])}]},

@@ -30,7 +30,7 @@ MEMORY_MIB_MAX = 120
 
 OBJECTS = 1_000
 
-SYNCED = 'gatekeeper_sync{status="active",kind="ConfigMap"}'
+SYNCED = 'gatekeeper_sync{kind="ConfigMap",status="active"}'
 
 REFERENTIAL = f"""
 package referential
@@ -150,8 +150,7 @@ def test_no_answer_of_three_replicas_comes_from_a_half_filled_inventory(
     three = take_over(plane, start, proxy, maker, "referential")
     assert all(replica.denies(CANARY) for replica in three)
     until(lambda: len({replica.data_digest for replica in three}) == 1, "the data is one")
-    synced = 'gatekeeper_sync{status="active",kind="ConfigMap"}'
     until(
-        lambda: all(replica.metric(synced) >= OBJECTS for replica in three),
+        lambda: all((replica.metric(SYNCED) or 0) >= OBJECTS for replica in three),
         "every replica counts the data",
     )

@@ -167,13 +167,17 @@ def test_prints_are_shown_before_results(folder):
     [
         (
             "deny_a(x)",
-            "query rule: evaluating policy: 1 error occurred: 1:1: rego_type_error: "
-            "function data.main.deny_a used as reference, not called",
+            (
+                "query rule: evaluating policy: 1 error occurred: 1:1: rego_type_error: "
+                "function data.main.deny_a used as reference, not called"
+            ),
         ),
         (
             "exception(x)",
-            "query exception: evaluating policy: 1 error occurred: 1:1: "
-            "rego_type_error: function data.main.exception[_][_] used as reference, not called",
+            (
+                "query exception: evaluating policy: 1 error occurred: 1:1: "
+                "rego_type_error: function data.main.exception[_][_] used as reference, not called"
+            ),
         ),
     ],
 )

@@ -123,7 +123,7 @@ UNCHECKED = [
     (("test", "-f", "p.yaml", "-f", "m.yaml", "-f", "unreadable.yaml"), "unreadable.yaml: line"),
     (("test", "-f", "broken.yaml", "-f", "m.yaml"), 'adding template "k8sdeny"'),
     (("test", "-f", "empty.yaml"), "no input data identified"),
-    (("test", "-f", "p.yaml"), "there is not an object besides"),
+    (("test", "-f", "p.yaml"), "there is no object besides"),
     (("test", "-f", "m.yaml"), "there is no constraint"),
     (("verify", "unreadable.yaml"), "unreadable.yaml"),
     (("verify", "none"), "none: No such file"),

@@ -159,7 +159,9 @@ def test_mutating_an_object_ends_when_its_time_does() -> None:
     extending = extension_run.Extending(
         PolicySet(Snapshot(targets={}), mutators.snapshot), seconds=-1
     )
-    with pytest.raises(CannotTest, match="mutating Pod shop/p: the time for mutating this object"):
+    with pytest.raises(
+        CannotTest, match="mutating Pod shop/p: the time limit of mutating this object"
+    ):
         extending.mutate(pod())
     mutated = (
         extension_run.Extending(PolicySet(Snapshot(targets={}), mutators.snapshot))

@@ -93,7 +93,9 @@ def test_one_that_cannot_be_used_excuses_nothing_whatever_it_did_before(tmp_path
 TEAM_OF_ALL = [{"name": "team", "expression": "object.metadata.labels.team == 'x'"}]
 """Conditions that have no value for objects without labels."""
 
-NO_LABELS = "could not be known: expression 'object.metadata.labels.team == 'x'' resulted in error"
+NO_LABELS = (
+    "could not be evaluated: expression 'object.metadata.labels.team == 'x'' resulted in error"
+)
 
 
 def test_an_error_of_its_conditions_is_in_its_status(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_replicas_without_the_error_leave_it_in_the_status_until_the_spec_change
     elsewhere = ExceptionFacts(item, constraints)
     written = next_status(document, here, time.time())
     assert written is not None
-    assert "could not be known: no labels" in written["message"]
+    assert "could not be evaluated: no labels" in written["message"]
     document["status"] = written
     assert next_status(document, elsewhere, time.time()) is None
     other = ExceptionFacts(item, constraints, condition_fault="no team")

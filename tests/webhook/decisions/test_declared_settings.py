@@ -90,7 +90,7 @@ def test_what_a_file_does_not_say_is_as_it_is_declared(shape: type[Any]) -> None
             "f.actions: unknown slap; known are deny, warn, dryrun",
         ),
         (Endpoint, {}, "f.url: expected a string"),
-        (Endpoint, {"url": "$(NOT_THERE)"}, "f.url: the environment variable  is not setNOT_THERE"),
+        (Endpoint, {"url": "$(NOT_THERE)"}, "f.url: the environment variable NOT_THERE is not set"),
         (SinkSettings, {"format": "prose"}, "f.format: expected one of decision, gatekeeper"),
     ],
 )

@@ -291,7 +291,7 @@ def test_a_third_transport_needs_a_class_and_a_scheme(
     monkeypatch.setitem(__import__("sys").modules, "loopback", __import__("types").ModuleType("x"))
     __import__("sys").modules["loopback"].Transport = LoopbackTransport
     with pytest.raises(
-        InvalidConfiguration, match="unknown scheme 'loop'; known are grpc://, unix"
+        InvalidConfiguration, match="unknown scheme 'loop', known are grpc://, unix"
     ):
         make(tmp_path, sidecarURL="loop:///anywhere")
     transport.register("loop", "loopback:Transport")
@@ -346,7 +346,7 @@ def test_another_address_is_taken_up_without_a_loss(tmp_path: Path) -> None:
         ({"sidecarURL": "unix:///s", "rules": [{"keep": 2}]}, "from 0 to 1"),
         (
             {"sidecarURL": "unix:///$(WADDLE_NOT_SET)"},
-            "the environment variable  is not setWADDLE_NOT_SET",
+            "the environment variable WADDLE_NOT_SET is not set",
         ),
         ({"sidecarURL": f"unix:///{'d' * 120}/s"}, "a socket's path has at most"),
     ],

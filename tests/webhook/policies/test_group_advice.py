@@ -68,4 +68,4 @@ def test_a_group_for_the_api_server_alone_is_reported() -> None:
         "expression": "a()",
     }
     (one,) = advice(group(**spec), template())
-    assert "it is enforced nowhere: vap.k8s.io knows no groups" in one
+    assert "it is enforced nowhere: vap.k8s.io does not support groups" in one

@@ -45,6 +45,6 @@ def test_people_are_informed_since_when_and_but_for_what():
     shown = as_tables(ReportSummary(), 10, [SECOND, FIRST])
     assert f"confirmed by the audit that began {BEGAN}, the oldest of 2" in shown
     assert "without these kinds, which it could not list: apps/v1 Deployment" in shown
-    assert "but for 2 reports that could not be written" in shown
+    assert "without 2 reports that it could not write" in shown
     assert "confirmed" not in as_tables(ReportSummary(), 10)
     assert BEGAN in as_json(ReportSummary(), [FIRST])

@@ -48,7 +48,7 @@ def test_results_beyond_the_limit_are_counted_by_one_more_that_is_an_error():
     found = settled(finding(message=f"{number:04}") for number in range(RESULTS_MAX + 10))
     assert len(found) == RESULTS_MAX
     assert found[-1].verdict == "error"
-    assert found[-1].message.startswith("11 more results are not shown")
+    assert found[-1].message.startswith("11 more results cannot be shown")
     assert found[0].message == "0000"
 
 

@@ -134,7 +134,13 @@ def test_constraints_about_a_kind_are_those_that_may_match_it():
 def test_what_is_excused_is_always_reported_as_skipped_and_by_which_exception():
     policies = client(template(), constraint())
     expires = "2100-01-01T00:00:00Z"
-    document = exception("e", "K8sDeny/c", match={"name": "*"}, reason="moving", expires=expires)
+    document = exception(
+        "e",
+        "K8sDeny/c",
+        match={"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]},
+        reason="moving",
+        expires=expires,
+    )
     stage = Excusing([read_exception(document)])
     policy_set = PolicySet(policies.snapshot, stages=(stage,))
     review_ = Subject(AugmentedObject(pod()), point=enforcement.AUDIT)
