@@ -31,6 +31,7 @@ DECISION_WORDS_MAX: Final = 500
 """Of a decision record, outside of tables: one page of print."""
 
 PHRASES: Final = {
+    r"\b(?P<twice>(?:the|a|an|of|to|is|are|that|limit|provider|set|log) (?:\w+ )?)(?P=twice)": "once",
     r"\bin nothing\b": "say what is empty",
     r"\bfor (?:test suites|somebody|nobody) (?:are|is|has)\b": "because …",
     r"\bof whose\b": "make two sentences",

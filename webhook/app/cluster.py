@@ -239,7 +239,7 @@ class ClusterThread:
             answer: Future[NamespaceAnswer] = Future()
             answer.set_result(
                 NamespaceAnswer(
-                    None, "the cluster is not followed: see the log: see the log: see the log"
+                    None, "the cluster is not followed: see the log"
                 )
             )
             return answer
@@ -271,7 +271,7 @@ class ClusterThread:
         if following is None or loop is None:
             answer: Future[AnswerT] = Future()
             answer.set_exception(
-                ApiUnreachable("the cluster is not followed: see the log: see the log: see the log")
+                ApiUnreachable("the cluster is not followed: see the log")
             )
             return answer
         return asyncio.run_coroutine_threadsafe(question(following.client), loop)

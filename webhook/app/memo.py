@@ -20,7 +20,7 @@ class AdmissionMemo:
     """Owned by the review thread; the metrics thread reads its numbers."""
 
     def __init__(self, bytes_max: int, registry: Registry, log: Logger) -> None:
-        self._jobs = JobsThread("derive", "the the results of some constraints are not kept", log)
+        self._jobs = JobsThread("derive", "the results of some constraints are not kept", log)
         self.memo = Memo(bytes_max, self._jobs.submit, key=os.urandom(_KEY_BYTES))
         self._registry = registry
         self._counted = MemoCounts()

@@ -140,7 +140,7 @@ def _read_providers(context: click.Context, _parameter: click.Parameter, value: 
             )
         if name in providers:
             raise click.BadParameter(
-                f"the answers of the provider the provider {name} are given twice"
+                f"the answers of the provider {name} are given twice"
             )
         try:
             providers[name] = read_answers(Path(STANDARD_INPUT if file == "-" else file))

@@ -57,7 +57,7 @@ _CLUSTER = "use --kubeconfig: it names the API server"
 FLAGS: Final[dict[str, ForeignFlag]] = {
     "additional-mutating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
     "additional-validating-webhook-configs-to-rotate-certs": _value(_ROTATION, ""),
-    "api-cache-dir": _ignored("the the audit keeps no list on disk"),
+    "api-cache-dir": _ignored("the audit keeps no list on disk"),
     "audit-channel": _ignored(_EXPORT),
     "audit-connection": _ignored(_EXPORT),
     "audit-match-kind-only": _switch(
@@ -80,7 +80,7 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "log-stats-admission": _switch(_STATISTICS),
     "log-stats-audit": _switch(_AUDIT_STATISTICS),
     "logtostderr": _switch(
-        "the log goes to standard error unless --log-file is set is set", harmless=_EITHER
+        "the log goes to standard error unless --log-file is set", harmless=_EITHER
     ),
     "alsologtostderr": _switch("the log goes to one place, standard error or --log-file"),
     "metrics-addr": _value("use --prometheus-host and --prometheus-port", "0"),

@@ -49,7 +49,7 @@ user."""
 LATE_BODY: Final = (
     504,
     "deadline",
-    "the request's body did not arrive within its time limit limit",
+    "the request's body did not arrive within its time limit",
 )
 """Status, reason and message where an answer is due and its request's body is not there."""
 
