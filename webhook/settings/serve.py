@@ -257,7 +257,7 @@ class TLSSettings:
     )
     validating_webhook_configuration_name: str = flag(
         "waddle-validating-webhook-configuration",
-        "The The ValidatingWebhookConfiguration whose webhooks get the CA bundle.",
+        "The ValidatingWebhookConfiguration whose webhooks get the CA bundle.",
         gatekeeper=True,
     )
     mutating_webhook_configuration_name: str = flag(
