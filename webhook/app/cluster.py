@@ -237,11 +237,7 @@ class ClusterThread:
         following, loop = self._following, self._thread.loop
         if following is None or loop is None:
             answer: Future[NamespaceAnswer] = Future()
-            answer.set_result(
-                NamespaceAnswer(
-                    None, "the cluster is not followed: see the log"
-                )
-            )
+            answer.set_result(NamespaceAnswer(None, "the cluster is not followed: see the log"))
             return answer
         return asyncio.run_coroutine_threadsafe(following.read_namespace(name, seconds), loop)
 
@@ -270,9 +266,7 @@ class ClusterThread:
         following, loop = self._following, self._thread.loop
         if following is None or loop is None:
             answer: Future[AnswerT] = Future()
-            answer.set_exception(
-                ApiUnreachable("the cluster is not followed: see the log")
-            )
+            answer.set_exception(ApiUnreachable("the cluster is not followed: see the log"))
             return answer
         return asyncio.run_coroutine_threadsafe(question(following.client), loop)
 

@@ -139,9 +139,7 @@ def _read_providers(context: click.Context, _parameter: click.Parameter, value: 
                 f"{text!r} must be NAME=FILE: a provider and the file with its answers"
             )
         if name in providers:
-            raise click.BadParameter(
-                f"the answers of the provider {name} are given twice"
-            )
+            raise click.BadParameter(f"the answers of the provider {name} are given twice")
         try:
             providers[name] = read_answers(Path(STANDARD_INPUT if file == "-" else file))
         except InvalidAnswers as error:

@@ -94,7 +94,7 @@ def _named(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             name = file.name if path.is_file() else file.relative_to(path).as_posix()
             if name in names:
                 raise CannotPush(
-                    f"{file} and {names[name]} would both be stored as : rename onestored as {name}: rename one"
+                    f"{file} and {names[name]} would both be stored as {name}: rename one"
                 )
             names[name] = file
             size += file.stat().st_size
