@@ -8,6 +8,7 @@ import math
 import resource
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from webhook.cluster import event_loop
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED, HANDSHAKES_FAILED
+from webhook.server.http.acceptor import Acceptor
 from webhook.server.http.connection import Connection
 from webhook.server.http.fair_queue import Occupant, Party
 from webhook.server.http.head import UNKNOWN
@@ -32,6 +34,12 @@ from webhook.server.http.listener import Listener
 from webhook.server.responsibility import NOTHING_KNOWN
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+class Run(Protocol):
+    """Runs a coroutine in an event loop of its own."""
+
+    def __call__(self, main: Coroutine[Any, Any, None], /) -> None: ...
 
 
 class Port:
@@ -300,6 +308,27 @@ def test_a_client_that_never_says_hello_is_closed(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("run_in", [asyncio.run, event_loop.run], ids=["asyncio", "uvloop"])
+def test_a_hello_that_arrived_while_the_process_stood_still_is_read(run_in: Run) -> None:
+    """The time for it is over then, before anything is read."""
+
+    async def run() -> None:
+        hub = hub_of(handshake_timeout_seconds=0.05)
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            acceptor = Acceptor(hub, listening, asyncio.Protocol, None)
+            ours, client = socket.socketpair()
+            ours.setblocking(False)
+            with ours, client:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(acceptor._await_hello(ours))
+                    await asyncio.sleep(0)
+                    client.send(b"hello")
+                    time.sleep(0.1)  # noqa: ASYNC251  # the process stands still
+                assert ours.recv(5) == b"hello"
+
+    run_in(run())
+
+
 def test_who_has_most_of_the_bytes_that_wait_leaves_some_to_others() -> None:
     alone = hub_of(Member("a", 1), waiting_bytes_max=100)
     (member,) = alone.connections
@@ -310,12 +339,6 @@ def test_who_has_most_of_the_bytes_that_wait_leaves_some_to_others() -> None:
     hub.waiting_bytes = crowd.bytes = 76
     assert hub.is_overfull(crowd)
     assert not hub.is_overfull(other)
-
-
-class Run(Protocol):
-    """Runs a coroutine in an event loop of its own."""
-
-    def __call__(self, main: Coroutine[Any, Any, None], /) -> None: ...
 
 
 def serving_context(folder: Path) -> ssl.SSLContext:

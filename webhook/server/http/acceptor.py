@@ -161,7 +161,8 @@ class Acceptor:
         """Waits for a client's first bytes; raises TimeoutError, and closes, if none come.
 
         With TLS begun before, the handshakes of all clients that speak at once are one turn of the
-        loop.
+        loop. After a standstill of the process the time is over before anything is read: then the
+        bytes that have arrived count.
         """
         spoken: asyncio.Future[None] = self._loop.create_future()
 
@@ -174,9 +175,10 @@ class Acceptor:
             async with asyncio.timeout(self._hub.limits.handshake_timeout_seconds):
                 await spoken
         except TimeoutError:
-            self._loop.remove_reader(connection)
-            connection.close()
-            raise
+            if not _has_spoken(connection):
+                self._loop.remove_reader(connection)
+                connection.close()
+                raise
         self._loop.remove_reader(connection)
 
     def _failed(self, reason: str, error: str) -> None:
@@ -191,6 +193,14 @@ class Acceptor:
             "a TLS handshake failed", reason=reason, error=error, not_logged=self._unlogged
         )
         self._logged_at, self._unlogged = now, 0
+
+
+def _has_spoken(connection: socket.socket) -> bool:
+    """Returns whether bytes of the client wait to be read."""
+    try:
+        return bool(connection.recv(1, socket.MSG_PEEK))
+    except OSError:  # none, or the connection is gone
+        return False
 
 
 def _opened_at(connection: socket.socket) -> float:
