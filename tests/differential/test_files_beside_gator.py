@@ -148,7 +148,9 @@ def test_of_expansion_templates(program: Programs, tmp_path: Path) -> None:
 
     def theirs(at: int) -> bool:
         documents = [template(), constraint(), listed[at], pod()]
-        return refused_or_messages(gator, tmp_path / f"{at}.yaml", documents) == "refused"
+        refused = refused_or_messages(gator, tmp_path / f"{at}.yaml", documents) == "refused"
+        # It takes a field that no CRD has: here that is an error.
+        return refused or bool(structural.unknown_fields(listed[at], crd_schema_of(listed[at])))
 
     compared(listed, mine, theirs)
 
@@ -258,7 +260,7 @@ def test_of_mutators(program: Programs, tmp_path: Path, kind: str) -> None:
             continue
         if own != "refused":
             silent.append((document["spec"], own, answer))
-        elif not structural.faults(document, crd_schema_of(document)):
+        elif not is_wrong_by_crd(document):
             wrongly_loud.append(document["spec"])
     assert silent == []
     assert wrongly_loud == []
@@ -269,6 +271,13 @@ def has_no_operation(document: dict[str, Any]) -> bool:
     parameters = document["spec"].get("parameters") if isinstance(document["spec"], dict) else None
     named = isinstance(parameters, dict) and parameters.get("operation") is not None
     return document["kind"] == "ModifySet" and not named
+
+
+def is_wrong_by_crd(document: dict[str, Any]) -> bool:
+    """Whether a value has another type than in the cluster's CRD, or a field that it does not have."""
+    schema = crd_schema_of(document)
+    faults, fields = structural.faults(document, schema), structural.unknown_fields
+    return bool(faults or fields(document, schema))
 
 
 def crd_schema_of(document: dict[str, Any]) -> Any:
@@ -386,5 +395,6 @@ def test_of_suites(program: Programs, tmp_path: Path) -> None:
         one["tests"] for one, is_passed, here in pairs if here == "passed" and not is_passed
     ] == []
     louder = [one["tests"] for one, is_passed, here in pairs if is_passed and here != "passed"]
-    assert all("null" in json.dumps(one) for one in louder)  # an assertion that is null
-    assert len(louder) == 2
+    # An assertion that is null, or has an unknown field.
+    assert all("null" in (text := json.dumps(one)) or '{"a": "b"}' in text for one in louder)
+    assert len(louder) == 4

@@ -64,16 +64,19 @@ def shared(obj: Object) -> Object:
     return obj
 
 
-def _share(value: Any) -> None:
-    """Replaces short texts in a value by shared ones, except those that identify an object."""
-    items: Iterable[tuple[Any, Any]]
-    items = list(value.items()) if type(value) is dict else enumerate(value)
-    for place, item in items:
-        if type(item) is str:
-            if len(item) <= _SHARED_MAX and place not in _OWN:
-                value[place] = sys.intern(item)
-        elif type(item) is dict or type(item) is list:
-            _share(item)
+def _share(obj: Any) -> None:
+    """Replaces short texts by shared ones, except those that identify an object."""
+    pending = [obj]  # A recursive function would fail at an object that is nested deeply.
+    while pending:
+        value = pending.pop()
+        items: Iterable[tuple[Any, Any]]
+        items = list(value.items()) if type(value) is dict else enumerate(value)
+        for place, item in items:
+            if type(item) is str:
+                if len(item) <= _SHARED_MAX and place not in _OWN:
+                    value[place] = sys.intern(item)
+            elif type(item) is dict or type(item) is list:
+                pending.append(item)
 
 
 _SHARED_MAX: Final = 64

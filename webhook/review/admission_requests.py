@@ -10,6 +10,7 @@ from webhook.api.gvk import gvk_of, name_of, namespace_of, split_group_version
 from webhook.api.scope import is_cluster_scoped
 from webhook.api.shapes import object_of
 from webhook.cel.errors import TimeUp
+from webhook.constraint.placement import DEFAULT
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.review.subject import played
 from webhook.webhook_rules.entries import NAMESPACE_NAME
@@ -79,7 +80,7 @@ def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None
     None and None for a document.
     """
     if type(value) is AugmentedReview:
-        request, namespace = value.request.document, value.namespace
+        request = value.request.document
     elif type(value) is AugmentedObject:
         obj = value.object
         if not (namespace_of(obj) or value.resource or is_cluster_scoped(*gvk_of(obj).group_kind)):
@@ -93,14 +94,15 @@ def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None
             named_kind = request.get("kind") or {}
             named = {"group": named_kind.get("group"), "version": named_kind.get("version")}
             request = {**request, "resource": {**named, "resource": value.resource}}
-        namespace = None if value.namespace is None else dict(value.namespace)
     else:
         return None, None
     place = request.get("namespace")
     kind = request.get("kind") or {}
     if not place or (kind.get("group") or "", kind.get("kind")) == ("", "Namespace"):
         return request, None
-    known = namespace or snapshot.namespaces.get(place)
+    # The API server labels each Namespace, and so the one named default that nobody gave.
+    given = None if value.namespace is DEFAULT else value.namespace
+    known = given or snapshot.namespaces.get(place)
     if not known or not known.get("metadata", {}).get("name"):
         known = {"metadata": {"name": place, "labels": {NAMESPACE_NAME: place}}}
     return request, dict(known)

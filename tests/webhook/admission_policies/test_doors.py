@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from waddle import InvalidPoliciesError, NoVerdictError, Policies, PolicyWarning
 
-from tests.webhook.admission_policies.making import binding, pod, policy
+from tests.webhook.admission_policies.making import binding, pod, policy, request
 from tests.webhook.cli.in_process import waddle
 
 Json = dict[str, Any]
@@ -67,6 +67,19 @@ def test_actions_are_those_of_the_binding(tmp_path, actions, code, message):
     done = reviewed(tmp_path, NAMED, binding("b", "named", validationActions=actions), pod())
     assert done.returncode == code
     assert message in done.stdout
+
+
+def test_the_namespace_default_has_its_label_also_without_a_manifest(tmp_path):
+    """The API server writes it at each Namespace, and each cluster has this one."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": "default"}}
+    chosen = policy("namespaceObject.metadata.name != 'default'", name="chosen")
+    chosen["spec"]["matchConstraints"]["namespaceSelector"] = selector
+    obj = pod()
+    obj["metadata"]["namespace"] = "default"
+    assert reviewed(tmp_path, chosen, binding("b", "chosen"), obj).returncode == 1
+    asked = {"uid": "u", **request(obj, namespace="default")}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    assert reviewed(tmp_path, chosen, binding("b", "chosen"), review).returncode == 1
 
 
 @pytest.mark.parametrize("output", ["json", "yaml", "sarif", "junit", "github", "text"])

@@ -145,3 +145,12 @@ def test_a_reader_that_changes_an_encoded_object_changes_nothing_in_the_store():
     store.set(obj("a"))
     store.get("", "a")["metadata"]["name"] = "b"
     assert store.get("", "a") == obj("a") == next(iter(store))
+
+
+def test_texts_of_an_object_of_any_depth_are_shared():
+    deep = value = {"metadata": {"name": "a"}, "spec": {}}
+    for _ in range(5000):
+        value["spec"] = {"kind": "".join(("Po", "d")), "spec": {}}
+        value = value["spec"]
+    assert shared(deep) is deep
+    assert value["kind"] is deep["spec"]["kind"]
