@@ -1,6 +1,7 @@
 """Changes of a kind's objects."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -148,9 +149,10 @@ def test_a_reader_that_changes_an_encoded_object_changes_nothing_in_the_store():
 
 
 def test_texts_of_an_object_of_any_depth_are_shared():
-    deep = value = {"metadata": {"name": "a"}, "spec": {}}
+    deep: Any = {"metadata": {"name": "a"}, "spec": {}}
+    value = deep
     for _ in range(5000):
-        value["spec"] = {"kind": "".join(("Po", "d")), "spec": {}}
+        value["spec"] = {"kind": "Pod", "spec": {}}
         value = value["spec"]
     assert shared(deep) is deep
     assert value["kind"] is deep["spec"]["kind"]
