@@ -245,6 +245,17 @@ def test_conditions_in_cel_narrow_and_an_error_excuses_nothing() -> None:
     assert fault.startswith("expression '")
 
 
+def test_an_exception_whose_conditions_fail_changes_nothing_for_the_others() -> None:
+    conditions = [{"name": "c", "expression": "object.metadata.labels.app == 'x'"}]
+    failing = [
+        exception(name, THE, namespace="shop", matchConditions=conditions) for name in ("a", "z")
+    ]
+    good = exception("good", THE, namespace="shop", parts={"containers": ["agent"]})
+    kept, excused = found(pod("agent", "web"), failing[0], good, failing[1])
+    assert kept == [("deny", "web is privileged")]
+    assert excused == [("agent is privileged", "PolicyException shop/good")]
+
+
 def condition_fault(obj: dict[str, Any], written: dict[str, Any]) -> str:
     """Returns the error of an exception's conditions in a review of an object."""
     client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
