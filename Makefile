@@ -215,6 +215,11 @@ compare-cluster: setup ## random reviews to a replica and to Gatekeeper in one c
 	WADDLE_COMPARED_REVIEWS=$(COMPARED_REVIEWS) WADDLE_COMPARED_SEED=$(COMPARED_SEED) $(PYTEST) --timeout=0 \
 	  tests/system/test_reviews_equal_gatekeeper.py
 
+EXTERNAL_DATA_REVIEWS ?= 2000
+compare-external-data: setup ## random questions to a provider by a replica and by Gatekeeper in one cluster (EXTERNAL_DATA_REVIEWS, about 10 minutes; COMPARED_SEED)
+	WADDLE_EXTERNAL_DATA_REVIEWS=$(EXTERNAL_DATA_REVIEWS) WADDLE_EXTERNAL_DATA_SEED=$(COMPARED_SEED) $(PYTEST) --timeout=0 \
+	  tests/system/test_external_data_beside_gatekeeper.py
+
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library
 

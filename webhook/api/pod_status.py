@@ -182,6 +182,7 @@ PROVIDER: Final = StatusKind(
     "providerpodstatuses",
     "providerUID",
     "provider-name",
+    own_fields=_IN_FORCE | {"warnings"},
     counted_as="provider",
     says_active=True,
     error_type="UpsertCache",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from webhook.api.gvk import name_of
+from webhook.api.shapes import object_of
 from webhook.golang import base64, url
 from webhook.values import dataclass
 
@@ -50,6 +51,8 @@ class DataProvider:
     authorities: tuple[bytes, ...]
     is_guarded: bool = False
     """Whether authors of its callers need the verb ``use`` on it."""
+    warnings: tuple[str, ...] = ()
+    """Its probable mistakes."""
 
 
 class ClientPair(Protocol):
@@ -89,7 +92,23 @@ def read_provider(document: Mapping[str, Any]) -> DataProvider:
         # Gatekeeper accepts it, and fails at each request.
         raise InvalidProvider(f"invalid provider url: no host. value: {address}")
     seconds = min(float(timeout), TIMEOUT_SECONDS_MAX) or TIMEOUT_SECONDS
-    return DataProvider(name, address, seconds, authorities, _is_guarded(document))
+    return DataProvider(
+        name,
+        address,
+        seconds,
+        authorities,
+        _is_guarded(document),
+        warnings_of_provider(document),
+    )
+
+
+def warnings_of_provider(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the probable mistakes of a Provider."""
+    timeout = object_of(document.get("spec")).get("timeout")
+    if type(timeout) is not int or timeout <= TIMEOUT_SECONDS_MAX:
+        return ()
+    longest = f"{TIMEOUT_SECONDS_MAX:.0f} s"
+    return (f"its spec.timeout is {timeout} s, and {longest} is the most that counts",)
 
 
 def _is_guarded(document: Mapping[str, Any]) -> bool:

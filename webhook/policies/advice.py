@@ -1,8 +1,9 @@
 """Warns of usable policies that will probably match nothing.
 
 The warnings are: a constraint whose match names an unknown kind, with the nearest known kind; a
-constraint on kinds without webhook calls; an unknown word in its annotation for exceptions; and,
-after a review of objects, the constraints that matched none of them.
+constraint on kinds without webhook calls; an unknown word in its annotation for exceptions; a
+group's members that are never asked; a Provider's timeout beyond the longest; and, after a review
+of objects, the constraints that matched none of them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from webhook.admission_policies.advice import NEAR
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED, gone_since
 from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
-from webhook.constraint import enforcement, group
 from webhook.constraint.constraint import is_constraint
 from webhook.constraint.targets import admission
 from webhook.exceptions.permission import fault_of_annotation
+from webhook.external_data import provider
 from webhook.kyverno.kinds import why_not_run
+from webhook.policies.group_advice import GROUP, advice_on_group
 from webhook.policies.problem import Problem
 from webhook.policies.request_reads import (
     ABSENT,
@@ -31,7 +33,6 @@ from webhook.policy_kinds.table import POLICY_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.entry import Entry
@@ -45,8 +46,8 @@ KINDS: Final = "kinds"
 NEVER: Final = "never_asked"
 REQUEST: Final = "request"
 LIBRARY: Final = "library"
-GROUP: Final = "group"
 EXCEPTIONS: Final = "exceptions"
+TIMEOUT: Final = "timeout"
 """Codes of problems."""
 
 _POLICY_KINDS: Final = frozenset((row.group, row.kind) for row in POLICY_KINDS)
@@ -136,6 +137,10 @@ def advice_on_document(
     problems += [Problem(*key, "warning", KINDS, text) for text in _given_up(document)]
     if is_constraint(gvk_of(document)) and (fault := fault_of_annotation(document)):
         problems.append(Problem(*key, "warning", EXCEPTIONS, fault))
+    problems += [Problem(*key, "warning", GROUP, text) for text in advice_on_group(document)]
+    if gvk_of(document).group_kind == (provider.GROUP, provider.KIND):
+        texts = provider.warnings_of_provider(document)
+        problems += [Problem(*key, "warning", TIMEOUT, text) for text in texts]
     if never:
         listed = ", ".join(dict.fromkeys(never))
         message = f"API servers ask no webhook about {listed}: it enforces nothing for it"
@@ -162,44 +167,6 @@ def _given_up(document: Mapping[str, Any]) -> Iterator[str]:
                     f"its {field} names {'every kind' if kind == '*' else kind} of "
                     f"{', '.join(named)}, which no API server serves since Kubernetes {releases[0]}"
                 )
-
-
-def advice_on_groups(
-    snapshot: Snapshot, concerned: AbstractSet[tuple[str, str]]
-) -> Iterator[Problem]:
-    """Warns of groups that will probably match nothing, if they or a member are ``concerned``.
-
-    A member that is enforced itself refuses objects that the group accepts.
-    """
-    constraints = {constraint.key: constraint for constraint in snapshot.constraints}
-    for constraint in snapshot.constraints:
-        if constraint.kind != group.TEMPLATE.kind:
-            continue
-        members = constraint.parameters.members
-        keys = {name: (of.kind, of.name) for name, of in members.items() if of.name}
-        if constraint.key not in concerned and concerned.isdisjoint(keys.values()):
-            continue
-        for name, key in keys.items():
-            known_constraint = constraints.get(key)
-            if known_constraint is not None and known_constraint.enforcement_action != "dryrun":
-                shown = f"{known_constraint.kind}/{known_constraint.name} ({known_constraint.enforcement_action})"
-                yield _of_group(
-                    constraint,
-                    f"its member {name}, {shown}, is enforced itself and refuses what the group "
-                    "accepts: set its enforcementAction to dryrun",
-                )
-        for name in sorted(members.keys() - group.called_members(constraint.parameters)):
-            yield _of_group(constraint, f"its member {name} is never asked")
-        if constraint.enforcement_action == "scoped" and not any(constraint.points.values()):
-            yield _of_group(
-                constraint,
-                f"it is enforced nowhere: {enforcement.VAP} does not support groups; name another "
-                "point",
-            )
-
-
-def _of_group(constraint: Constraint, message: str) -> Problem:
-    return Problem(*constraint.key, "warning", GROUP, message)
 
 
 def _never_sent(groups: Collection[str], kind: str) -> list[str]:

@@ -194,7 +194,7 @@ class PolicyLoader:
             for problem in advice_on_document(manifest.document)
         )
         for text in sorted(advice - self._advised):
-            self._log.warning("a policy probably names the wrong kind", policy=text)
+            self._log.warning("a policy is probably not as intended", policy=text)
         self._advised = advice
         if self._logged and not self._faults:
             self._log.info("all policies can be used again")

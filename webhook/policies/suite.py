@@ -83,6 +83,8 @@ class Suite:
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
     line: int = 1
     """Its first line in the file."""
+    text: str = field(default="", repr=False)
+    """The file, as a pipe can be read only once."""
 
     def naming(self, file: Path, test: int, case: int | None = None) -> str:
         """Returns where a test or case names a file: file, line and field; empty for nowhere."""
@@ -96,8 +98,14 @@ class Suite:
         for start, value in places:
             for path, name in _names(value, start):
                 if self.join(name) == file:
-                    return _placed(self.path, self.line, self.document, path)
+                    return self._place_of(path)
         return ""
+
+    def _place_of(self, path: _Path) -> str:
+        """Returns file, line and path of a field."""
+        line = FieldLines(self.text).line(self.line, self.document, "", path)
+        shown = "".join(f"[{step}]" if type(step) is int else f".{step}" for step in path)
+        return f"{self.path}:{line}: {shown.lstrip('.')}"
 
     def join(self, name: str) -> Path:
         """Returns the file of a name in the suite."""
@@ -163,6 +171,7 @@ def _suite(file: Path, text: str, item: FileDocument) -> Suite:
             _texts(document, "providers", ""),
             document,
             item.line,
+            text,
         )
     except ValueError as error:
         begun = str(error).partition(" ")[0]  # a path of one name is none among words
@@ -177,14 +186,6 @@ def _names(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
     elif type(value) is dict or type(value) is list:
         for key, part in value.items() if type(value) is dict else enumerate(value):
             yield from _names(part, (*path, key))
-
-
-def _placed(file: Path, line: int, document: Mapping[str, Any], path: _Path) -> str:
-    """Returns file, line and path of a suite's field; the suite's line for a pipe."""
-    text = file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else ""
-    line = FieldLines(text).line(line, document, "", path)
-    shown = "".join(f"[{step}]" if type(step) is int else f".{step}" for step in path).lstrip(".")
-    return f"{file}:{line}: {shown}"
 
 
 def _read_test(value: Any, path: str) -> SuiteTest:

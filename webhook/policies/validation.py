@@ -26,7 +26,8 @@ from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets import admission
 from webhook.external_data.exchange import ProviderResponse
-from webhook.policies.advice import advice_on_constraint, advice_on_groups, advice_on_template
+from webhook.policies.advice import advice_on_constraint, advice_on_template
+from webhook.policies.group_advice import advice_on_groups
 from webhook.policies.problem import Problem
 from webhook.policies.provider_calls import advice_on_calls
 from webhook.policies.samples import NAMESPACE, samples

@@ -13,6 +13,7 @@ from webhook.exceptions.exception import KIND as EXCEPTION
 from webhook.exceptions.exception import PolicyException
 from webhook.exceptions.reading import read_exception
 from webhook.exceptions.stage import Excusing
+from webhook.external_data.provider import DataProvider, providers_by_name, read_provider
 from webhook.kyverno import kinds as kyverno_kinds
 from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.mutator import MutatorId
@@ -190,6 +191,19 @@ class CollectedPart(Generic[T]):
         """Returns the standing of an independent object."""
         del key, shared
         return ExtensionStanding()
+
+
+class ProviderPart(CollectedPart[DataProvider]):
+    """Providers, by name."""
+
+    def __init__(self) -> None:
+        super().__init__(read_provider, providers_by_name)
+
+    def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
+        """Returns the standing of a Provider, with its probable mistakes."""
+        del shared
+        known = self._objects.get(key)
+        return ExtensionStanding(warnings=() if known is None else known.warnings)
 
 
 def admission_policy_part() -> CollectedPart[Any]:

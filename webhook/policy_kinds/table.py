@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies import kinds as admission_policy_kinds
 from webhook.api import config, names, pod_status
@@ -31,24 +31,17 @@ def _late(name: str, module: str = "webhook.policy_kinds.parts") -> Callable[...
     return call
 
 
-def collected(
-    name: str,
-    read: Callable[[Any], Any],
-    fold: Callable[[Any], Any],
-    fills: Literal["providers", "stages"] = "stages",
-) -> Part:
+def collected(name: str, read: Callable[[Any], Any], fold: Callable[[Any], Any]) -> Part:
     """Makes the part for objects that do not affect each other.
 
     Each is read, and all are folded.
     """
-    return Part(name, lambda: _late("CollectedPart")(read, fold), fills)
+    return Part(name, lambda: _late("CollectedPart")(read, fold))
 
 
 MUTATIONS: Final = Part("mutator", _late("MutatorPart"), "mutations")
 EXPANSIONS: Final = Part("expansion", _late("ExpansionPart"), "expansion")
-PROVIDERS: Final = collected(
-    "provider", provider.read_provider, provider.providers_by_name, "providers"
-)
+PROVIDERS: Final = Part("provider", _late("ProviderPart"), "providers")
 EXCEPTIONS: Final = Part("exception", _late("ExceptionPart"))
 ADMISSION_POLICIES: Final = Part("admission policy", _late("admission_policy_part"))
 KYVERNO_POLICIES: Final = Part("Kyverno policy", _late("KyvernoPart"))
@@ -134,6 +127,7 @@ PROVIDER_KIND: Final = PolicyKind(
     pod_status.PROVIDER,
     PROVIDERS,
     provider.read_provider,
+    warnings=provider.warnings_of_provider,
 )
 _READING: Final = "webhook.exceptions.reading"
 

@@ -10,7 +10,7 @@ import yaml
 
 from tests.policies import template
 from tests.webhook.cli.in_process import waddle
-from tests.webhook.external_data.recorded import ANSWERS, POLICIES, SIGNED
+from tests.webhook.external_data.recorded import ANSWERS, POLICIES, SIGNED, provider
 from tests.webhook.mutation.documents import mutator, pod
 from webhook.cli import exit_codes
 
@@ -154,3 +154,24 @@ def test_suites_name_answers_for_all_their_tests_for_one_and_for_a_case(files: P
     (files / "suite.yaml").write_text(SUITE.replace("providers: {images: answers.yaml}", ""))
     run = waddle("verify", "suite.yaml", cwd=files)
     assert "name a file of its answers in providers" in run.stdout
+
+
+@pytest.mark.parametrize("command", [("check",), ("test", "-f")])
+def test_a_timeout_beyond_the_longest_and_a_group_s_idle_member_are_reported_once(
+    files: Path, command: tuple[str, ...]
+) -> None:
+    group = {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "ConstraintGroup",
+        "metadata": {"name": "g"},
+        "spec": {
+            "members": {"a": {"kind": "Signed"}, "b": {"kind": "Signed"}},
+            "expression": "a()",
+        },
+    }
+    documents = (POLICIES[0], group, provider(timeout=45))
+    (files / "warned.yaml").write_text("\n---\n".join(map(json.dumps, documents)))
+    run = waddle(*command, "warned.yaml", cwd=files)
+    output = run.stdout + run.stderr
+    assert output.count("Provider/images: its spec.timeout is 45 s") == 1
+    assert output.count("ConstraintGroup/g: its member b is never asked") == 1

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.webhook.cli.in_process import waddle
+from tests.webhook.cli.pipes import substituted
 from tests.webhook.constraint.policies import constraint, pod, template
 
 
@@ -75,6 +76,17 @@ def test_a_path_that_is_not_there_exits_1(folder):
 
     assert run.returncode == 1
     assert "No such file or directory" in run.stderr
+
+
+def test_in_a_pipe_a_missing_file_is_named_with_its_line(folder):
+    good = (folder / "good" / "suite.yaml").read_text()
+    suite = f"# one line\n---\n{good}"
+    line = next(n for n, text in enumerate(suite.splitlines(), 1) if "template: " in text)
+    with substituted(suite) as path:
+        run = waddle("verify", path, cwd=folder)
+
+    assert run.returncode == 1
+    assert f"{path}:{line}: tests[0].template: " in run.stdout
 
 
 def test_a_broken_suite_exits_1_with_its_place(folder):

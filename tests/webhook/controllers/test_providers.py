@@ -1,30 +1,13 @@
 """A replica follows Providers: what is in force of each, and what its status says."""
 
 import asyncio
-import base64
 
-from tests.provider_process import make_authority
 from tests.webhook.controllers.session import session
+from tests.webhook.external_data.recorded import provider
 from webhook.metrics.providers import KNOWN_PROVIDERS, PROVIDER_ERRORS
 
 SERVED = "externaldata.gatekeeper.sh", "providers"
 STATUSES = "status.gatekeeper.sh", "providerpodstatuses"
-
-
-def provider(name="images", **spec):
-    """A Provider that can be used."""
-    bundle = base64.b64encode(make_authority().certificate).decode()
-    return {
-        "apiVersion": "externaldata.gatekeeper.sh/v1beta1",
-        "kind": "Provider",
-        "metadata": {"name": name},
-        "spec": {
-            "url": "https://images.example/validate",
-            "timeout": 3,
-            "caBundle": bundle,
-            **spec,
-        },
-    }
 
 
 def test_a_provider_is_in_force_and_what_cannot_be_used_leaves_the_last_good_one(tmp_path):
@@ -73,6 +56,23 @@ def test_a_provider_is_in_force_and_what_cannot_be_used_leaves_the_last_good_one
             replica.drop(*SERVED, "images")
             await replica.until(lambda: not replica.all(*STATUSES), "no status of what is gone")
             assert not replica.serving.revision.policies.providers
+
+    asyncio.run(run())
+
+
+def test_a_timeout_beyond_the_longest_is_in_the_status(tmp_path):
+    async def run():
+        async with session(tmp_path, "webhook", "status") as replica:
+            replica.make(*SERVED, provider(timeout=45))
+
+            def warnings():
+                entries = replica.get(*SERVED, "images").get("status", {}).get("byPod", ())
+                return [text for entry in entries for text in entry.get("warnings", ())]
+
+            await replica.until(warnings, "a warning")
+            assert warnings()[0].startswith("its spec.timeout is 45 s")
+            replica.change(*SERVED, "images", spec=provider(timeout=30)["spec"])
+            await replica.until(lambda: not warnings(), "no warning")
 
     asyncio.run(run())
 

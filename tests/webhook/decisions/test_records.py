@@ -310,3 +310,27 @@ def test_what_is_excused_is_recorded_with_its_exception_and_changes_the_verdict(
     assert [one["enforcementAction"] for one in warned["results"]] == ["warn", "warn"]
     described = describe(skipped)
     assert "    [Always/a] excused by ClusterPolicyException e: no" in described
+
+
+@pytest.mark.parametrize("options", ["", "\nmask: [results.nothing]"])
+def test_what_was_there_before_an_update_is_recorded_as_existing(options: str) -> None:
+    """As rows, and where each record is made by itself."""
+    settings = read_settings(parse(f"sidecarURL: unix:///s{options}".encode(), "test"))
+    exporter = Exporter(settings, Origin(pod_uid="u"), log.Log(lambda _: None).logger("test"))
+    policies = client(("a", "deny"))
+    (document,) = (dict(one.document) for one in policies.snapshot.constraints)
+    document["metadata"] = document["metadata"] | {"annotations": {"waddle.dev/existing": "allow"}}
+    policies.add_constraint(document)
+    updated = request(operation="UPDATE", oldObject=POD)
+    for reviewed in (updated, request()):
+        subject = Subject(AugmentedReview(reviewed), mutates=False)
+        responses = review(PolicySet(policies.snapshot), subject).responses
+        answer = verdict.judge(reviewed.uid, responses)
+        AdmissionRecorder(exporter).answered(
+            reviewed, responses, policies.snapshot, 1.0, 1.5, answer
+        )
+    records = [one for one in lines_of(exporter) if one["eventType"] == "decision"]
+    assert [
+        (one["verdict"], one["results"][0]["enforcementAction"], one["results"][0].get("existing"))
+        for one in records
+    ] == [("warn", "warn", True), ("deny", "deny", None)]

@@ -241,12 +241,47 @@ def test_conditions_in_cel_narrow_and_an_error_excuses_nothing() -> None:
     assert not left(pod("agent"), of("object.metadata.name == 'p'"))
     assert left(pod("agent"), of("object.metadata.name == 'q'"))
     assert left(pod("agent"), of("object.metadata.labels.app == 'x'"))
+    fault = condition_fault(pod("agent"), of("object.metadata.labels.app == 'x'"))
+    assert fault.startswith("expression '")
+
+
+def test_an_exception_whose_conditions_fail_changes_nothing_for_the_others() -> None:
+    conditions = [{"name": "c", "expression": "object.metadata.labels.app == 'x'"}]
+    failing = [
+        exception(name, THE, namespace="shop", matchConditions=conditions) for name in ("a", "z")
+    ]
+    good = exception("good", THE, namespace="shop", parts={"containers": ["agent"]})
+    kept, excused = found(pod("agent", "web"), failing[0], good, failing[1])
+    assert kept == [("deny", "web is privileged")]
+    assert excused == [("agent is privileged", "PolicyException shop/good")]
+
+
+def condition_fault(obj: dict[str, Any], written: dict[str, Any]) -> str:
+    """Returns the error of an exception's conditions in a review of an object."""
     client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
     client.add_template(template("Privileged", PRIVILEGED))
     client.add_constraint(constraint("Privileged", "none", metadata=OPEN))
-    stage = Excusing([read_exception(of("object.metadata.labels.app == 'x'"))])
-    review(PolicySet(client.snapshot, stages=(stage,)), Subject(AugmentedObject(pod("agent"))))
-    assert stage.condition_faults["PolicyException shop/e"].startswith("expression '")
+    stage = Excusing([read_exception(written)])
+    responses = review(
+        PolicySet(client.snapshot, stages=(stage,)), Subject(AugmentedObject(obj))
+    ).responses
+    assert responses.results
+    assert not responses.excused
+    return stage.condition_faults["PolicyException shop/e"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [("Secret", "an error on a Secret"), ("ConfigMap", "hunter2")],
+)
+def test_an_error_on_a_secret_is_named_without_its_words(kind: str, fault: str) -> None:
+    """The words of an error may have values of the object, and anybody may read a status."""
+    conditions = [{"name": "c", "expression": "object.data[object.data.word] == 'x'"}]
+    written = exception("e", THE, namespace="shop", matchConditions=conditions)
+    obj = {**pod("agent"), "kind": kind, "data": {"word": "hunter2"}}
+    text = condition_fault(obj, written)
+    assert fault in text
+    assert ("hunter2" in text) is (kind != "Secret")
 
 
 # --- parts ----------------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 from tests.policies import constraint, template
+from tests.provider_process import make_authority
 from webhook.external_data.exchange import ProviderRequest, ProviderResponse
 
 if TYPE_CHECKING:
@@ -18,6 +20,23 @@ violation[{"msg": msg}] {
 }"""
 POLICIES = (template("Signed", SIGNED), constraint("Signed", "all", kinds=["Pod"]))
 ANSWERS: dict[str, Any] = {"items": {"good": {"value": "ok"}, "bad": {"error": "not signed"}}}
+
+
+def provider(name: str = "images", **spec: Any) -> dict[str, Any]:
+    """A Provider that can be used."""
+    bundle = base64.b64encode(make_authority().certificate).decode()
+    return {
+        "apiVersion": "externaldata.gatekeeper.sh/v1beta1",
+        "kind": "Provider",
+        "metadata": {"name": name},
+        "spec": {
+            "url": "https://images.example/validate",
+            "timeout": 3,
+            "caBundle": bundle,
+            **spec,
+        },
+    }
+
 
 Rounds = list[tuple[ProviderRequest, ...]]
 

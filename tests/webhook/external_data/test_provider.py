@@ -37,6 +37,12 @@ def test_no_timeout_is_that_of_mutators_and_none_is_longer_than_an_admission(tim
     assert read(timeout=timeout).timeout_seconds == seconds
 
 
+@pytest.mark.parametrize(("timeout", "warns"), [(None, False), (30, False), (31, True)])
+def test_a_timeout_beyond_the_longest_is_reported(timeout, warns):
+    says = "its spec.timeout is 31 s, and 30 s is the most that counts"
+    assert read(timeout=timeout).warnings == ((says,) if warns else ())
+
+
 def test_what_is_no_certificate_behind_the_first_does_not_count():
     broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     assert read(caBundle=encoded(PEM + broken)).authorities == read().authorities

@@ -10,6 +10,7 @@ from tests.webhook.constraint.policies import constraint, template
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.known import TARGETS
+from webhook.policies.advice import advice_on_document
 from webhook.policies.validation import validate
 
 
@@ -69,3 +70,11 @@ def test_a_group_for_the_api_server_alone_is_reported() -> None:
     }
     (one,) = advice(group(**spec), template())
     assert "it is enforced nowhere: vap.k8s.io does not support groups" in one
+
+
+def test_a_group_that_cannot_be_read_has_no_advice() -> None:
+    (fault,) = validate(
+        Client(targets=TARGETS, drivers=[RegoDriver()]), [group(expression="own(")], 1.0
+    )
+    assert fault.severity == "error"
+    assert advice_on_document(group(expression="own(")) == []

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, pod, thing
+from tests.webhook.external_data.recorded import provider
 from tests.webhook.server.admitting import CONSTRAINT, TEMPLATE, Admitting, request_of
 from tests.webhook.server.lanes import Crowded, Endless
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
@@ -426,6 +427,40 @@ def test_who_brings_in_a_constraint_that_will_match_nothing_is_warned(kind: str,
     assert found.allowed
     assert [text for text in found.warnings if word and word in text] == list(found.warnings)
     assert bool(found.warnings) is bool(word)
+
+
+def test_a_group_that_is_enforced_nowhere_is_admitted_with_a_warning() -> None:
+    points = [{"name": "vap.k8s.io"}]
+    group: dict[str, Any] = {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "ConstraintGroup",
+        "metadata": {"name": "g"},
+        "spec": {
+            "enforcementAction": "scoped",
+            "scopedEnforcementActions": [{"action": "deny", "enforcementPoints": points}],
+            "members": {
+                name: {"constraint": {"kind": "RequiredLabel", "name": "a"}} for name in "ab"
+            },
+            "expression": "a()",
+        },
+    }
+    admitting = Admitting(REQUIRED_LABELS, constraint("a", "owner"))
+    found = admitting.ask(request_of(group, name="g"))
+    assert found.allowed, found.message
+    (warning,) = found.warnings
+    assert "its member b is never asked; it is enforced nowhere: vap.k8s.io" in warning
+    group["spec"] |= {"enforcementAction": "deny", "expression": "a() && b()"}
+    assert admitting.ask(request_of(group, name="g")).warnings == ()
+
+
+@pytest.mark.parametrize(("timeout", "warns"), [(30, False), (45, True)])
+def test_a_provider_of_a_long_timeout_is_admitted_with_a_warning(timeout: int, warns: bool) -> None:
+    found = Admitting().ask(request_of(provider(timeout=timeout), name="images"))
+    assert found.allowed, found.message
+    assert [text for text in found.warnings if "its spec.timeout is 45 s" in text] == list(
+        found.warnings
+    )
+    assert bool(found.warnings) is warns
 
 
 def test_of_thousands_of_violations_some_are_logged_and_the_rest_counted() -> None:

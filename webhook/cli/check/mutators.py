@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.admission_policies.kinds import MUTATING_POLICY
 from webhook.api.gvk import name_of, namespace_of
 from webhook.cli.extensions import run as extension_run
+from webhook.constraint.constraint import is_constraint
 from webhook.exceptions.permission import closed_by
 from webhook.exceptions.reading import warnings_in_files
 from webhook.exceptions.state import missing_constraints
@@ -135,7 +136,7 @@ def prepare(
     problems += [
         problem
         for item in manifests
-        if item.gvk.group in CONFIGURATION_GROUPS
+        if item.gvk.group in CONFIGURATION_GROUPS and not is_constraint(item.gvk)
         for problem in advice_on_document(item.document)
     ]
     problems += [

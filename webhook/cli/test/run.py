@@ -343,7 +343,7 @@ class _Reviewing:
             for key in self._foreign.keys
             if key not in self._foreign.matched_keys
         ]
-        self._warnings += warned
+        self._warnings += [text for text in warned if text not in self._warnings]
 
 
 def _left_out(sources: Sources, excluded: Sequence[str]) -> list[str]:

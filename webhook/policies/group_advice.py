@@ -1,0 +1,62 @@
+"""Warns of usable ConstraintGroups that are probably not as intended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint import enforcement, group
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.targets import admission
+from webhook.policies.problem import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from webhook.constraint.snapshot import Snapshot
+
+GROUP: Final = "group"
+"""The code of a problem."""
+
+
+def advice_on_groups(
+    snapshot: Snapshot, concerned: AbstractSet[tuple[str, str]]
+) -> Iterator[Problem]:
+    """Warns of members that are enforced themselves, if they or their group are ``concerned``.
+
+    Such a member refuses objects that the group accepts.
+    """
+    constraints = {constraint.key: constraint for constraint in snapshot.constraints}
+    for constraint in snapshot.constraints:
+        if constraint.kind != group.TEMPLATE.kind:
+            continue
+        members = constraint.parameters.members
+        keys = {name: (of.kind, of.name) for name, of in members.items() if of.name}
+        if constraint.key not in concerned and concerned.isdisjoint(keys.values()):
+            continue
+        for name, key in keys.items():
+            known_constraint = constraints.get(key)
+            if known_constraint is not None and known_constraint.enforcement_action != "dryrun":
+                shown = f"{known_constraint.kind}/{known_constraint.name} ({known_constraint.enforcement_action})"
+                message = (
+                    f"its member {name}, {shown}, is enforced itself and refuses what the group "
+                    "accepts: set its enforcementAction to dryrun"
+                )
+                yield Problem(*constraint.key, "warning", GROUP, message)
+
+
+def advice_on_group(document: Mapping[str, Any]) -> Iterator[str]:
+    """Warns of members that are never asked, and of a group that is enforced nowhere."""
+    if not group.is_group(document):
+        return
+    try:
+        group.check_group(document)
+        known = group.read_group(document, admission.AdmissionTarget())
+        is_scoped = enforcement.action_of(document) == "scoped"
+        is_idle = is_scoped and not enforcement.points_of(document, enforcement.POINTS)
+    except ConstraintFrameworkError:
+        return  # Its fault is reported elsewhere.
+    for name in sorted(known.members.keys() - group.called_members(known)):
+        yield f"its member {name} is never asked"
+    if is_idle:
+        yield f"it is enforced nowhere: {enforcement.VAP} does not support groups; name another point"
