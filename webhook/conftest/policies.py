@@ -71,12 +71,10 @@ def load_files(
         raise ConftestPolicyError(f"loading policies: load: {errors}") from None
     if not modules:
         raise ConftestPolicyError(f"loading policies: no policies found in [{' '.join(policies)}]")
-    data: dict[str, Any] = {}
-    if documents:
-        try:
-            data = load(documents, version=version).data
-        except LoadErrors as errors:
-            raise ConftestPolicyError(f"load documents: {errors}") from None
+    try:
+        data = load(documents, version=version).data if documents else {}
+    except LoadErrors as errors:
+        raise ConftestPolicyError(f"load documents: {errors}") from None
     return RegoFiles(modules, data)
 
 
