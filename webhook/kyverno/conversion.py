@@ -141,8 +141,8 @@ def _with_plain_messages(policy: Json, message: Json) -> Json:
     For a ClusterPolicy, Kyverno then shows the plain message. It refuses such a ValidatingPolicy.
     """
     validations = policy["spec"]["validations"]
-    while found := _NO_TEXT.match(fault_of(policy)):
-        validation = validations[int(found[1])]
+    while fault := _NO_TEXT.match(fault_of(policy)):
+        validation = validations[int(fault[1])]
         del validation["messageExpression"]
         if not validation.get("message"):
             validation |= message

@@ -20,7 +20,7 @@ from webhook.cel.check.types import DYN, STRING, Type, list_of
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.regex import charged_pattern
 from webhook.cel.library.registry import form
-from webhook.cel.run.values import NOTHING, Fields, Opaque, Optional
+from webhook.cel.run.values import NOTHING, NativeFields, Opaque, Optional
 from webhook.golang.strings import from_utf8, utf8
 from webhook.kyverno import extensions, world
 from webhook.kyverno.images import ImageReference, read_reference
@@ -290,7 +290,9 @@ def service_account(user: str) -> Opaque:
     namespace, colon, name = rest.partition(":")
     is_one = bool(colon) and rest != user
     names = (namespace, name) if is_one else ("", "")
-    return Opaque(_SERVICE_ACCOUNT.name, Fields(zip(("Namespace", "Name"), names, strict=True)))
+    return Opaque(
+        _SERVICE_ACCOUNT.name, NativeFields(zip(("Namespace", "Name"), names, strict=True))
+    )
 
 
 @form("listObjToMap", list, list, str, str)

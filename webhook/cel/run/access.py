@@ -27,8 +27,8 @@ from webhook.cel.run.values import (
     INT_MAX,
     NONE,
     NOTHING,
-    Fields,
     Lost,
+    NativeFields,
     Opaque,
     Optional,
     TypeValue,
@@ -141,7 +141,7 @@ def item(of: Value, key: Value) -> Value:
     if type(of) is Optional:
         return optional_item(of, key)
     checked_key(key)
-    if type(of) is Opaque and type(of.value) is Fields:
+    if type(of) is Opaque and type(of.value) is NativeFields:
         return of.value.field(key)
     raise _missing(key)
 
@@ -159,7 +159,7 @@ def found_item(of: Value, key: Value) -> Value:
     checked_key(key)
     if type(of) is Opaque and type(of.value) is dict:  # an object that the expression wrote
         return of.value.get(key, NOTHING)
-    if type(of) is Opaque and type(of.value) is Fields:
+    if type(of) is Opaque and type(of.value) is NativeFields:
         return of.value.field(key) or NOTHING
     return NOTHING
 

@@ -122,8 +122,8 @@ def lost_within(value: Value) -> Lost | None:
     return None
 
 
-class Fields(dict[str, Any]):
-    """The fields of a library's value: a value of Go's type is always there, ``has()`` asks if it is zero."""
+class NativeFields(dict[str, Any]):
+    """The fields of a value that Go declares: each can be read, and ``has()`` is false for a zero."""
 
     def field(self, key: Any) -> Any:
         """Returns a field; raises for one that the type does not have."""
@@ -159,7 +159,7 @@ class Opaque:
 
     def __getitem__(self, key: object) -> Any:
         """Returns a field, for the fast form; raises for a value without fields."""
-        if type(self.value) is not Fields:
+        if type(self.value) is not NativeFields:
             raise Unsure
         return self.value.field(key)
 
