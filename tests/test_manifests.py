@@ -145,6 +145,13 @@ SERVERS = {"waddle-webhook": "waddle", "waddle-audit": "waddle-audit"}
 """The Deployments of `waddle serve`, and their ClusterRoles."""
 
 
+ADMISSION_POLICIES = [
+    ("admissionregistration.k8s.io", f"{kind}admissionpolic{ending}")
+    for kind in ("validating", "mutating")
+    for ending in ("ies", "ybindings")
+]
+
+
 def rights(objects: Objects, role: str, group: str, resource: str) -> set[str]:
     """Returns the verbs that a ClusterRole permits on a resource."""
     verbs: set[str] = set()
@@ -158,12 +165,12 @@ def test_audits_go_by_the_cluster_s_admission_policies_by_a_component_or_a_value
     objects = with_components(tmp_path, "components/admission-policies")
     values = "audit.admissionPolicies=true,reports.audit=true,reports.admission=true"
     rendered = helmed("--set", values)
-    listed = ("admissionregistration.k8s.io", "validatingadmissionpolicies")
     for made in (objects, rendered):
         for name, role in SERVERS.items():
             (container,) = pod_of(made, name)["spec"]["containers"]
             assert read(container["args"][1:], ENVIRONMENT).policies.admission_policies == "audit"
-            assert {"list"} <= rights(made, role, *listed)
+            for resource in ADMISSION_POLICIES:
+                assert {"list", "*"} & rights(made, role, *resource), (name, resource)
 
 
 @pytest.mark.parametrize(
@@ -172,10 +179,7 @@ def test_audits_go_by_the_cluster_s_admission_policies_by_a_component_or_a_value
         (
             "audit.admissionPolicies=true",
             "admissionregistration.k8s.io",
-            (
-                *("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
-                *("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
-            ),
+            tuple(resource for _, resource in ADMISSION_POLICIES),
             {"list"},
         ),
         (
