@@ -31,7 +31,7 @@ from webhook.api import pod_status
 from webhook.cli.console.command import command
 from webhook.constraint.selector import compile_selector
 from webhook.policy_kinds.known import STATUS_KINDS
-from webhook.policy_kinds.table import POLICY_KINDS
+from webhook.policy_kinds.table import KYVERNO_KINDS, POLICY_KINDS
 from webhook.settings.reading import read
 
 pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
@@ -141,12 +141,63 @@ def test_the_chart_renders_what_the_component_that_validates_policies_adds(tmp_p
     assert read(container["args"][1:], ENVIRONMENT).deciding.enable_validate_policy
 
 
+SERVERS = {"waddle-webhook": "waddle", "waddle-audit": "waddle-audit"}
+"""The Deployments of `waddle serve`, and their ClusterRoles."""
+
+
+ADMISSION_POLICIES = [
+    ("admissionregistration.k8s.io", f"{kind}admissionpolic{ending}")
+    for kind in ("validating", "mutating")
+    for ending in ("ies", "ybindings")
+]
+
+
+def rights(objects: Objects, role: str, group: str, resource: str) -> set[str]:
+    """Returns the verbs that a ClusterRole permits on a resource."""
+    verbs: set[str] = set()
+    for rule in objects["ClusterRole", "", role]["rules"]:
+        if {group, "*"} & {*rule["apiGroups"]} and {resource, "*"} & {*rule["resources"]}:
+            verbs |= {*rule["verbs"]}
+    return verbs
+
+
 def test_audits_go_by_the_cluster_s_admission_policies_by_a_component_or_a_value(tmp_path):
     objects = with_components(tmp_path, "components/admission-policies")
-    rendered = helmed("--set", "audit.admissionPolicies=true")
+    values = "audit.admissionPolicies=true,reports.audit=true,reports.admission=true"
+    rendered = helmed("--set", values)
     for made in (objects, rendered):
-        (container,) = pod_of(made, "waddle-audit")["spec"]["containers"]
-        assert read(container["args"][1:], ENVIRONMENT).policies.admission_policies == "audit"
+        for name, role in SERVERS.items():
+            (container,) = pod_of(made, name)["spec"]["containers"]
+            assert read(container["args"][1:], ENVIRONMENT).policies.admission_policies == "audit"
+            for resource in ADMISSION_POLICIES:
+                assert {"list", "*"} & rights(made, role, *resource), (name, resource)
+
+
+@pytest.mark.parametrize(
+    ("values", "group", "resources", "verbs"),
+    [
+        (
+            "audit.admissionPolicies=true",
+            "admissionregistration.k8s.io",
+            tuple(resource for _, resource in ADMISSION_POLICIES),
+            {"list"},
+        ),
+        (
+            "kyverno.policies=audit",
+            "policies.kyverno.io",
+            tuple(row.plural for row in KYVERNO_KINDS),
+            {"get", "list", "watch"},
+        ),
+    ],
+)
+def test_an_audit_that_may_not_read_everything_reads_the_policies_that_it_goes_by(
+    values, group, resources, verbs
+):
+    limited = ("--set", "audit.readEverything=false")
+    with_policies, without = helmed(*limited, "--set", values), helmed(*limited)
+    for resource in resources:
+        assert rights(with_policies, "waddle-audit", group, resource) == verbs, resource
+        assert not rights(without, "waddle-audit", group, resource), resource
 
 
 def test_the_chart_renders_what_the_component_for_the_api_server_s_addresses_adds(tmp_path):
@@ -193,9 +244,12 @@ def test_the_chart_renders_what_the_component_of_kyverno_s_policies_adds(tmp_pat
 
     made = helmed("--include-crds", "--set", "kyverno.policies=enforce")
     assert made == without_namespace(objects)
-    for name in ("waddle-webhook", "waddle-audit"):
+    for name, role in SERVERS.items():
         (container,) = pod_of(objects, name)["spec"]["containers"]
         assert read(container["args"][1:], ENVIRONMENT).policies.kyverno_policies == "enforce"
+        for row in KYVERNO_KINDS:
+            found = rights(objects, role, "policies.kyverno.io", row.plural)
+            assert {"get", "list", "watch"} <= found, (role, row.plural)
 
 
 def test_the_page_s_kustomization_has_that_copy_in_another_namespace(tmp_path):

@@ -44,7 +44,7 @@ def validations_of(validate: Json, queries: Queries) -> tuple[list[str], list[Js
     if cel := object_of(validate.get("cel")):
         if cel.get("paramKind") or cel.get("paramRef"):
             raise Unwritable("validate.cel.paramKind")
-        message = _message(validate, queries)
+        message = message_of(validate, queries)
         return [], [
             {
                 **expression,
@@ -57,7 +57,7 @@ def validations_of(validate: Json, queries: Queries) -> tuple[list[str], list[Js
             for expression in cel["expressions"]
         ]
     if security := object_of(validate.get("podSecurity")):
-        message = _message(validate, queries)
+        message = message_of(validate, queries)
         if "messageExpression" in message:
             raise Unwritable("validate.message has variables")
         return [], security_validations(security, message.get("message", ""))
@@ -66,10 +66,14 @@ def validations_of(validate: Json, queries: Queries) -> tuple[list[str], list[Js
     else:
         check = _check(validate, "validate", queries, "object")
     conditions = [check.condition] if check.condition else []
-    return conditions, [{"expression": check.held, **_message(validate, queries)}]
+    return conditions, [{"expression": check.held, **message_of(validate, queries)}]
 
 
-def _message(validate: Json, queries: Queries) -> Json:
+def message_of(validate: Json, queries: Queries) -> Json:
+    """Returns the message or messageExpression of a rule; empty if it has none.
+
+    Raises :class:`~webhook.kyverno.patterns.Unwritable`.
+    """
     message = validate.get("message")
     if type(message) is not str:
         return {}

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.gvk import name_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
-from webhook.kyverno.checks import take_variable, validations_of
+from webhook.kyverno.checks import message_of, take_variable, validations_of
 from webhook.kyverno.conditions import conditions_of
 from webhook.kyverno.kinds import GROUP, POLICY
 from webhook.kyverno.patterns import Unwritable, text_matches, written
 from webhook.kyverno.pod_security import VARIABLES
 from webhook.kyverno.queries import Queries
+from webhook.kyverno.validating_policy import fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 _OPERATIONS: Final = ["CREATE", "UPDATE"]
 _OPERATION: Final = "request.operation"
 _ASKED_OPERATION: Final = re.compile(r"\{\{\s*request\.operation\s*(\|\|\s*'\w*'\s*)?\}\}")
+
+_NO_TEXT: Final = re.compile(
+    r"spec\.validations\[(\d+)\]\.messageExpression: must evaluate to string"
+)
+"""The fault of a messageExpression of another type than a text."""
 
 AUTOGEN: Final = "pod-policies.kyverno.io/autogen-controllers"
 _RESOURCE: Final = frozenset(
@@ -119,12 +125,28 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     if kept := {key: value for key, value in annotations.items() if not key.startswith("pod-")}:
         metadata["annotations"] = kept
-    return {
+    policy: Json = {
         "apiVersion": f"{GROUP}/v1beta1",
         "kind": POLICY,
         "metadata": metadata,
         "spec": spec_fields,
     }
+    is_cel = bool(validate.get("cel"))
+    return _with_plain_messages(policy, message_of(validate, queries)) if is_cel else policy
+
+
+def _with_plain_messages(policy: Json, message: Json) -> Json:
+    """Leaves out each messageExpression that gives no text; ``message`` is the rule's own.
+
+    For a ClusterPolicy, Kyverno then shows the plain message. It refuses such a ValidatingPolicy.
+    """
+    validations = policy["spec"]["validations"]
+    while fault := _NO_TEXT.match(fault_of(policy)):
+        validation = validations[int(fault[1])]
+        del validation["messageExpression"]
+        if not validation.get("message"):
+            validation |= message
+    return policy
 
 
 def _check_convertible(spec: Json, rule: Json, validate: Json) -> None:

@@ -17,6 +17,7 @@ from webhook.cel.run.texts import double_text, duration_text, timestamp_text
 from webhook.cel.run.values import (
     NOTHING,
     Duration,
+    NativeFields,
     Opaque,
     Optional,
     Timestamp,
@@ -123,6 +124,8 @@ def _encoded(value: Any) -> str:
         return json_string(duration_text(value))
     if type(value) is Timestamp:
         return json_string(timestamp_text(value))
+    if type(value) is Opaque and type(value.value) is NativeFields:
+        return _written({name: field for name, field in value.value.items() if field}, _encoded)
     text = _integer(value)
     return text if abs(int(value)) <= _SAFE else f'"{text}"'
 

@@ -20,7 +20,7 @@ from webhook.cel.check.types import DYN, STRING, Type, list_of
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.regex import charged_pattern
 from webhook.cel.library.registry import form
-from webhook.cel.run.values import NOTHING, Opaque, Optional
+from webhook.cel.run.values import NOTHING, NativeFields, Opaque, Optional
 from webhook.golang.strings import from_utf8, utf8
 from webhook.kyverno import extensions, world
 from webhook.kyverno.images import ImageReference, read_reference
@@ -284,12 +284,15 @@ def _extracted(meter: Meter, text: str, expression: str, limit: int) -> Iterator
 
 @form("parseServiceAccount", str)
 @form("user.parseServiceAccount", str)
-def service_account(user: str) -> dict[str, str]:
+def service_account(user: str) -> Opaque:
     """Returns namespace and name of a service account; both empty for another user."""
     rest = user.removeprefix("system:serviceaccount:")
     namespace, colon, name = rest.partition(":")
     is_one = bool(colon) and rest != user
-    return {"Namespace": namespace if is_one else "", "Name": name if is_one else ""}
+    names = (namespace, name) if is_one else ("", "")
+    return Opaque(
+        _SERVICE_ACCOUNT.name, NativeFields(zip(("Namespace", "Name"), names, strict=True))
+    )
 
 
 @form("listObjToMap", list, list, str, str)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from waddle import InvalidPoliciesError, NoVerdictError, Policies, PolicyWarning
 
-from tests.webhook.admission_policies.making import binding, pod, policy, request
+from tests.webhook.admission_policies.making import PODS, binding, pod, policy, request
 from tests.webhook.cli.in_process import waddle
 
 Json = dict[str, Any]
@@ -239,6 +239,30 @@ def test_the_library_reviews_by_them():
         warnings.simplefilter("always")
         Policies.load(values=[NAMED, binding("b", "named"), LIMITED])
     assert [one.category for one in caught] == [PolicyWarning]
+
+
+@pytest.mark.parametrize(
+    ("matched", "code"),
+    [
+        ({"objectSelector": {"matchLabels": {"a": "b"}}}, 0),
+        ({"objectSelector": {"matchLabels": {"a": "c"}}}, 1),
+        ({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}, 0),
+        ({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}}, 1),
+        ({"resourceRules": [{**PODS, "operations": ["DELETE"]}]}, 0),
+        ({"excludeResourceRules": [{**PODS, "resourceNames": ["web"]}]}, 0),
+        ({"excludeResourceRules": [{**PODS, "resourceNames": ["db"]}]}, 1),
+    ],
+)
+def test_a_binding_narrows_what_its_policy_matches(tmp_path, matched, code):
+    bound = binding("b", "named", matchResources=matched)
+    assert reviewed(tmp_path, NAMED, bound, pod(a="c")).returncode == code
+    found = Policies.load(values=[NAMED, bound]).review(pod(a="c"))
+    assert len(found) == code
+
+
+def test_the_library_reads_parameters_among_the_values():
+    (violation,) = Policies.load(values=[LIMITED, LIMITED_BY, LIMITS]).review(pod())
+    assert violation.message == "[binding here] at most 0"
 
 
 def test_a_krm_function_reads_parameters_from_the_folder(tmp_path):

@@ -92,13 +92,16 @@ def test_each_rule_of_a_policy_before_cel_is_reported_with_what_takes_its_place(
     assert checked.stdout == "2 policies can be used\n"
 
 
-@pytest.mark.parametrize("kind", ["GeneratingPolicy", "DeletingPolicy"])
-def test_kinds_that_nothing_evaluates_are_missing(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("GeneratingPolicy", "makes no objects"), ("DeletingPolicy", "deletes no objects")],
+)
+def test_kinds_that_nothing_evaluates_are_missing(tmp_path: Path, kind: str, reason: str) -> None:
     code, output, _ = output_of(tmp_path, [*MIGRATE, "-o", "json"], policy(kind=kind))
     assert code == 1
     [one] = json.loads(output)
     assert (one["kind"], one["grade"]) == (kind, "missing")
-    assert one["notes"][0]["text"]
+    assert reason in one["notes"][0]["text"]
 
 
 KEY = public_pem(new_key()).decode()

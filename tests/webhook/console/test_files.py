@@ -7,9 +7,10 @@ import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, write_policies
 from tests.policies import expansion_template
-from tests.webhook.admission_policies.making import binding
+from tests.webhook.admission_policies.making import binding, kyverno
 from tests.webhook.admission_policies.making import policy as admission_policy
 from webhook import log
+from webhook.console import pages
 from webhook.console.files import FilesSource, Place
 from webhook.console.picture import Picture, Shown
 from webhook.constraint.client import Client
@@ -213,3 +214,17 @@ def test_admission_policies_of_files_say_what_has_no_effect_or_a_doubtful_one(tm
     [advice] = found["empty"].advice
     assert advice.startswith("its paramRef finds no ConfigMap limits in namespace shop")
     assert (found["unbound"].advice, found["limited"].faults) == ((), ())
+
+
+def test_the_page_of_a_policy_of_files_names_a_version_that_is_served_no_longer(tmp_path: Path):
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1beta1"], "resources": ["deployments"]}
+    doubtful = kyverno()
+    of_kyverno = doubtful["spec"]["matchConstraints"]["resourceRules"]
+    of_kyverno[0] |= rule
+    documents = [admission_policy("true", rule=rule), binding(), doubtful]
+    write_policies(tmp_path, *map(yaml.safe_dump, documents))
+    picture = Follower(tmp_path).look()
+    for kind, name in (("ValidatingAdmissionPolicy", "p"), ("ValidatingPolicy", "k")):
+        page = pages.policy(picture, {"kind": kind, "name": name})
+        [advice] = [one for one in page["policy"]["advice"] if "apps/v1beta1" in one]
+        assert "since Kubernetes 1.16" in advice

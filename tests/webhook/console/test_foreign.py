@@ -153,6 +153,27 @@ def test_objects_of_any_shape_cost_nobody_the_picture(document):
         view(found, {})
 
 
+OLD_RULE = {"apiGroups": ["apps"], "apiVersions": ["v1beta1"], "resources": ["deployments"]}
+OLD_MATCH = {"resourceRules": [{**OLD_RULE, "operations": ["CREATE"]}]}
+
+
+@pytest.mark.parametrize(
+    ("documents", "kind", "name"),
+    [
+        ([policy("true", rule=OLD_RULE), binding()], "ValidatingAdmissionPolicy", "p"),
+        (
+            [{**kyverno(), "spec": {**kyverno()["spec"], "matchConstraints": OLD_MATCH}}],
+            "ValidatingPolicy",
+            "k",
+        ),
+    ],
+)
+def test_the_page_of_a_policy_names_a_version_that_is_served_no_longer(documents, kind, name):
+    page = pages.policy(picture(*documents, mode="enforce"), {"kind": kind, "name": name})
+    [advice] = [one for one in page["policy"]["advice"] if "apps/v1beta1" in one]
+    assert "its matchConstraints.resourceRules[0].apiVersions: an API server serves" in advice
+
+
 def test_what_is_unchanged_is_not_compiled_again(monkeypatch):
     read = []
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from tests.properties.doors.doors import review_of
 from tests.simulation.api_server import Served
 from tests.webhook.controllers.session import (
@@ -91,6 +93,25 @@ def test_a_policy_decides_while_it_is_there_and_an_exception_excuses(tmp_path):
             await replica.until(lambda: verdicts(replica, pod()), "the exception's end")
             replica.drop(*POLICIES, "p")
             await replica.until(lambda: not verdicts(replica, pod()), "the policy's end")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
+def test_a_policy_of_a_namespace_decides_there_alone_at_each_version(tmp_path, version):
+    async def run() -> None:
+        def prepare(replica: Session) -> None:
+            serve_kinds(replica, version)
+            for name in ("shop", "other"):
+                replica.make("", "namespaces", {"metadata": {"name": name}})
+
+        async with session(tmp_path, "webhook", prepare=prepare, kyverno="enforce") as replica:
+            replica.make(GROUP, "namespacedvalidatingpolicies", policy(), "shop")
+            named = "NamespacedValidatingPolicy/shop/p"
+            await replica.until(lambda: [one for one, _ in verdicts(replica, pod())] == [named])
+            elsewhere = pod()
+            elsewhere["metadata"]["namespace"] = "other"
+            assert verdicts(replica, elsewhere) == []
 
     asyncio.run(run())
 

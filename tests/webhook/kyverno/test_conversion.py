@@ -9,7 +9,7 @@ import pytest
 from webhook.kyverno.conversion import converted, for_requester
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.policy import PolicyQuestion
-from webhook.kyverno.validating_policy import ValidatingPolicy
+from webhook.kyverno.validating_policy import ValidatingPolicy, fault_of
 from webhook.kyverno.world import World, objects_known
 
 Json = dict[str, Any]
@@ -314,6 +314,29 @@ def test_a_message_has_its_variables() -> None:
     assert converted_policy(rule)["spec"]["validations"][0]["messageExpression"] == (
         '("no " + string((object != null ? object.spec : oldObject.spec).?x.value()))'
     )
+
+
+@pytest.mark.parametrize(
+    ("validation", "rest"),
+    [
+        ({"messageExpression": "object.metadata.name"}, {"message": "rule"}),
+        ({"messageExpression": "1", "message": "own"}, {"message": "own"}),
+        ({"messageExpression": "string(object.metadata.name)"}, None),
+    ],
+)
+def test_a_message_expression_that_gives_no_text_leaves_the_plain_message(
+    validation: Json, rest: Json | None
+) -> None:
+    """As in Kyverno, which decides by such a rule."""
+    failing = {"expression": "false", **validation}
+    expressions = [failing, {"expression": "true"}]
+    rule = {"validate": {"message": "rule", "cel": {"expressions": expressions}}}
+    policy = converted_policy(rule)
+    first = policy["spec"]["validations"][0]
+    assert first == {"expression": "false", **(validation if rest is None else rest)}
+    assert fault_of(policy) == ""
+    assert failing == {"expression": "false", **validation}, "what was given is as it was"
+    assert verdict_of(rule, {}) == "fail"
 
 
 def test_what_a_rule_is_about_is_kept() -> None:

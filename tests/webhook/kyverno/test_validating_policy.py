@@ -352,6 +352,12 @@ def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
     [
         "parseServiceAccount('system:serviceaccount:shop:me').Namespace == 'shop'",
         "user.parseServiceAccount('ada').Name == ''",
+        "!has(parseServiceAccount('ada').Name) && has(parseServiceAccount('system:serviceaccount:a:b').Name)",
+        "parseServiceAccount('ada').?Name.orValue('none') == 'none'",
+        "parseServiceAccount('system:serviceaccount:a:b').?Name.orValue('none') == 'b'",
+        "type(parseServiceAccount('ada')) != map",
+        "parseServiceAccount('ada') == parseServiceAccount('eve')",
+        'json.encode(parseServiceAccount(\'system:serviceaccount:a:b\')) == \'{"Name":"b","Namespace":"a"}\'',
         "json.marshal({'b': '', 'a': '<'}) == '{\"a\":\"\\\\u003c\",\"b\":\"\"}'",
         "yaml.parse('a: [1]').a[0] == 1.0",
         "hash.md5('') == md5('')",

@@ -13,7 +13,15 @@ from typing import Any, TypeVar, cast
 import pytest
 import yaml
 
-from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, pod, thing
+from tests.behaviour.serving import (
+    FAILING,
+    REQUIRED_LABELS,
+    constraint,
+    pod,
+    review,
+    thing,
+)
+from tests.webhook.admission_policies.making import binding, policy
 from tests.webhook.external_data.recorded import provider
 from tests.webhook.server.admitting import CONSTRAINT, TEMPLATE, Admitting, request_of
 from tests.webhook.server.lanes import Crowded, Endless
@@ -25,6 +33,10 @@ from webhook.constraint.limits import Budget
 from webhook.constraint.result import Responses
 from webhook.constraint.snapshot import Snapshot
 from webhook.metrics.admission import EVALUATION_ERRORS
+from webhook.policy_kinds.parts import read_admission_policy
+from webhook.review.admission_policies import AdmissionPolicies
+from webhook.review.loops import review as reviewed
+from webhook.review.subject import Subject, value_of
 from webhook.server import admission
 from webhook.server.admission_telling import ReviewLogOptions
 from webhook.server.deadline import RequestTime
@@ -479,3 +491,21 @@ def test_of_thousands_of_violations_some_are_logged_and_the_rest_counted() -> No
     assert max(map(len, admitting.lines)) <= select.PIPE_BUF, "what another writes stands between"
     (series,) = admitting.registry.violations.series.values()
     assert series == 500
+
+
+def test_the_cluster_s_own_policies_find_violations_in_audits_and_deny_no_admission() -> None:
+    """The API server enforces them itself, so nothing is refused by them twice."""
+    own = AdmissionPolicies(map(read_admission_policy, (policy("false"), binding())))
+    admitting = Admitting(REQUIRED_LABELS, constraint("a", "owner"))
+    serving = admitting.serving
+    serving.admission_policies = own
+    assert serving.revision is not None
+    pods = {"group": "", "version": "v1", "resource": "pods"}
+    value = value_of(review(pod(owner="me"), resource=pods), {})
+    found = reviewed(serving.audited(serving.revision), Subject(value))
+    (result,) = found.responses.results
+    assert result.msg == "[binding b] failed expression: false"
+    answer = admitting.ask(request_of(pod(owner="me"), resource=pods))
+    assert (answer.allowed, answer.warnings) == (True, ())
+    answer = admitting.ask(request_of(pod(), resource=pods))
+    assert (answer.allowed, answer.message) == (False, "[a] label <owner> is missing")

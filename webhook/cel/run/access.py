@@ -28,6 +28,7 @@ from webhook.cel.run.values import (
     NONE,
     NOTHING,
     Lost,
+    NativeFields,
     Opaque,
     Optional,
     TypeValue,
@@ -140,6 +141,8 @@ def item(of: Value, key: Value) -> Value:
     if type(of) is Optional:
         return optional_item(of, key)
     checked_key(key)
+    if type(of) is Opaque and type(of.value) is NativeFields:
+        return of.value.field(key)
     raise _missing(key)
 
 
@@ -156,6 +159,8 @@ def found_item(of: Value, key: Value) -> Value:
     checked_key(key)
     if type(of) is Opaque and type(of.value) is dict:  # an object that the expression wrote
         return of.value.get(key, NOTHING)
+    if type(of) is Opaque and type(of.value) is NativeFields:
+        return of.value.field(key) or NOTHING
     return NOTHING
 
 

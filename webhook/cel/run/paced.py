@@ -8,7 +8,7 @@ from webhook.cel.errors import EvaluationError, Unsure
 from webhook.cel.run import access, equality
 from webhook.cel.run.arithmetic import add
 from webhook.cel.run.membership import is_in
-from webhook.cel.run.values import NOTHING, Lost, Optional, from_key, held
+from webhook.cel.run.values import NOTHING, Lost, Opaque, Optional, from_key, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +22,9 @@ AT_ONCE: Final = 500
 
 CHEAP: Final = 100
 """The characters of a text that are free, apart from the cost of its node."""
+
+_LOOKED_INTO: Final = frozenset({list, Optional, Opaque})
+"""Types besides maps that may have items or fields."""
 
 _DECODED: Final = frozenset({dict, list, str, bool, int, float, type(None)})
 _SIZED: Final = frozenset({str, bytes, list, dict})
@@ -120,7 +123,7 @@ def at_path(of: Value, keys: tuple[str, ...], other: Value) -> Value:
             of = of.get(key, NOTHING)
             if of is NOTHING:
                 return other
-        elif type(of) is list or type(of) is Optional:
+        elif type(of) in _LOOKED_INTO:
             raise Unsure
         else:
             return other

@@ -122,6 +122,16 @@ def lost_within(value: Value) -> Lost | None:
     return None
 
 
+class NativeFields(dict[str, Any]):
+    """The fields of a value that Go declares: each can be read, and ``has()`` is false for a zero."""
+
+    def field(self, key: Any) -> Any:
+        """Returns a field; raises for one that the type does not have."""
+        if key not in self:
+            raise EvaluationError(f"no such field '{key}'")
+        return self[key]
+
+
 @dataclass(frozen=True, slots=True)
 class Opaque:
     """A value of a library: its type's name, and the value by which it is compared.
@@ -146,6 +156,12 @@ class Opaque:
 
     def __hash__(self) -> int:
         return hash((self.type_name, self.value))
+
+    def __getitem__(self, key: object) -> Any:
+        """Returns a field, for the fast form; raises for a value without fields."""
+        if type(self.value) is not NativeFields:
+            raise Unsure
+        return self.value.field(key)
 
 
 @dataclass(frozen=True, slots=True)
