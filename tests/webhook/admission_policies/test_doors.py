@@ -77,8 +77,8 @@ def test_the_namespace_default_has_its_label_also_without_a_manifest(tmp_path):
     obj = pod()
     obj["metadata"]["namespace"] = "default"
     assert reviewed(tmp_path, chosen, binding("b", "chosen"), obj).returncode == 1
-    asked = {"uid": "u", **request(obj, namespace="default")}
-    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    admission = {"uid": "u", **request(obj, namespace="default")}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": admission}
     assert reviewed(tmp_path, chosen, binding("b", "chosen"), review).returncode == 1
 
 
