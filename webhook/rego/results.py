@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.errors import RegoErrors, RegoLoadError
-from webhook.rego.syntax.ast import (
-    ArrayComprehension,
-    Call,
-    Expr,
-    ObjectComprehension,
-    Ref,
-    SetComprehension,
-    Var,
-)
+from webhook.rego.syntax import ast
 from webhook.rego.syntax.parser import parse_query
 from webhook.rego.syntax.unparse import unparse
 from webhook.values import dataclass
@@ -27,7 +19,6 @@ if TYPE_CHECKING:
     from webhook.rego.engine import EvaluationContext, Program
     from webhook.rego.location import Location
     from webhook.rego.run.values import Value
-    from webhook.rego.syntax.ast import Body, Import, Literal_, RegoVersion, Term
 
 _CAPTURED: Final = "__value"
 _CAPTURED_NAME: Final = re.compile(rf"\b{_CAPTURED}\d+\b")
@@ -59,9 +50,9 @@ class ResultQuery:
         program: Program,
         source: str,
         *,
-        version: RegoVersion = "v1",
+        version: ast.RegoVersion = "v1",
         package: str = "",
-        imports: Sequence[Import] = (),
+        imports: Sequence[ast.Import] = (),
     ) -> None:
         body = parse_query(source, version)
         self._expressions = tuple(_expressions(source, body))
@@ -89,23 +80,23 @@ class ResultQuery:
             }
             yield Solution(tuple(results), named)
 
-    def _capturing(self, body: Body) -> Body:
+    def _capturing(self, body: ast.Body) -> ast.Body:
         """Returns the body with each expression's value in its own variable.
 
         A value may be false if the query is a single expression (OPA v1/rego/rego.go,
         rewriteQueryToCaptureValue).
         """
-        captured: list[Literal_] = []
-        must_hold: list[Literal_] = []
+        captured: list[ast.Literal_] = []
+        must_hold: list[ast.Literal_] = []
         for number, literal in enumerate(body):
-            if not isinstance(literal, Expr) or not _has_value(literal):
+            if not isinstance(literal, ast.Expr) or not _has_value(literal):
                 captured.append(literal)
                 continue
             name = self._captured[number] = f"{_CAPTURED}{number}"
-            variable = Var(name, location=literal.location)
-            equal = Call(Var("eq"), (variable, literal.term), location=literal.location)
+            variable = ast.Var(name, location=literal.location)
+            equal = ast.Call(ast.Var("eq"), (variable, literal.term), location=literal.location)
             captured.append(replace(literal, term=equal))
-            must_hold.append(Expr(variable, location=literal.location))
+            must_hold.append(ast.Expr(variable, location=literal.location))
         return (*captured, *(must_hold if len(body) > 1 or _iterates(body) else ()))
 
 
@@ -115,11 +106,11 @@ def _unnamed(error: RegoLoadError) -> RegoLoadError:
     return RegoLoadError(error.code, message, error.location, details=error.details)
 
 
-def _has_value(literal: Expr) -> bool:
+def _has_value(literal: ast.Expr) -> bool:
     term = literal.term
     if literal.negated:
         return False
-    if not isinstance(term, Call):
+    if not isinstance(term, ast.Call):
         return True
     name = unparse(term.operator)
     builtin = BUILTINS.get(name)
@@ -130,23 +121,23 @@ def _has_value(literal: Expr) -> bool:
     )
 
 
-def _iterates(body: Body) -> bool:
+def _iterates(body: ast.Body) -> bool:
     """Whether a reference of the query has variables in its path, or a relation is called."""
     return any(_varies(part) for literal in body for part in _parts(literal))
 
 
 def _varies(part: Any) -> bool:
-    if isinstance(part, Ref):
-        return any(isinstance(step, Var) for step in part.path)
-    if isinstance(part, Call):
+    if isinstance(part, ast.Ref):
+        return any(isinstance(step, ast.Var) for step in part.path)
+    if isinstance(part, ast.Call):
         builtin = BUILTINS.get(unparse(part.operator))
         return builtin is not None and builtin.relation
     return False
 
 
-def _parts(node: Any) -> Iterator[Term]:
+def _parts(node: Any) -> Iterator[ast.Term]:
     """Yields all terms, except the terms of comprehensions."""
-    if isinstance(node, ArrayComprehension | SetComprehension | ObjectComprehension):
+    if isinstance(node, ast.ArrayComprehension | ast.SetComprehension | ast.ObjectComprehension):
         return
     if isinstance(node, tuple):
         for item in node:
@@ -158,7 +149,7 @@ def _parts(node: Any) -> Iterator[Term]:
                 yield from _parts(getattr(node, name))
 
 
-def _expressions(source: str, body: Body) -> Iterator[QueryExpression]:
+def _expressions(source: str, body: ast.Body) -> Iterator[QueryExpression]:
     """Returns each literal with the source text up to the next literal."""
     starts = [literal.location.offset for literal in body]
     for literal, start, end in zip(body, starts, [*starts[1:], len(source)], strict=True):

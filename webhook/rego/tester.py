@@ -19,17 +19,7 @@ from webhook.rego.location import Location
 from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.text import json_text, to_json
 from webhook.rego.run.values import UNDEFINED
-from webhook.rego.syntax.ast import (
-    Array,
-    Boolean,
-    Call,
-    Expr,
-    Null,
-    Number,
-    Ref,
-    String,
-    Var,
-)
+from webhook.rego.syntax import ast
 from webhook.rego.syntax.unparse import unparse
 from webhook.rego.types import ANY, array_of
 from webhook.values import dataclass
@@ -40,7 +30,6 @@ if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
     from webhook.rego.engine import Entrypoint
     from webhook.rego.run.values import Value
-    from webhook.rego.syntax.ast import Body, Head, Module, Rule, Term
     from webhook.rego.trace.events import StepTracer
     from webhook.rego.trace.query import TracedProgram
 
@@ -108,7 +97,7 @@ class UnitTests:
 
     def __init__(
         self,
-        modules: Sequence[Module],
+        modules: Sequence[ast.Module],
         data: dict[str, Value],
         *,
         selects: Callable[[str], bool] = bool,
@@ -180,11 +169,11 @@ class UnitTests:
         if self._traced is None:
             self._traced = TracedProgram(self._program.compiled, tests=compared)
         place = Location("", 1, 1)
-        ref = Ref(Var("data"), tuple(map(String, test.path)), location=place)
+        ref = ast.Ref(ast.Var("data"), tuple(map(ast.String, test.path)), location=place)
         context = EvaluationContext(
             deadline=time.monotonic() + seconds_max, steps=UNBOUNDED_STEPS, runtime=runtime
         )
-        self._traced.query((Expr(ref, location=place),))(
+        self._traced.query((ast.Expr(ref, location=place),))(
             UNDEFINED, self._data, context, tracer, indexing=indexing, early_exit=early_exit
         )
 
@@ -230,9 +219,9 @@ def _run(
 # --- found -----------------------------------------------------------------------------------
 
 
-def tests_of(module: Module) -> Iterator[UnitTest]:
+def tests_of(module: ast.Module) -> Iterator[UnitTest]:
     """Yields the tests of a module, in order."""
-    package = tuple(part.value for part in module.package.path if isinstance(part, String))
+    package = tuple(part.value for part in module.package.path if isinstance(part, ast.String))
     for rule in module.rules:
         steps = _test_steps(rule.head)
         if steps is None:
@@ -245,13 +234,13 @@ def tests_of(module: Module) -> Iterator[UnitTest]:
         )
 
 
-def _test_steps(head: Head) -> tuple[str, ...] | None:
+def _test_steps(head: ast.Head) -> tuple[str, ...] | None:
     """The constant steps of a rule's reference up to the test's name; None for another rule."""
     steps: list[str] = []
     for part in (head.ref.head, *head.ref.path):
-        if isinstance(part, Var) and not steps:
+        if isinstance(part, ast.Var) and not steps:
             steps.append(part.name)
-        elif isinstance(part, String):
+        elif isinstance(part, ast.String):
             steps.append(part.value)
         else:
             return None
@@ -260,22 +249,23 @@ def _test_steps(head: Head) -> tuple[str, ...] | None:
     return None
 
 
-def _reference(steps: Sequence[str]) -> Term:
-    first = Var(steps[0])
-    return Ref(first, tuple(map(String, steps[1:]))) if len(steps) > 1 else first
+def _reference(steps: Sequence[str]) -> ast.Term:
+    first = ast.Var(steps[0])
+    return ast.Ref(first, tuple(map(ast.String, steps[1:]))) if len(steps) > 1 else first
 
 
-def _has_cases(head: Head) -> bool:
+def _has_cases(head: ast.Head) -> bool:
     """Whether the rule makes an object with keys of its own (OPA's Head.DocKind)."""
     return head.key is None and any(
-        not isinstance(part, String | Number | Boolean | Null) for part in head.ref.path
+        not isinstance(part, ast.String | ast.Number | ast.Boolean | ast.Null)
+        for part in head.ref.path
     )
 
 
 # --- names of their own ----------------------------------------------------------------------
 
 
-def _numbered(modules: Iterable[Module]) -> Iterator[Module]:
+def _numbered(modules: Iterable[ast.Module]) -> Iterator[ast.Module]:
     """Numbers the tests of one name in a package: ``test_x``, ``test_x#01``."""
     seen: dict[str, int] = {}
     for module in modules:
@@ -283,7 +273,7 @@ def _numbered(modules: Iterable[Module]) -> Iterator[Module]:
         yield replace(module, rules=rules)
 
 
-def _renamed(module: Module, rule: Rule, seen: dict[str, int]) -> Rule:
+def _renamed(module: ast.Module, rule: ast.Rule, seen: dict[str, int]) -> ast.Rule:
     steps = _test_steps(rule.head)
     if steps is None or not steps[-1].startswith(PREFIX):
         return rule
@@ -294,24 +284,24 @@ def _renamed(module: Module, rule: Rule, seen: dict[str, int]) -> Rule:
     return _with_head(rule, lambda head: _head_named(head, len(steps), f"{steps[-1]}#{count:02d}"))
 
 
-def _with_head(rule: Rule, change: Callable[[Head], Head]) -> Rule:
+def _with_head(rule: ast.Rule, change: Callable[[ast.Head], ast.Head]) -> ast.Rule:
     else_ = None if rule.else_ is None else _with_head(rule.else_, change)
     return replace(rule, head=change(rule.head), else_=else_)
 
 
-def _head_named(head: Head, at: int, name: str) -> Head:
+def _head_named(head: ast.Head, at: int, name: str) -> ast.Head:
     ref = head.ref
     if at == 1:
-        return replace(head, ref=replace(ref, head=Var(name, location=ref.head.location)))
+        return replace(head, ref=replace(ref, head=ast.Var(name, location=ref.head.location)))
     path = list(ref.path)
-    path[at - 2] = String(name, location=path[at - 2].location)
+    path[at - 2] = ast.String(name, location=path[at - 2].location)
     return replace(head, ref=replace(ref, path=tuple(path)))
 
 
 # --- cases -----------------------------------------------------------------------------------
 
 
-def _with_cases(module: Module) -> Module:
+def _with_cases(module: ast.Module) -> ast.Module:
     """Rules with open keys name their case as soon as the key is known, so that none is lost."""
     rules = tuple(
         _naming(rule) if _has_cases(rule.head) and _test_steps(rule.head) else rule
@@ -320,33 +310,33 @@ def _with_cases(module: Module) -> Module:
     return replace(module, rules=rules)
 
 
-def _naming(rule: Rule) -> Rule:
+def _naming(rule: ast.Rule) -> ast.Rule:
     steps = _test_steps(rule.head)
     assert steps is not None
     if not steps[-1].startswith(PREFIX) or _names_cases(rule):
         return rule
     keys = rule.head.ref.path[len(steps) - 1 :]
     place = rule.location
-    operator = Ref(Var("internal"), (String("test_case"),), location=place)
-    call = Call(operator, (Array(keys, location=place),), location=place)
+    operator = ast.Ref(ast.Var("internal"), (ast.String("test_case"),), location=place)
+    call = ast.Call(operator, (ast.Array(keys, location=place),), location=place)
     at = _declared_by(
-        rule.body, {node.name for key in keys for node in nodes(key) if isinstance(node, Var)}
+        rule.body, {node.name for key in keys for node in nodes(key) if isinstance(node, ast.Var)}
     )
     # It is evaluated as soon as the variables of its key have values.
-    return replace(rule, body=(*rule.body[:at], Expr(call, location=place), *rule.body[at:]))
+    return replace(rule, body=(*rule.body[:at], ast.Expr(call, location=place), *rule.body[at:]))
 
 
-def _declared_by(body: Body, names: set[str]) -> int:
+def _declared_by(body: ast.Body, names: set[str]) -> int:
     """Returns how many literals of the body come before all of these names are declared."""
     declaring = [i for i, literal in enumerate(body) if declared_in([literal]) & names]
     return max(declaring, default=-1) + 1
 
 
-def _names_cases(rule: Rule) -> bool:
+def _names_cases(rule: ast.Rule) -> bool:
     return any(
-        isinstance(literal, Expr)
-        and isinstance(literal.term, Call)
-        and literal.term.operator == Ref(Var("internal"), (String("test_case"),))
+        isinstance(literal, ast.Expr)
+        and isinstance(literal.term, ast.Call)
+        and literal.term.operator == ast.Ref(ast.Var("internal"), (ast.String("test_case"),))
         for literal in rule.body
     )
 

@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.location import Location
+from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.annotations import attach, read_annotations
-from webhook.rego.syntax.ast import (
-    Expr,
-    Import,
-    Module,
-    Ref,
-    Rule,
-    String,
-    Var,
-)
 from webhook.rego.syntax.bare_rules import NoRule, rule_of
 from webhook.rego.syntax.cursor import DEPTH_EXCEEDED, Cursor, Refused
 from webhook.rego.syntax.lexer import Source
@@ -35,7 +27,6 @@ from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, TermParser
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from webhook.rego.syntax.ast import Body, RegoVersion, Term
     from webhook.rego.syntax.cursor import Parenthesised
     from webhook.rego.syntax.lexer import Tokens
 
@@ -64,7 +55,7 @@ _FOLLOWERS: Final = {
 _HEAD_KEYWORDS: Final = {"if": "p if { ... }", "contains": "p contains x"}
 
 
-def parse_module(source: str, file: str = "", version: RegoVersion = "v1") -> Module:
+def parse_module(source: str, file: str = "", version: ast.RegoVersion = "v1") -> ast.Module:
     """Returns the module in ``source``, read as this version of the language.
 
     ``version`` of the result is v1 also where a v0 module imports ``rego.v1``.
@@ -74,8 +65,8 @@ def parse_module(source: str, file: str = "", version: RegoVersion = "v1") -> Mo
 
 
 def parse_written(
-    source: str, file: str = "", version: RegoVersion = "v1"
-) -> tuple[Module, Tokens, Parenthesised]:
+    source: str, file: str = "", version: ast.RegoVersion = "v1"
+) -> tuple[ast.Module, Tokens, Parenthesised]:
     """Returns the module with its tokens, and with the places of terms in parentheses.
 
     Raises :class:`RegoErrors`.
@@ -89,7 +80,9 @@ def parse_written(
         raise RegoErrors([_too_deep(file)]) from None
 
 
-def parse_query(source: str, version: RegoVersion = "v1", imports: Iterable[str] = ()) -> Body:
+def parse_query(
+    source: str, version: ast.RegoVersion = "v1", imports: Iterable[str] = ()
+) -> ast.Body:
     """Returns the literals of a query such as ``data.test.p = x``.
 
     ``imports`` names future keywords that are in force. Raises :class:`RegoErrors`.
@@ -102,16 +95,16 @@ def parse_query(source: str, version: RegoVersion = "v1", imports: Iterable[str]
         raise RegoErrors([_too_deep("")]) from None
 
 
-def parse_ref(source: str) -> Ref:
+def parse_ref(source: str) -> ast.Ref:
     """Returns the reference in ``source``, which may be a single name.
 
     Raises :class:`RegoErrors`.
     """
     body = parse_query(source)
-    term = body[0].term if len(body) == 1 and isinstance(body[0], Expr) else None
-    if isinstance(term, Var):
-        term = Ref(term, (), location=term.location)
-    if not isinstance(term, Ref):
+    term = body[0].term if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    if isinstance(term, ast.Var):
+        term = ast.Ref(term, (), location=term.location)
+    if not isinstance(term, ast.Ref):
         fault = RegoLoadError("rego_parse_error", "expected ref", body[0].location)
         raise RegoErrors([fault])
     return term
@@ -124,7 +117,9 @@ def _too_deep(file: str) -> RegoLoadError:
 class _Module:
     """Reads a whole file, statement by statement, with readers for the parts of a statement."""
 
-    def __init__(self, source: Source, version: RegoVersion, imports: Iterable[str] = ()) -> None:
+    def __init__(
+        self, source: Source, version: ast.RegoVersion, imports: Iterable[str] = ()
+    ) -> None:
         keywords = _V0_KEYWORDS if version == "v0" else _V1_KEYWORDS
         self.cursor = cursor = Cursor(source, keywords, version)
         scalars = ScalarParser(cursor)
@@ -136,8 +131,8 @@ class _Module:
         terms.bodies = collections.bodies = logic.bodies = bodies
         self.rules = RuleParser(cursor, scalars, terms, bodies)
         self.checked = version != "v0"
-        self.package: Ref | None = None
-        self.imports: list[Import] = []
+        self.package: ast.Ref | None = None
+        self.imports: list[ast.Import] = []
         self.written: list[WrittenRule] = []
         self.faults: list[RegoLoadError] = []
         for name in imports:
@@ -145,7 +140,7 @@ class _Module:
 
     # --- a query ---------------------------------------------------------------------------
 
-    def query(self) -> Body:
+    def query(self) -> ast.Body:
         """Reads all literals, with any separators."""
         cursor = self.cursor
         literals: list[object] = []
@@ -155,7 +150,7 @@ class _Module:
             cursor.refuse("found empty body")
         return tuple(literals)  # type: ignore[arg-type]
 
-    def _top_body(self) -> Body:
+    def _top_body(self) -> ast.Body:
         """Literals joined by semicolons."""
         cursor = self.cursor
         if cursor.kinds[cursor.i] == t.EOF:
@@ -168,7 +163,7 @@ class _Module:
 
     # --- a module --------------------------------------------------------------------------
 
-    def module(self) -> Module:
+    def module(self) -> ast.Module:
         """Returns the whole file."""
         cursor = self.cursor
         first = True
@@ -192,7 +187,7 @@ class _Module:
         # Like OPA, a misplaced or unreadable block is an error only if metadata is requested.
         annotations, _ = read_annotations(cursor.tokens.comments, parse_ref)
         rules, annotations, _ = attach(annotations, self.package, self.imports, rules)
-        return Module(
+        return ast.Module(
             self.package,
             tuple(self.imports),
             tuple(rules),
@@ -204,7 +199,7 @@ class _Module:
             location=self.package.location,
         )
 
-    def _first_branches(self) -> list[Rule]:
+    def _first_branches(self) -> list[ast.Rule]:
         """Returns the rules that are no else branch of another."""
         branches: set[int] = set()
         for written in self.written:
@@ -258,7 +253,7 @@ class _Module:
         if not cursor.is_name(cursor.i):
             cursor.illegal()
 
-    def _path(self) -> Term:
+    def _path(self) -> ast.Term:
         """Reads the term of a package clause or import, whose first name may be a keyword."""
         cursor = self.cursor
         kind = cursor.kinds[cursor.i]
@@ -273,26 +268,28 @@ class _Module:
         cursor = self.cursor
         self._step_to_path()
         term = self._path()
-        path: list[Term] = []
-        if isinstance(term, Ref):
-            if not isinstance(term.head, Var):
+        path: list[ast.Term] = []
+        if isinstance(term, ast.Ref):
+            if not isinstance(term.head, ast.Var):
                 kind = KINDS_OF_TERM[type(term.head)]
                 cursor.refuse(f"unexpected {kind} token: expecting var", term.head.location)
             path = list(term.path)
-            head: Term = term.head
+            head: ast.Term = term.head
         else:
             head = term
-        if not isinstance(head, Var):
+        if not isinstance(head, ast.Var):
             cursor.illegal()
         for part in path:
-            if not isinstance(part, String):
+            if not isinstance(part, ast.String):
                 kind = KINDS_OF_TERM[type(part)]
                 cursor.refuse(f"unexpected {kind} token: expecting string", part.location)
         if not first:
             self.faults.append(self._fault("unexpected package", place))
             return
-        name = String(head.name, location=head.location)
-        self.package = Ref(Var("data", location=head.location), (name, *path), location=place)
+        name = ast.String(head.name, location=head.location)
+        self.package = ast.Ref(
+            ast.Var("data", location=head.location), (name, *path), location=place
+        )
 
     # --- imports ---------------------------------------------------------------------------
 
@@ -305,11 +302,11 @@ class _Module:
         except Refused as refusal:
             refusal.errors.append(cursor.error("expected path"))
             raise
-        path = Ref(term, (), location=term.location) if isinstance(term, Var) else term
-        if not isinstance(path, Ref) or not isinstance(path.head, Var):
+        path = ast.Ref(term, (), location=term.location) if isinstance(term, ast.Var) else term
+        if not isinstance(path, ast.Ref) or not isinstance(path.head, ast.Var):
             cursor.refuse("expected path")
         for part in path.path:
-            if not isinstance(part, String):
+            if not isinstance(part, ast.String):
                 kind = KINDS_OF_TERM[type(part)]
                 cursor.refuse(f"unexpected {kind} token: expecting string", part.location)
         root = path.head.name
@@ -327,7 +324,7 @@ class _Module:
             alias = self._alias()
         else:
             self._check_import_name(path, root)
-        imported = Import(path, alias, location=cursor.since(cursor.starts[start]))
+        imported = ast.Import(path, alias, location=cursor.since(cursor.starts[start]))
         if root == "rego":
             self._import_rego(path, alias_place)
         elif root == "future":
@@ -340,7 +337,7 @@ class _Module:
             cursor.illegal("expected var")
         place = cursor.here()
         term = self.terms.term()
-        if not isinstance(term, Var):
+        if not isinstance(term, ast.Var):
             cursor.illegal("expected var")
         if term.name in ("input", "data"):
             cursor.refuse(
@@ -348,11 +345,11 @@ class _Module:
             )
         return term.name
 
-    def _check_import_name(self, path: Ref, root: str) -> None:
+    def _check_import_name(self, path: ast.Ref, root: str) -> None:
         """Without an alias, the last name of the path must be no keyword."""
         cursor = self.cursor
         last = path.path[-1] if path.path else path.head
-        name = last.value if isinstance(last, String) else root
+        name = last.value if isinstance(last, ast.String) else root
         if root != "future" and (
             name in _V0_KEYWORDS or (cursor.version != "v0" and name in _V1_KEYWORDS)
         ):
@@ -361,10 +358,12 @@ class _Module:
                 f"unexpected import path, must not end with a keyword, got: {name}", last.location
             )
 
-    def _import_rego(self, path: Ref, alias: Location | None) -> None:
+    def _import_rego(self, path: ast.Ref, alias: Location | None) -> None:
         cursor = self.cursor
         imported = (
-            path.path[0].value if len(path.path) == 1 and isinstance(path.path[0], String) else ""
+            path.path[0].value
+            if len(path.path) == 1 and isinstance(path.path[0], ast.String)
+            else ""
         )
         if imported not in ("v1", "v2"):
             cursor.refuse(
@@ -378,9 +377,9 @@ class _Module:
         if imported == "v2":
             self._import_keywords(t.FUTURE_V1)
 
-    def _import_future(self, path: Ref, alias: Location | None) -> None:
+    def _import_future(self, path: ast.Ref, alias: Location | None) -> None:
         cursor = self.cursor
-        names = [part.value for part in path.path if isinstance(part, String)]
+        names = [part.value for part in path.path if isinstance(part, ast.String)]
         if not names or names[0] != "keywords":
             cursor.refuse("invalid import, must be `future.keywords`", path.location)
         if alias is not None:
@@ -401,7 +400,7 @@ class _Module:
 
     # --- rules without a body ----------------------------------------------------------------
 
-    def _rule_of_body(self, body: Body) -> None:
+    def _rule_of_body(self, body: ast.Body) -> None:
         """Takes a body at the top for a rule: a constant, or ``p[x]`` and ``f(x)`` bare."""
         place = body[0].location
         try:
@@ -409,14 +408,14 @@ class _Module:
         except NoRule as fault:
             self.faults.append(self._fault(self._with_hint(fault.args[0], body), place))
 
-    def _with_hint(self, message: str, body: Body) -> str:
+    def _with_hint(self, message: str, body: ast.Body) -> str:
         """Advise the import where a plain ``if`` or ``contains`` led the reader astray."""
         cursor = self.cursor
         if self.checked:
             return message
         first = body[0]
         names = []
-        if len(body) == 1 and isinstance(first, Expr) and isinstance(first.term, Var):
+        if len(body) == 1 and isinstance(first, ast.Expr) and isinstance(first.term, ast.Var):
             names.append(first.term.name)
         if cursor.i not in cursor.newlines:
             names.append(cursor.texts[cursor.i])
@@ -433,7 +432,7 @@ def _check_v1(written: WrittenRule) -> list[RegoLoadError]:
     head = rule.head
     kind = "function" if head.args else "rule"
     messages = []
-    name = head.ref.head.name if isinstance(head.ref.head, Var) else ""
+    name = head.ref.head.name if isinstance(head.ref.head, ast.Var) else ""
     if not head.ref.path and name in _V1_KEYWORDS:
         messages.append(f"{name} keyword cannot be used for rule name")
     if not written.body and not written.value:

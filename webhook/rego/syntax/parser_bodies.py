@@ -4,45 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.ast import (
-    Call,
-    Every,
-    Expr,
-    Not,
-    Object,
-    Ref,
-    SomeDecl,
-    SomeIn,
-    String,
-    Var,
-    With,
-)
 from webhook.rego.syntax.cursor import Refused
 from webhook.rego.syntax.parser_terms import ROOTS
 
 if TYPE_CHECKING:
-    from webhook.rego.syntax.ast import Body, Literal_, Term
     from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.parser_logic import LogicParser
     from webhook.rego.syntax.parser_scalars import ScalarParser
     from webhook.rego.syntax.parser_statements import StatementParser
     from webhook.rego.syntax.parser_terms import TermParser
 
-_EVERY: Final = Var("every")
+_EVERY: Final = ast.Var("every")
 _INFIX_EXAMPLES: Final = {"in": "x in xs", "and": "x and y", "or": "x or y"}
 
 
-def membership(term: Term) -> tuple[Term | None, Term, Term] | None:
+def membership(term: ast.Term) -> tuple[ast.Term | None, ast.Term, ast.Term] | None:
     """Key, value and domain if this is ``value in domain`` or ``key, value in domain``."""
-    if not isinstance(term, Call) or not isinstance(term.operator, Ref):
+    if not isinstance(term, ast.Call) or not isinstance(term.operator, ast.Ref):
         return None
     operator = term.operator
-    if operator.head != Var("internal") or len(operator.path) != 1:
+    if operator.head != ast.Var("internal") or len(operator.path) != 1:
         return None
-    if operator.path[0] == String("member_2") and len(term.args) == 2:
+    if operator.path[0] == ast.String("member_2") and len(term.args) == 2:
         return None, term.args[0], term.args[1]
-    if operator.path[0] == String("member_3") and len(term.args) == 3:
+    if operator.path[0] == ast.String("member_3") and len(term.args) == 3:
         return term.args[0], term.args[1], term.args[2]
     return None
 
@@ -64,7 +51,7 @@ class BodyParser:
         self.statements = statements
         self.logic = logic
 
-    def body(self, end: int) -> Body:
+    def body(self, end: int) -> ast.Body:
         """Literals up to the token ``end``, which stays."""
         cursor = self.cursor
         if cursor.kinds[cursor.i] == end:
@@ -74,7 +61,7 @@ class BodyParser:
         cursor.depth -= 1
         return body
 
-    def body_after(self, first: Literal_, end: int) -> Body:
+    def body_after(self, first: ast.Literal_, end: int) -> ast.Body:
         """Reads the rest of a body after its first literal."""
         cursor = self.cursor
         literals = [first]
@@ -106,7 +93,7 @@ class BodyParser:
 
     # --- literals --------------------------------------------------------------------------
 
-    def literal(self) -> Literal_:
+    def literal(self) -> ast.Literal_:
         """Reads a literal between two lines or semicolons, with its ``with`` modifiers."""
         cursor = self.cursor
         start = cursor.i
@@ -133,13 +120,13 @@ class BodyParser:
             return self._some() if kind == t.SOME else self._every()
         return self._expression_literal(start, negated)
 
-    def _expression_literal(self, start: int, negated: bool = False) -> Literal_:
+    def _expression_literal(self, start: int, negated: bool = False) -> ast.Literal_:
         cursor = self.cursor
         if negated and cursor.not_bodies and cursor.kinds[cursor.i] in t.PARENTHESES:
             group = self.logic.group(operand=True, prefix="not ")
             if group is not None:
                 return self.logic.fold(
-                    (Not(group, location=cursor.since(cursor.starts[start])),), start
+                    (ast.Not(group, location=cursor.since(cursor.starts[start])),), start
                 )
         term = self.statements.statement()
         kind = cursor.kinds[cursor.i]
@@ -149,29 +136,29 @@ class BodyParser:
             and cursor.reads_with(t.FUTURE_V0, start, self._is_every)
         ):
             cursor.hint("`import future.keywords.every` for `every x in xs { ... }` expressions")
-        with_: tuple[With, ...] = ()
+        with_: tuple[ast.With, ...] = ()
         modifiers = cursor.i
         if kind == t.WITH:
             with_ = self.statements.modifiers()
             kind = cursor.kinds[cursor.i]
         place = cursor.since(cursor.starts[start])
-        literal: Literal_
+        literal: ast.Literal_
         if negated and cursor.not_bodies:
-            literal = Not((Expr(term, location=place),), with_, location=place)
+            literal = ast.Not((ast.Expr(term, location=place),), with_, location=place)
         else:
-            literal = Expr(term, negated, with_, location=place)
+            literal = ast.Expr(term, negated, with_, location=place)
         if kind in t.LOGICAL:
             operator = t.NAMES[kind]
             if with_:
                 self.logic.refuse_with(modifiers, operator)
             if not negated and cursor.kinds[start] == t.LBRACE:
-                if isinstance(term, Object) and not term.items:
+                if isinstance(term, ast.Object) and not term.items:
                     cursor.refuse("found empty body", place)
                 self.logic.refuse_braces(place, place.text, operator)
             return self.statements.attach(self.logic.or_chain((literal,), start))
         return literal
 
-    def _some(self) -> Literal_:
+    def _some(self) -> ast.Literal_:
         cursor = self.cursor
         start, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
         cursor.i = start + 1
@@ -179,12 +166,12 @@ class BodyParser:
             term = self.terms.expression()
         except Refused:
             term = None
-        if isinstance(term, Call):
+        if isinstance(term, ast.Call):
             parts = membership(term)
             if parts is None:
                 cursor.illegal("expected `x in xs` or `x, y in xs` expression")
             with_ = self.statements.modifiers() if cursor.kinds[cursor.i] == t.WITH else ()
-            return SomeIn(*parts, with_, location=cursor.since(cursor.starts[start]))
+            return ast.SomeIn(*parts, with_, location=cursor.since(cursor.starts[start]))
         cursor.i, cursor.wildcards, cursor.depth = start, wildcards, depth
         self._hint_at_some_in(start)
         names = []
@@ -196,13 +183,13 @@ class BodyParser:
             cursor.i += 1
             if cursor.kinds[cursor.i] != t.COMMA:
                 break
-        return SomeDecl(tuple(names), location=cursor.since(cursor.starts[start]))
+        return ast.SomeDecl(tuple(names), location=cursor.since(cursor.starts[start]))
 
     def _is_membership(self) -> bool:
         return membership(self.terms.expression()) is not None
 
     def _is_every(self) -> bool:
-        return isinstance(self._every(), Every)
+        return isinstance(self._every(), ast.Every)
 
     def _hint_at_some_in(self, start: int) -> None:
         """Advise the import where ``in`` stands behind ``some`` as a plain word."""
@@ -215,7 +202,7 @@ class BodyParser:
                 return
             i += 1
 
-    def _every(self) -> Literal_:
+    def _every(self) -> ast.Literal_:
         cursor = self.cursor
         start = cursor.i
         cursor.i += 1
@@ -223,9 +210,9 @@ class BodyParser:
         if parts is None:
             cursor.illegal("expected `x[, y] in xs { ... }` expression")
         key, value, domain = parts
-        if key is not None and (not isinstance(key, Var) or key.name in ROOTS):
+        if key is not None and (not isinstance(key, ast.Var) or key.name in ROOTS):
             cursor.illegal("expected key to be a variable")
-        if not isinstance(value, Var) or value.name in ROOTS:
+        if not isinstance(value, ast.Var) or value.name in ROOTS:
             cursor.illegal("expected value to be a variable")
         if cursor.kinds[cursor.i] != t.LBRACE:
             cursor.illegal("missing body")
@@ -233,4 +220,4 @@ class BodyParser:
         body = self.body(t.RBRACE)
         cursor.i += 1
         place = cursor.since(cursor.starts[start])
-        return self.statements.attach(Every(key, value, domain, body, location=place))
+        return self.statements.attach(ast.Every(key, value, domain, body, location=place))

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.ast import (
-    Array,
-    ArrayComprehension,
-    Object,
-    ObjectComprehension,
-    Set,
-    SetComprehension,
-)
 from webhook.rego.syntax.cursor import Refused
 
 if TYPE_CHECKING:
-    from webhook.rego.syntax.ast import Body, Term
     from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.parser_bodies import BodyParser
     from webhook.rego.syntax.parser_terms import TermParser
@@ -32,7 +24,7 @@ class CollectionParser:
         self.cursor = cursor
         self.terms = terms
 
-    def collection(self, first: int, kind: int) -> Term:
+    def collection(self, first: int, kind: int) -> ast.Term:
         """Reads a literal or comprehension; a second call for the same token uses the cache."""
         cursor = self.cursor
         known = cursor.remembered.get(first)
@@ -62,23 +54,23 @@ class CollectionParser:
             return False
         return True
 
-    def _brackets(self, first: int) -> Term:
+    def _brackets(self, first: int) -> ast.Term:
         cursor = self.cursor
         start = cursor.starts[first]
         if cursor.kinds[first + 1] == t.RBRACK:
             cursor.i = first + 2
-            return Array((), location=cursor.since(start))
+            return ast.Array((), location=cursor.since(start))
         may_comprehend = self._first()
         head = self.terms.term()
         if cursor.kinds[cursor.i] == t.OR and may_comprehend:
             body = self._comprehension_body(t.RBRACK)
             if body is not None:
-                return ArrayComprehension(head, body, location=cursor.since(start))
-        return Array(
+                return ast.ArrayComprehension(head, body, location=cursor.since(start))
+        return ast.Array(
             self._list_after(self.terms.rest(head), t.RBRACK), location=cursor.since(start)
         )
 
-    def _comprehension_body(self, end: int) -> Body | None:
+    def _comprehension_body(self, end: int) -> ast.Body | None:
         """Parses ``| body end``; None, and nothing consumed, if a list continues instead."""
         cursor = self.cursor
         bar, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
@@ -93,7 +85,7 @@ class CollectionParser:
         cursor.i += 1
         return body
 
-    def _list_after(self, first: Term, end: int) -> tuple[Term, ...]:
+    def _list_after(self, first: ast.Term, end: int) -> tuple[ast.Term, ...]:
         cursor = self.cursor
         kind = cursor.kinds[cursor.i]
         if kind == end:
@@ -104,19 +96,19 @@ class CollectionParser:
         cursor.i += 1
         return self.terms.listed(end, [first])
 
-    def _braces(self, first: int) -> Term:
+    def _braces(self, first: int) -> ast.Term:
         cursor = self.cursor
         start = cursor.starts[first]
         if cursor.kinds[first + 1] == t.RBRACE:
             cursor.i = first + 2
-            return Object((), location=cursor.since(start))
+            return ast.Object((), location=cursor.since(start))
         may_comprehend = self._first()
         head = self.terms.term()
         kind = cursor.kinds[cursor.i]
         if kind == t.OR and may_comprehend:
             body = self._comprehension_body(t.RBRACE)
             if body is not None:
-                return SetComprehension(head, body, location=cursor.since(start))
+                return ast.SetComprehension(head, body, location=cursor.since(start))
         if kind != t.COLON:
             head = self.terms.rest(head)
             kind = cursor.kinds[cursor.i]
@@ -124,9 +116,9 @@ class CollectionParser:
             return self._object(head, may_comprehend, start)
         if kind not in t.BRACES_END_OR_COMMA:
             cursor.illegal("non-terminated set")
-        return Set(self._list_after(head, t.RBRACE), location=cursor.since(start))
+        return ast.Set(self._list_after(head, t.RBRACE), location=cursor.since(start))
 
-    def _object(self, key: Term, may_comprehend: bool, start: int) -> Term:
+    def _object(self, key: ast.Term, may_comprehend: bool, start: int) -> ast.Term:
         cursor = self.cursor
         cursor.i += 1
         value = self.terms.term()
@@ -139,14 +131,16 @@ class CollectionParser:
                 cursor.i, cursor.wildcards, cursor.depth = bar, wildcards, depth
             else:
                 cursor.i += 1
-                return ObjectComprehension(key, value, body, location=cursor.since(start))
+                return ast.ObjectComprehension(key, value, body, location=cursor.since(start))
         value = self.terms.rest(value)
         kind = cursor.kinds[cursor.i]
         if kind not in t.BRACES_END_OR_COMMA:
             cursor.illegal("non-terminated object")
-        return Object(self._pairs([(key, value)]), location=cursor.since(start))
+        return ast.Object(self._pairs([(key, value)]), location=cursor.since(start))
 
-    def _pairs(self, pairs: list[tuple[Term, Term]]) -> tuple[tuple[Term, Term], ...]:
+    def _pairs(
+        self, pairs: list[tuple[ast.Term, ast.Term]]
+    ) -> tuple[tuple[ast.Term, ast.Term], ...]:
         cursor = self.cursor
         kinds = cursor.kinds
         while kinds[cursor.i] != t.RBRACE:

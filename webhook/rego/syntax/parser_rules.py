@@ -6,65 +6,49 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from webhook.rego.errors import RegoLoadError
+from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.ast import (
-    Array,
-    ArrayComprehension,
-    Boolean,
-    Call,
-    Expr,
-    Head,
-    Object,
-    ObjectComprehension,
-    Ref,
-    Rule,
-    Set,
-    SetComprehension,
-    TemplateString,
-    Var,
-)
 from webhook.rego.syntax.cursor import Refused
 from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, ROOTS, WHITESPACE
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.rego.location import Location
-    from webhook.rego.syntax.ast import Body, Literal_, Term
     from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.parser_bodies import BodyParser
     from webhook.rego.syntax.parser_scalars import ScalarParser
     from webhook.rego.syntax.parser_terms import TermParser
 
 
-_COMPREHENSIONS: Final = (ArrayComprehension, SetComprehension, ObjectComprehension)
+_COMPREHENSIONS: Final = (ast.ArrayComprehension, ast.SetComprehension, ast.ObjectComprehension)
 
 
-def is_ground(term: Term) -> bool:
+def is_ground(term: ast.Term) -> bool:
     """Whether the term contains no variable (the head of a reference counts as none).
 
     OPA holds a call and a template string to be ground when their parts are;
     a comprehension never is.
     """
-    if isinstance(term, Var):
+    if isinstance(term, ast.Var):
         return False
-    if isinstance(term, Ref):
-        return (isinstance(term.head, Var) or is_ground(term.head)) and all(
+    if isinstance(term, ast.Ref):
+        return (isinstance(term.head, ast.Var) or is_ground(term.head)) and all(
             map(is_ground, term.path)
         )
-    if isinstance(term, Array | Set):
+    if isinstance(term, ast.Array | ast.Set):
         return all(map(is_ground, term.items))
-    if isinstance(term, Object):
+    if isinstance(term, ast.Object):
         return all(is_ground(key) and is_ground(value) for key, value in term.items)
-    if isinstance(term, Call):
+    if isinstance(term, ast.Call):
         return all(map(is_ground, term.args))
-    return not isinstance(term, TemplateString)
+    return not isinstance(term, ast.TemplateString)
 
 
 @dataclass(slots=True)
 class WrittenRule:
     """A rule and the keywords of its declaration, for the checks of v1."""
 
-    rule: Rule
+    rule: ast.Rule
     if_: bool = False
     body: bool = True
     value: bool = True
@@ -107,7 +91,7 @@ class RuleParser:
         elif cursor.kinds[cursor.i] == t.LBRACE:
             body = self._braced()
         elif head.contains:
-            rule = Rule(head, (), location=head.location)
+            rule = ast.Rule(head, (), location=head.location)
             return [WrittenRule(rule, body=False)]
         else:
             return None
@@ -119,7 +103,9 @@ class RuleParser:
         if cursor.keyword_begins_reference():
             cursor.kinds[cursor.i] = t.IDENT
 
-    def _finish(self, head: Head, body: Body, has_if: bool, start: int) -> list[WrittenRule]:
+    def _finish(
+        self, head: ast.Head, body: ast.Body, has_if: bool, start: int
+    ) -> list[WrittenRule]:
         """Returns the rule with its else branches, and the rules of bodies chained to it."""
         cursor = self.cursor
         branches: list[WrittenRule] = []
@@ -127,13 +113,13 @@ class RuleParser:
             if head.ref.path and not all(map(is_ground, head.ref.path)):
                 cursor.refuse("else keyword cannot be used on rules with variables in head")
             single = head.args is None and len(head.ref.path) == 1
-            keyed = single and (not has_if or isinstance(head.ref.path[0], Ref))
+            keyed = single and (not has_if or isinstance(head.ref.path[0], ast.Ref))
             if head.key is not None or keyed:
                 cursor.refuse("else keyword cannot be used on multi-value rules")
             branches = self._else(head)
         place = cursor.since(cursor.starts[start])
         else_ = branches[0].rule if branches else None
-        rule = Rule(head, body, else_=else_, location=place)
+        rule = ast.Rule(head, body, else_=else_, location=place)
         rules = [WrittenRule(rule, if_=has_if), *branches]
         while cursor.kinds[cursor.i] == t.LBRACE:
             if branches:
@@ -141,31 +127,31 @@ class RuleParser:
             opening = cursor.i
             chained = self._braced()
             place = cursor.since(cursor.starts[opening])
-            rule = Rule(self._same_head(head, place), chained, location=place)
+            rule = ast.Rule(self._same_head(head, place), chained, location=place)
             rules.append(WrittenRule(rule, if_=has_if))
         return rules
 
-    def _same_head(self, head: Head, place: Location) -> Head:
+    def _same_head(self, head: ast.Head, place: Location) -> ast.Head:
         """Returns the head for a chained body, with new variables for wildcard arguments."""
         args = head.args
         if args is not None:
             args = tuple(self._fresh(arg) for arg in args)
         return replace(head, args=args, location=place)
 
-    def _fresh(self, arg: Term) -> Term:
+    def _fresh(self, arg: ast.Term) -> ast.Term:
         cursor = self.cursor
-        if not isinstance(arg, Var) or not arg.is_wildcard:
+        if not isinstance(arg, ast.Var) or not arg.is_wildcard:
             return arg
         cursor.wildcards += 1
-        return Var(f"${cursor.wildcards - 1}", location=arg.location)
+        return ast.Var(f"${cursor.wildcards - 1}", location=arg.location)
 
     # --- heads -----------------------------------------------------------------------------
 
-    def _head(self, default: bool) -> Head | None:
+    def _head(self, default: bool) -> ast.Head | None:
         cursor = self.cursor
         first = cursor.i
         start = cursor.starts[first]
-        term: Term = self.scalars.variable(first)
+        term: ast.Term = self.scalars.variable(first)
         cursor.i = first + 1
         kind = cursor.kinds[cursor.i]
         if t.ADD <= kind <= t.LTE and cursor.starts[cursor.i] == cursor.ends[first]:
@@ -175,18 +161,18 @@ class RuleParser:
                 term = self.terms.reference(term, loose=True)
             except Refused as refusal:
                 self._also(refusal, "expected rule head name")
-        args: tuple[Term, ...] | None = None
-        if isinstance(term, Call):
+        args: tuple[ast.Term, ...] | None = None
+        if isinstance(term, ast.Call):
             args, term = term.args, term.operator
-        if isinstance(term, Var):
-            term = Ref(term, (), location=term.location)
-        if not isinstance(term, Ref) or not isinstance(term.head, Var):
+        if isinstance(term, ast.Var):
+            term = ast.Ref(term, (), location=term.location)
+        if not isinstance(term, ast.Ref) or not isinstance(term.head, ast.Var):
             return None
         return self._head_value(term, args, start, default)
 
     def _head_value(
-        self, ref: Ref, args: tuple[Term, ...] | None, start: int, default: bool
-    ) -> Head:
+        self, ref: ast.Ref, args: tuple[ast.Term, ...] | None, start: int, default: bool
+    ) -> ast.Head:
         cursor = self.cursor
         name = ref.location.text
         kind = cursor.kinds[cursor.i]
@@ -215,7 +201,7 @@ class RuleParser:
             else:
                 note = f"expected rule value term (e.g., {name} := <VALUE> {{ ... }})"
             value = self._described(note)
-        return Head(
+        return ast.Head(
             ref,
             args,
             key,
@@ -225,7 +211,7 @@ class RuleParser:
             location=cursor.since(start),
         )
 
-    def _described(self, note: str) -> Term:
+    def _described(self, note: str) -> ast.Term:
         """Reads a term; otherwise the errors also name the expected syntax."""
         try:
             return self.terms.expression()
@@ -249,19 +235,19 @@ class RuleParser:
 
     # --- default rules ---------------------------------------------------------------------
 
-    def _default(self, head: Head, start: int) -> WrittenRule:
+    def _default(self, head: ast.Head, start: int) -> WrittenRule:
         cursor = self.cursor
         place = cursor.since(cursor.starts[start])
         if head.value is None:
             if len(head.ref.path) == 1 and not head.args:
                 cursor.refuse("illegal default rule (must have a value)", place)
-            head = replace(head, value=Boolean(value=True, location=place))
+            head = replace(head, value=ast.Boolean(value=True, location=place))
             assert head.value is not None
         for kind in _not_constant(head.value):
             cursor.refuse(f"illegal default rule (value cannot contain {kind})", place)
         seen: set[str] = set()
         for arg in head.args or ():
-            if not isinstance(arg, Var) or arg.name in ROOTS:
+            if not isinstance(arg, ast.Var) or arg.name in ROOTS:
                 kind = _kind(arg)
                 cursor.refuse(f"illegal default rule (arguments cannot contain {kind})", place)
             if arg.name in seen:
@@ -269,18 +255,18 @@ class RuleParser:
                     f"illegal default rule (arguments cannot be repeated {arg.name})", place
                 )
             seen.add(arg.name)
-        return WrittenRule(Rule(head, (), default=True, location=place))
+        return WrittenRule(ast.Rule(head, (), default=True, location=place))
 
     # --- bodies and else -------------------------------------------------------------------
 
-    def _braced(self) -> Body:
+    def _braced(self) -> ast.Body:
         cursor = self.cursor
         cursor.i += 1
         body = self.bodies.body(t.RBRACE)
         cursor.i += 1
         return body
 
-    def _body_after_if(self) -> Body:
+    def _body_after_if(self) -> ast.Body:
         """One literal, or a body in braces.
 
         ``{x}`` is a body and not a set, but ``{x | y}`` and ``{}`` are values: OPA
@@ -301,12 +287,12 @@ class RuleParser:
         except Refused:
             pass
         else:
-            if not isinstance(literal, Expr) or not isinstance(literal.term, Set):
+            if not isinstance(literal, ast.Expr) or not isinstance(literal.term, ast.Set):
                 return (literal,)
         cursor.i, cursor.wildcards, cursor.depth = start, wildcards, depth
         return self._braced()
 
-    def _plain_body(self) -> Body | None:
+    def _plain_body(self) -> ast.Body | None:
         """The body in braces, where its first literal shows that these can be nothing else."""
         cursor = self.cursor
         cursor.i += 1
@@ -317,13 +303,13 @@ class RuleParser:
         kind = cursor.kinds[cursor.i]
         if kind in t.SET_CONTINUES:
             return None
-        if isinstance(first, Expr) and _begins_with_union(first.term):
+        if isinstance(first, ast.Expr) and _begins_with_union(first.term):
             return None
         body = self.bodies.body_after(first, t.RBRACE)
         cursor.i += 1
         return body
 
-    def _else(self, head: Head) -> list[WrittenRule]:
+    def _else(self, head: ast.Head) -> list[WrittenRule]:
         """Returns the chain of else branches from here, the first of them linked to the rest."""
         cursor = self.cursor
         cursor.enter()
@@ -331,7 +317,7 @@ class RuleParser:
         inherited = self._same_head(head, cursor.at(start))
         cursor.i += 1
         kind = cursor.kinds[cursor.i]
-        value: Term | None = None
+        value: ast.Term | None = None
         if kind in t.EQUATIONS:
             cursor.i += 1
             value = self.terms.expression()
@@ -344,7 +330,7 @@ class RuleParser:
             assign=kind == t.ASSIGN or (head.assign and value is None),
         )
         kind = cursor.kinds[cursor.i]
-        body: Body = ()
+        body: ast.Body = ()
         written = kind in t.BODY_OPENERS
         has_if = kind == t.IF
         if has_if:
@@ -359,7 +345,7 @@ class RuleParser:
         if written and cursor.kinds[cursor.i] == t.ELSE:
             branches = self._else(head)
         cursor.depth -= 1
-        rule = Rule(
+        rule = ast.Rule(
             inherited,
             body,
             else_=branches[0].rule if branches else None,
@@ -368,42 +354,41 @@ class RuleParser:
         return [WrittenRule(rule, if_=has_if, body=written, value=value is not None), *branches]
 
 
-def _begins_with_union(term: Term) -> bool:
+def _begins_with_union(term: ast.Term) -> bool:
     """Whether this is the first operand of ``|``: in braces, it may be a comprehension."""
-    while isinstance(term, Call) and term.infix:
-        if term.operator == Var("or"):
+    while isinstance(term, ast.Call) and term.infix:
+        if term.operator == ast.Var("or"):
             return True
         term = term.args[0]
     return False
 
 
-def _kind(term: Term) -> str:
+def _kind(term: ast.Term) -> str:
     """OPA's name of the kind of a term, in which ``input`` alone is a reference."""
-    if isinstance(term, Var) and term.name in ROOTS:
+    if isinstance(term, ast.Var) and term.name in ROOTS:
         return "ref"
     return KINDS_OF_TERM[type(term)]
 
 
-def _not_constant(term: Term) -> list[str]:
+def _not_constant(term: ast.Term) -> list[str]:
     """Returns the kinds of terms that a default value may not contain, except in comprehensions."""
     kinds: list[str] = []
-    todo: list[Term | Literal_] = [term]
+    todo: list[ast.Term | ast.Literal_] = [term]
     while todo:
         part = todo.pop()
-        if isinstance(part, Var | Ref | Call):
+        if isinstance(part, ast.Var | ast.Ref | ast.Call):
             kinds.append(_kind(part))
-        elif isinstance(part, TemplateString):
+        elif isinstance(part, ast.TemplateString):
             todo.extend(piece for piece in part.parts if not isinstance(piece, str))
         elif not isinstance(part, _COMPREHENSIONS):
             todo.extend(_children(part))
     return kinds
 
 
-def _children(term: Term | Literal_) -> list[Term]:
-    from webhook.rego.syntax.ast import Array, Object  # noqa: PLC0415
+def _children(term: ast.Term | ast.Literal_) -> list[ast.Term]:
 
-    if isinstance(term, Array | Set):
+    if isinstance(term, ast.Array | ast.Set):
         return list(term.items)
-    if isinstance(term, Object):
+    if isinstance(term, ast.Object):
         return [term_ for pair in term.items for term_ in pair]
     return []

@@ -10,39 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from webhook.rego.location import Location
+from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.ast import (
-    Array,
-    ArrayComprehension,
-    Boolean,
-    Call,
-    Every,
-    Expr,
-    Null,
-    Number,
-    Object,
-    ObjectComprehension,
-    Ref,
-    Set,
-    SetComprehension,
-    SomeDecl,
-    SomeIn,
-    String,
-    TemplateString,
-    Var,
-)
 from webhook.rego.syntax.cursor import DEPTH_EXCEEDED, MAX_ELEMENTS, Refused
 from webhook.rego.syntax.lexer import SourceLocation
 from webhook.rego.syntax.parser_scalars import without_brace_escapes
 
 if TYPE_CHECKING:
-    from webhook.rego.syntax.ast import Literal_, Term
     from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.parser_bodies import BodyParser
     from webhook.rego.syntax.parser_collections import CollectionParser
     from webhook.rego.syntax.parser_scalars import ScalarParser
 
-_NO_HEAD: Final = (Null, Boolean, Number, String, Ref, TemplateString)
+_NO_HEAD: Final = (ast.Null, ast.Boolean, ast.Number, ast.String, ast.Ref, ast.TemplateString)
 """Tokens that cannot begin a reference."""
 
 ROOTS: Final = ("input", "data")
@@ -52,20 +32,20 @@ WHITESPACE: Final = "unexpected whitespace token"
 """The beginning of OPA's message for a space within a reference."""
 
 KINDS_OF_TERM: Final[dict[type, str]] = {
-    Null: "null",
-    Boolean: "boolean",
-    Number: "number",
-    String: "string",
-    Var: "var",
-    Ref: "ref",
-    Array: "array",
-    Object: "object",
-    Set: "set",
-    ArrayComprehension: "arraycomprehension",
-    SetComprehension: "setcomprehension",
-    ObjectComprehension: "objectcomprehension",
-    Call: "call",
-    TemplateString: "templatestring",
+    ast.Null: "null",
+    ast.Boolean: "boolean",
+    ast.Number: "number",
+    ast.String: "string",
+    ast.Var: "var",
+    ast.Ref: "ref",
+    ast.Array: "array",
+    ast.Object: "object",
+    ast.Set: "set",
+    ast.ArrayComprehension: "arraycomprehension",
+    ast.SetComprehension: "setcomprehension",
+    ast.ObjectComprehension: "objectcomprehension",
+    ast.Call: "call",
+    ast.TemplateString: "templatestring",
 }
 """OPA's name of each kind of term, as its messages give it."""
 
@@ -83,17 +63,17 @@ class TermParser:
 
     # --- operators -------------------------------------------------------------------------
 
-    def expression(self, pairs: bool = True) -> Term:
+    def expression(self, pairs: bool = True) -> ast.Term:
         """Reads a term with its operators; with ``pairs`` also ``k, v in xs``."""
         cursor = self.cursor
         start = cursor.starts[cursor.i]
         return self._membership(self._operators(self.term(), 1), start, pairs)
 
-    def rest(self, left: Term) -> Term:
+    def rest(self, left: ast.Term) -> ast.Term:
         """Reads the operators after ``left``, the first operand of an element of a list."""
         return self._membership(self._operators(left, 1), left.location.offset, pairs=False)
 
-    def _membership(self, left: Term, start: int, pairs: bool) -> Term:
+    def _membership(self, left: ast.Term, start: int, pairs: bool) -> ast.Term:
         """Reads each ``in xs``, and with ``pairs`` each ``, v in xs``, after ``left``.
 
         ``in`` binds less than all other operators.
@@ -122,7 +102,7 @@ class TermParser:
             else:
                 return left
 
-    def _pair_membership(self, left: Term, start: int) -> Call | None:
+    def _pair_membership(self, left: ast.Term, start: int) -> ast.Call | None:
         """Reads ``, v in xs`` after ``left``; None, and nothing consumed, for other tokens."""
         cursor = self.cursor
         comma, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
@@ -139,16 +119,16 @@ class TermParser:
         cursor.i, cursor.wildcards, cursor.depth = comma, wildcards, depth
         return None
 
-    def _member(self, name: str, operator: int, args: tuple[Term, ...], start: int) -> Call:
+    def _member(self, name: str, operator: int, args: tuple[ast.Term, ...], start: int) -> ast.Call:
         """Makes the call of ``internal.member_2`` or ``member_3``, as which OPA reads ``in``."""
         cursor = self.cursor
         place = cursor.at(operator)
-        reference = Ref(
-            Var("internal", location=place), (String(name, location=place),), location=place
+        reference = ast.Ref(
+            ast.Var("internal", location=place), (ast.String(name, location=place),), location=place
         )
-        return Call(reference, args, infix=True, location=cursor.since(start))
+        return ast.Call(reference, args, infix=True, location=cursor.since(start))
 
-    def _operators(self, left: Term, floor: int) -> Term:
+    def _operators(self, left: ast.Term, floor: int) -> ast.Term:
         """Reads the binary operators after ``left`` that bind at least as tightly as ``floor``.
 
         Precedence climbing: a tighter operator to the right takes the right operand first.
@@ -169,20 +149,20 @@ class TermParser:
             right = self.term()
             if precedences[kinds[cursor.i]] > precedence:
                 right = self._operators(right, precedence + 1)
-            operator = Var(t.NAMES[kinds[i]], location=cursor.at(i))
-            left = Call(operator, (left, right), infix=True, location=cursor.since(start))
+            operator = ast.Var(t.NAMES[kinds[i]], location=cursor.at(i))
+            left = ast.Call(operator, (left, right), infix=True, location=cursor.since(start))
             precedence = precedences[kinds[cursor.i]]
         cursor.depth -= height
         return left
 
     # --- a single term ---------------------------------------------------------------------
 
-    def term(self) -> Term:
+    def term(self) -> ast.Term:
         """Reads one operand; its first token selects one of the cases below."""
         cursor = self.cursor
         i = cursor.i
         kind = cursor.kinds[i]
-        term: Term
+        term: ast.Term
         if kind in t.VARIABLES:
             term = self.scalars.variable(i)
             cursor.i = i + 1
@@ -194,10 +174,10 @@ class TermParser:
         elif kind in t.COLLECTIONS:
             term = self.collections.collection(i, kind)
         elif kind in t.BOOLEANS:
-            term = Boolean(kind == t.TRUE, location=cursor.here())
+            term = ast.Boolean(kind == t.TRUE, location=cursor.here())
             cursor.i = i + 1
         elif kind == t.NULL:
-            term = Null(location=cursor.here())
+            term = ast.Null(location=cursor.here())
             cursor.i = i + 1
         elif kind in t.PARENTHESES:
             term = self._group(i)
@@ -214,7 +194,7 @@ class TermParser:
             return self.reference(term)
         return term
 
-    def _group(self, first: int) -> Term:
+    def _group(self, first: int) -> ast.Term:
         """Reads ``( term )``."""
         cursor = self.cursor
         cursor.i = first + 1
@@ -227,7 +207,7 @@ class TermParser:
         cursor.group(term, cursor.starts[first])
         return term
 
-    def _minus(self, first: int) -> Term:
+    def _minus(self, first: int) -> ast.Term:
         """Reads the operand of a minus sign: a number is negative, a variable becomes ``0 - x``."""
         cursor = self.cursor
         kind = cursor.kinds[first + 1]
@@ -235,29 +215,29 @@ class TermParser:
             cursor.i = first + 1
             if kind not in t.NUMBERS:
                 cursor.illegal("expected number")
-            number: Term = self.scalars.number("-", first)
+            number: ast.Term = self.scalars.number("-", first)
             return self.reference(number) if cursor.kinds[cursor.i] >= t.DOT_ATTACHED else number
         cursor.i = first + 2
-        operand: Term = self.scalars.variable(first + 1)
+        operand: ast.Term = self.scalars.variable(first + 1)
         if cursor.kinds[cursor.i] >= t.DOT_ATTACHED:
             operand = self.reference(operand)
         place = cursor.at(first)
-        zero = Number("0", location=place)
-        return Call(
-            Var("minus", location=place),
+        zero = ast.Number("0", location=place)
+        return ast.Call(
+            ast.Var("minus", location=place),
             (zero, operand),
             location=cursor.since(cursor.starts[first]),
         )
 
     # --- templates -------------------------------------------------------------------------
 
-    def _template(self, first: int) -> TemplateString:
+    def _template(self, first: int) -> ast.TemplateString:
         """Reads a template string: parts of text with expressions in braces between them."""
         cursor = self.cursor
         raw = cursor.kinds[first] >= t.RAW_TEMPLATE_PART
         if cursor.version == "v0":
             cursor.refuse("template strings are not supported by current capabilities")
-        parts: list[str | Term | Literal_] = []
+        parts: list[str | ast.Term | ast.Literal_] = []
         cursor.enter()
         while True:
             i = cursor.i
@@ -275,9 +255,11 @@ class TermParser:
                 break
             parts.append(self._template_expression())
         cursor.depth -= 1
-        return TemplateString(tuple(parts), raw=raw, location=cursor.since(cursor.starts[first]))
+        return ast.TemplateString(
+            tuple(parts), raw=raw, location=cursor.since(cursor.starts[first])
+        )
 
-    def _template_expression(self) -> Term | Literal_:
+    def _template_expression(self) -> ast.Term | ast.Literal_:
         """Reads the expression in braces; refuse the literals that OPA does not allow there."""
         cursor = self.cursor
         place = cursor.here()
@@ -287,14 +269,14 @@ class TermParser:
             refusal.errors.append(cursor.error("invalid template-string expression"))
             raise
         where = "in template-string expression"
-        if isinstance(literal, Every):
+        if isinstance(literal, ast.Every):
             cursor.refuse(f"unexpected 'every' {where}", place)
-        if isinstance(literal, SomeDecl | SomeIn):
+        if isinstance(literal, ast.SomeDecl | ast.SomeIn):
             cursor.refuse(f"unexpected 'some' {where}", place)
-        if isinstance(literal, Expr):
+        if isinstance(literal, ast.Expr):
             if literal.negated:
                 cursor.refuse(f"unexpected negation ('not') {where}", place)
-            if isinstance(literal.term, Call) and isinstance(literal.term.operator, Var):
+            if isinstance(literal.term, ast.Call) and isinstance(literal.term.operator, ast.Var):
                 if literal.term.operator.name == "eq":
                     cursor.refuse(f"unexpected unification ('=') {where}", place)
                 if literal.term.operator.name == "assign":
@@ -302,13 +284,13 @@ class TermParser:
         if cursor.kinds[cursor.i] != t.RBRACE:
             cursor.refuse("expected } to end template string expression")
         cursor.i += 1
-        if isinstance(literal, Expr) and not literal.with_:
+        if isinstance(literal, ast.Expr) and not literal.with_:
             return literal.term
         return literal
 
     # --- references and calls --------------------------------------------------------------
 
-    def reference(self, head: Term, loose: bool = False) -> Term:
+    def reference(self, head: ast.Term, loose: bool = False) -> ast.Term:
         """Reads the parts after ``head`` without a space: ``.name``, ``[term]`` and ``(args)``.
 
         With ``loose`` a space may precede the first part, as in the head of a rule.
@@ -318,11 +300,11 @@ class TermParser:
             cursor.refuse(
                 f"illegal ref (head cannot be {KINDS_OF_TERM[type(head)]})", head.location
             )
-        if isinstance(head, Var) and head.name in ROOTS and id(head) in cursor.groups:
+        if isinstance(head, ast.Var) and head.name in ROOTS and id(head) in cursor.groups:
             cursor.refuse("illegal ref (head cannot be ref)", head.location)
         kinds = cursor.kinds
         start: int = head.location.offset
-        path: list[Term] = []
+        path: list[ast.Term] = []
         cursor.enter()
         while True:
             if len(path) > MAX_ELEMENTS:
@@ -339,7 +321,7 @@ class TermParser:
                 cursor.i = i
                 if not cursor.is_name(i):
                     cursor.illegal("expected identifier")
-                path.append(String(cursor.texts[i], location=cursor.at(i)))
+                path.append(ast.String(cursor.texts[i], location=cursor.at(i)))
                 cursor.i = i + 1
             elif kind == t.LBRACK_ATTACHED:
                 cursor.i = i + 1
@@ -356,7 +338,7 @@ class TermParser:
             else:
                 break
         cursor.depth -= 1
-        return Ref(head, tuple(path), location=cursor.since(start)) if path else head
+        return ast.Ref(head, tuple(path), location=cursor.since(start)) if path else head
 
     def _refuse_space(self, at: int) -> NoReturn:
         """Refuses a space behind a dot. OPA counts a line break as column 0 of the next line."""
@@ -367,24 +349,24 @@ class TermParser:
             where = Location(place.file, place.row + 1, 0, at)
         cursor.refuse(f"{WHITESPACE}: expected identifier", where)
 
-    def _call(self, head: Term, path: list[Term], start: int) -> Term:
+    def _call(self, head: ast.Term, path: list[ast.Term], start: int) -> ast.Term:
         """Reads the arguments of a call; ``set()`` is the empty set."""
         cursor = self.cursor
-        operator: Var | Ref
-        if path or not isinstance(head, Var):
-            operator = Ref(head, tuple(path), location=cursor.since(start))
+        operator: ast.Var | ast.Ref
+        if path or not isinstance(head, ast.Var):
+            operator = ast.Ref(head, tuple(path), location=cursor.since(start))
         else:
             operator = head
         cursor.i += 1
         if cursor.kinds[cursor.i] == t.RPAREN:
             cursor.i += 1
-            if isinstance(operator, Var) and operator.name == "set":
-                return Set((), location=cursor.since(start))
-            return Call(operator, (), location=cursor.since(start))
+            if isinstance(operator, ast.Var) and operator.name == "set":
+                return ast.Set((), location=cursor.since(start))
+            return ast.Call(operator, (), location=cursor.since(start))
         args = self.listed(t.RPAREN, [])
-        return Call(operator, args, location=cursor.since(start))
+        return ast.Call(operator, args, location=cursor.since(start))
 
-    def listed(self, end: int, terms: list[Term]) -> tuple[Term, ...]:
+    def listed(self, end: int, terms: list[ast.Term]) -> tuple[ast.Term, ...]:
         """Reads terms separated by commas, and the token ``end`` behind them."""
         cursor = self.cursor
         kinds = cursor.kinds

@@ -8,34 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.ast import (
-    Array,
-    ArrayComprehension,
-    Boolean,
-    Call,
-    Every,
-    Expr,
-    Logic,
-    Not,
-    Null,
-    Number,
-    Object,
-    ObjectComprehension,
-    Ref,
-    Set,
-    SetComprehension,
-    SomeDecl,
-    SomeIn,
-    String,
-    TemplateString,
-    Var,
-)
-
-if TYPE_CHECKING:
-    from webhook.rego.syntax.ast import Body, Literal_, Term, With
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS: Final = frozenset({**t.KEYWORDS, **t.FUTURE_V0, **t.FUTURE_V1})
@@ -44,12 +20,12 @@ _SYMBOLS: Final = {
 }
 
 
-def unparse_body(body: Body) -> str:
+def unparse_body(body: ast.Body) -> str:
     """Returns the literals, separated by semicolons."""
     return "; ".join(map(_literal, body))
 
 
-def unparse(term: Term) -> str:
+def unparse(term: ast.Term) -> str:
     """Returns a term's source."""
     return _PRINTERS[type(term)](term)  # type: ignore[operator,no-any-return]
 
@@ -57,45 +33,45 @@ def unparse(term: Term) -> str:
 # --- literals ------------------------------------------------------------------------------
 
 
-def _literal(literal: Literal_) -> str:
-    if isinstance(literal, SomeDecl):
+def _literal(literal: ast.Literal_) -> str:
+    if isinstance(literal, ast.SomeDecl):
         return f"some {', '.join(map(unparse, literal.names))}"
     return _bare(literal) + "".join(map(_with, literal.with_))
 
 
-def _bare(literal: Expr | SomeIn | Every | Not | Logic) -> str:
-    if isinstance(literal, Expr):
+def _bare(literal: ast.Expr | ast.SomeIn | ast.Every | ast.Not | ast.Logic) -> str:
+    if isinstance(literal, ast.Expr):
         return ("not " if literal.negated else "") + _statement(literal.term)
-    if isinstance(literal, SomeIn):
+    if isinstance(literal, ast.SomeIn):
         return f"some {_membership(literal.key, literal.value, literal.domain)}"
-    if isinstance(literal, Every):
+    if isinstance(literal, ast.Every):
         parts = _membership(literal.key, literal.value, literal.domain)
         return f"every {parts} {{ {unparse_body(literal.body)} }}"
-    if isinstance(literal, Not):
+    if isinstance(literal, ast.Not):
         return f"not {{ {unparse_body(literal.body)} }}"
     left, right = unparse_body(literal.left), unparse_body(literal.right)
     return f"{{ {left} }} {literal.operator} {{ {right} }}"
 
 
-def _membership(key: Term | None, value: Term, domain: Term) -> str:
+def _membership(key: ast.Term | None, value: ast.Term, domain: ast.Term) -> str:
     keys = "" if key is None else f"{unparse(key)}, "
     return f"{keys}{unparse(value)} in {unparse(domain)}"
 
 
-def _with(modifier: With) -> str:
+def _with(modifier: ast.With) -> str:
     return f" with {unparse(modifier.target)} as {unparse(modifier.value)}"
 
 
-def _statement(term: Term) -> str:
+def _statement(term: ast.Term) -> str:
     """Returns a term where an assignment or unification may stand."""
-    if isinstance(term, Call) and isinstance(term.operator, Var) and len(term.args) == 2:
+    if isinstance(term, ast.Call) and isinstance(term.operator, ast.Var) and len(term.args) == 2:
         symbol = {"eq": "=", "assign": ":="}.get(term.operator.name)
         if symbol is not None:
             return f"{_leading(term.args[0])} {symbol} {unparse(term.args[1])}"
     return _leading(term)
 
 
-def _leading(term: Term) -> str:
+def _leading(term: ast.Term) -> str:
     """Returns a term at the beginning of a literal, the only place for ``not.x``.
 
     The first operand has no parentheses, so that a keyword stays at the beginning. The first
@@ -107,7 +83,7 @@ def _leading(term: Term) -> str:
         symbol = _infix_symbol(first)
         if symbol is None or symbol == "|":
             break
-        assert isinstance(first, Call)
+        assert isinstance(first, ast.Call)
         precedence = t.PRECEDENCE[t.PUNCTUATION[symbol]]
         if precedence < binding:
             break
@@ -119,56 +95,66 @@ def _leading(term: Term) -> str:
 # --- terms ---------------------------------------------------------------------------------
 
 
-def _ref(term: Ref) -> str:
+def _ref(term: ast.Ref) -> str:
     text = unparse(term.head)
     for part in term.path:
-        if isinstance(part, String) and NAME.fullmatch(part.value) and part.value not in _KEYWORDS:
+        if (
+            isinstance(part, ast.String)
+            and NAME.fullmatch(part.value)
+            and part.value not in _KEYWORDS
+        ):
             text += f".{part.value}"
         else:
             text += f"[{unparse(part)}]"
     return text
 
 
-def _infix_symbol(term: Term) -> str | None:
+def _infix_symbol(term: ast.Term) -> str | None:
     """Returns the symbol of a binary operator, assignment and unification excluded."""
-    if not isinstance(term, Call) or not isinstance(term.operator, Var) or len(term.args) != 2:
+    if (
+        not isinstance(term, ast.Call)
+        or not isinstance(term.operator, ast.Var)
+        or len(term.args) != 2
+    ):
         return None
     symbol = _SYMBOLS.get(term.operator.name)
     return None if symbol in ("=", ":=") else symbol
 
 
-def _call(term: Call) -> str:
+def _call(term: ast.Call) -> str:
     operator, args = term.operator, term.args
     symbol = _infix_symbol(term)
     if symbol is not None:
         return f"({unparse(args[0])} {symbol} {unparse(args[1])})"
-    if isinstance(operator, Ref) and term.infix and operator.head == Var("internal"):
+    if isinstance(operator, ast.Ref) and term.infix and operator.head == ast.Var("internal"):
         return f"({', '.join(map(unparse, args[:-1]))} in {unparse(args[-1])})"
     return unparse(operator) + _args(args)
 
 
-def _args(args: tuple[Term, ...]) -> str:
+def _args(args: tuple[ast.Term, ...]) -> str:
     return f"({', '.join(map(unparse, args))})"
 
 
-def _set(term: Set) -> str:
+def _set(term: ast.Set) -> str:
     return "{" + ", ".join(map(unparse, term.items)) + "}" if term.items else "set()"
 
 
-def _object(term: Object) -> str:
+def _object(term: ast.Object) -> str:
     return "{" + ", ".join(f"{unparse(key)}: {unparse(value)}" for key, value in term.items) + "}"
 
 
-def _object_comprehension(term: ObjectComprehension) -> str:
+def _object_comprehension(term: ast.ObjectComprehension) -> str:
     return f"{{{unparse(term.key)}: {unparse(term.value)} | {unparse_body(term.body)}}}"
 
 
-def _template(term: TemplateString) -> str:
+def _template(term: ast.TemplateString) -> str:
     text = ""
     for part in term.parts:
         if isinstance(part, str):
             text += _quoted(part)[1:-1].replace("{", "\\{")
-        elif isinstance(part, Expr | SomeDecl | SomeIn | Every | Not | Logic):
+        elif isinstance(
+            part, ast.Expr | ast.SomeDecl | ast.SomeIn | ast.Every | ast.Not | ast.Logic
+        ):
             text += f"{{{_literal(part)}}}"
         else:
             text += f"{{{unparse(part)}}}"
@@ -180,18 +166,18 @@ def _quoted(text: str) -> str:
 
 
 _PRINTERS: Final = {
-    Null: lambda _: "null",
-    Boolean: lambda term: "true" if term.value else "false",
-    Number: lambda term: term.text,
-    String: lambda term: _quoted(term.value),
-    Var: lambda term: "_" if term.is_wildcard else term.name,
-    Ref: _ref,
-    Array: lambda term: "[" + ", ".join(map(unparse, term.items)) + "]",
-    Object: _object,
-    Set: _set,
-    ArrayComprehension: lambda term: f"[{unparse(term.term)} | {unparse_body(term.body)}]",
-    SetComprehension: lambda term: f"{{{unparse(term.term)} | {unparse_body(term.body)}}}",
-    ObjectComprehension: _object_comprehension,
-    Call: _call,
-    TemplateString: _template,
+    ast.Null: lambda _: "null",
+    ast.Boolean: lambda term: "true" if term.value else "false",
+    ast.Number: lambda term: term.text,
+    ast.String: lambda term: _quoted(term.value),
+    ast.Var: lambda term: "_" if term.is_wildcard else term.name,
+    ast.Ref: _ref,
+    ast.Array: lambda term: "[" + ", ".join(map(unparse, term.items)) + "]",
+    ast.Object: _object,
+    ast.Set: _set,
+    ast.ArrayComprehension: lambda term: f"[{unparse(term.term)} | {unparse_body(term.body)}]",
+    ast.SetComprehension: lambda term: f"{{{unparse(term.term)} | {unparse_body(term.body)}}}",
+    ast.ObjectComprehension: _object_comprehension,
+    ast.Call: _call,
+    ast.TemplateString: _template,
 }
