@@ -10,12 +10,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.shapes import object_of, objects_of
+from webhook.api.shapes import Json, object_of, objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from webhook.api.shapes import Json
 
 FIELD: Final = "audit"
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from webhook.api.shapes import object_of
+from webhook.api.shapes import Json, object_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from webhook.api.shapes import Json
 
 TrialVerdict: TypeAlias = Literal["trying", "passed", "refused", "ended"]
 

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.audit.kinds import group_kinds
-from webhook.audit.sink import Audited, identity_of
+from webhook.audit.sink import Audited, AuditSink, identity_of
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint import enforcement
 from webhook.constraint.result import Responses
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from webhook.audit.ledger import AuditLedger
     from webhook.audit.reviewer import Reviewer
     from webhook.audit.scope import Scope
-    from webhook.audit.sink import AuditSink
     from webhook.audit.watches import Changed, ObjectWatches
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.expansion import Expansion
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.serving.revision import Revision
-
 
 PUBLISH_SECONDS: Final = 5.0
 """The interval of writes of totals, in seconds: a rollout changes hundreds of objects in one

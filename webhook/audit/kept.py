@@ -23,7 +23,7 @@ from webhook.api.encoding import compact
 from webhook.audit.digest_table import OBJECT_DIGEST_BYTES, DigestTable
 from webhook.audit.kinds import group_kinds
 from webhook.constraint import enforcement
-from webhook.constraint.result import Responses
+from webhook.constraint.result import Responses, Result
 from webhook.constraint.targets import admission
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Object
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import Evaluator
-    from webhook.constraint.result import Result
     from webhook.constraint.template import Template
 
     _Policies = tuple[tuple[Evaluator, Constraint], ...]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.gvk import GroupVersionKind, name_of, text
+from webhook.api.gvk import GroupKind, GroupVersionKind, name_of, text
 from webhook.api.resource import Resource
-from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.api.shapes import Json, object_of, objects_of, texts_of
 from webhook.cluster.errors import ApiUnreachable
 from webhook.constraint import enforcement
 from webhook.constraint.targets import admission
@@ -18,8 +18,6 @@ from webhook.constraint.targets import admission
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from webhook.api.gvk import GroupKind
-    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.expansion import Expansion

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from webhook.audit.tally import Count, violation
+from webhook.audit.tally import ConstraintKey, Count, violation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
-    from webhook.audit.tally import ConstraintKey
     from webhook.constraint.result import Result
 
 OBJECT_BYTES: Final = 300

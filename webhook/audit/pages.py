@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.page_size import sized_page
+from webhook.cluster.page_size import PageSize, sized_page
 from webhook.cluster.pages import check_object, read_page
 from webhook.values import dataclass
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.page_size import PageSize
     from webhook.cluster.store import Object
 
 PAGES_MAX: Final = 20_000

@@ -14,8 +14,17 @@ from webhook.constraint import enforcement
 from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
-from webhook.external_data.exchange import Unanswered, no_answers, nobodys
-from webhook.mutation.drift import OPERATION, drifts_of
+from webhook.external_data.exchange import (
+    AnswersSoFar,
+    AskAsync,
+    ProviderAnswers,
+    ProviderRequest,
+    ProviderResponse,
+    Unanswered,
+    no_answers,
+    nobodys,
+)
+from webhook.mutation.drift import OPERATION, Drift, drifts_of
 from webhook.mutation.errors import MutationError
 from webhook.mutation.mutator import UNMUTATED_GROUPS
 from webhook.review.loops import NamespaceGone, review_async
@@ -29,16 +38,7 @@ if TYPE_CHECKING:
     from webhook.audit.scope import Scope
     from webhook.cluster.store import Object
     from webhook.constraint.result import Responses
-    from webhook.external_data.exchange import (
-        AnswersSoFar,
-        AskAsync,
-        ProviderAnswers,
-        ProviderRequest,
-        ProviderResponse,
-    )
     from webhook.log import Logger
-    from webhook.mutation.drift import Drift
-
 
 _FoundT = TypeVar("_FoundT")
 

@@ -20,12 +20,12 @@ from webhook.audit.ledger import AuditLedger
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.reviewer import Reviewer
 from webhook.audit.scope import Scope
-from webhook.audit.sink import Sinks, SweepEnd
+from webhook.audit.sink import Audited, AuditSink, Identity, Sinks, SweepEnd, SweepStart
 from webhook.audit.source import CacheSource, ListSource
 from webhook.audit.statuses import ConstraintStatuses
 from webhook.audit.sweep import Sweep
 from webhook.audit.sweep_metrics import AuditMetrics
-from webhook.audit.totals import Totals
+from webhook.audit.totals import Totals, TotalsReceiver
 from webhook.audit.violation_log import ViolationLog
 from webhook.audit.watches import ObjectWatches
 from webhook.cluster.errors import ApiError, ApiUnreachable
@@ -44,9 +44,7 @@ if TYPE_CHECKING:
     from webhook.audit.kept import KeptResults
     from webhook.audit.members import Members
     from webhook.audit.shares import Shares
-    from webhook.audit.sink import Audited, AuditSink, Identity, SweepStart
     from webhook.audit.tally import ConstraintKey, Count
-    from webhook.audit.totals import TotalsReceiver
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.limits import Limits
     from webhook.external_data.exchange import AskAsync
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.mutation.mutator import MutatorId
     from webhook.serving.revision import ExceptionUses, Revision, Serving
-
 
 MEMBERS_SECONDS: Final = 5.0
 """The interval at which audits look for each other, in seconds: the longest unnoticed absence."""

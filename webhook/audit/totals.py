@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from webhook.audit.tally import Tally
+from webhook.audit.tally import ConstraintKey, Count, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
-    from webhook.audit.tally import ConstraintKey, Count
 
 
 class TotalsReceiver(Protocol):

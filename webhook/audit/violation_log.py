@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import labels_of
-from webhook.audit.tally import truncated
+from webhook.audit.tally import ConstraintKey, Count, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
-    from webhook.audit.tally import ConstraintKey, Count
     from webhook.constraint.constraint import Constraint
     from webhook.log import Logger
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from webhook.api.encoding import encode
 from webhook.audit.sink import Identity
 from webhook.cluster.reflector import Reflector, Settings
-from webhook.cluster.store import key_of
+from webhook.cluster.store import Change, Object, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Change, Object
 
 OBJECT_BYTES: Final = 450
 """Bytes of namespace, name, UID and version (about 280), their holder (72), a dict entry (100)."""

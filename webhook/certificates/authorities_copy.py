@@ -15,14 +15,13 @@ from webhook.certificates import plan as planning
 from webhook.certificates.reading import CA_CERTIFICATE, secret_data
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import SECRETS
-from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change
     from webhook.log import Logger
 

@@ -23,11 +23,11 @@ from webhook.backoff import Backoff
 from webhook.certificates import plan as planning
 from webhook.certificates.authorities_copy import AuthoritiesCopy
 from webhook.certificates.pairs import CERTIFICATE, KEY
-from webhook.certificates.plan import CertificatePlace, Lifetimes
+from webhook.certificates.plan import CertificatePlace, CertificatePlan, Lifetimes
 from webhook.certificates.reading import NEXT_CA_CERTIFICATE, decoded, secret_data
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
-from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics, Settings
 from webhook.cluster.work_queue import WorkQueue
 from webhook.values import dataclass
 
@@ -36,12 +36,9 @@ if TYPE_CHECKING:
 
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
-    from webhook.certificates.plan import CertificatePlan
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector import ReflectorStatistics, Settings
     from webhook.cluster.store import Change
     from webhook.log import Logger
-
 
 CHECK_SECONDS: Final = 30.0
 """How often the plan is made again without an event. It costs a millisecond and no request, and

@@ -33,6 +33,8 @@ from webhook.certificates.reading import (
     NEXT_CA_CERTIFICATE,
     NEXT_CA_KEY,
     USAGES,
+    Authority,
+    ServingPair,
     authority_of,
     known_authorities,
     pem_of,
@@ -44,8 +46,6 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from webhook.certificates.reading import Authority, ServingPair
 
 # cert-controller's own validity and lookahead.
 CA_DAYS: Final = 10 * 365

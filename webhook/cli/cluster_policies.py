@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api import config
-from webhook.api.gvk import gvk_of, name_of, namespace_of, text
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of, text
 from webhook.api.shapes import annotations_of, object_of, objects_of, status_of, texts_of
 from webhook.cli.cluster_access import REVIEW_SECONDS, TEMPLATES, list_objects
 from webhook.cluster.discovery import Discovery, UnknownKind
@@ -24,7 +24,6 @@ from webhook.webhook_rules.coverage import REASON
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
     from webhook.constraint.client import Client

@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.cli.sources import CannotTest
+from webhook.cli.sources import CannotTest, Sources
 from webhook.constraint import template
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.constraint.targets.declared import read_target
+from webhook.constraint.targets.declared import DeclaredTarget, read_target
 from webhook.constraint.targets.known import DOCUMENT_TARGETS
 from webhook.policies.config_validator import modernised
-from webhook.policies.manifests import UnreadableFile, text_of
+from webhook.policies.manifests import Manifest, UnreadableFile, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from webhook.cli.sources import Sources
-    from webhook.constraint.targets.declared import DeclaredTarget
     from webhook.constraint.targets.documents import DocumentTarget
-    from webhook.policies.manifests import Manifest
 
 ADMISSION_TARGET: Final = "admission"
 

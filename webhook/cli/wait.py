@@ -17,6 +17,7 @@ from webhook.cluster.kinds import PODS
 from webhook.controllers.status.convergence import (
     IN_FORCE,
     TEMPLATE_KIND,
+    Convergence,
     ExceptionStanding,
     converge,
 )
@@ -27,7 +28,7 @@ from webhook.policy_kinds.table import EXCEPTION_KINDS, KYVERNO_KINDS
 from webhook.printable import printable, quantity
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 from webhook.settings.flags import InvalidFlag, read_duration
-from webhook.webhook_rules.coverage import REASON
+from webhook.webhook_rules.coverage import REASON, CoverageState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,9 +38,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Reflector
     from webhook.cluster.store import Change, Object
-    from webhook.controllers.status.convergence import Convergence
     from webhook.policies.request_coverage import RequestCoverage
-    from webhook.webhook_rules.coverage import CoverageState
 
 CONFIGURATION_SECONDS: Final = 1.0
 """The interval of reading configurations that send no request of the object, in seconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.api.shapes import object_of
+from webhook.api.shapes import Json, object_of
 from webhook.cluster.discovery import Discovery
 from webhook.cluster.kinds import ACCESS_REVIEWS, TOKEN_REVIEWS
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
-    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
 
 

@@ -18,7 +18,7 @@ from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.api.gvk import text
 from webhook.backoff import Backoff
-from webhook.cluster.credentials import CredentialsError
+from webhook.cluster.credentials import Credentials, CredentialsError
 from webhook.cluster.errors import AnswerTooLarge, ApiError, ApiUnreachable, api_error
 from webhook.cluster.event_loop import EventLoop, is_uvloop
 from webhook.cluster.pages import without_managed_fields
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from webhook.api.resource import Resource
-    from webhook.cluster.credentials import Credentials
     from webhook.log import Logger
 
 FIELD_MANAGER: Final = "waddle"

@@ -28,20 +28,17 @@ from webhook.api.encoding import encode
 from webhook.api.gvk import text
 from webhook.api.shapes import object_of
 from webhook.backoff import Backoff
-from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX
+from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX, ClusterClient
 from webhook.cluster.errors import ApiError, ApiUnreachable, status_error
 from webhook.cluster.page_size import PageSize, sized_page
 from webhook.cluster.pages import check_object, read_event, read_page
-from webhook.cluster.store import Change, Store, slim
+from webhook.cluster.store import Change, Object, Store, slim
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from webhook.api.resource import Resource
-    from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Object
-
 
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _MISSING: Final = frozenset((403, 404))

@@ -15,12 +15,11 @@ from webhook.conftest.configurations import FileError, combined, read_one
 from webhook.parsers.errors import ParseError
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.syntax.ast import Call, Ref, String, Var
+from webhook.rego.syntax.ast import Call, Module, Ref, String, Var
 from webhook.rego.types import ANY, STRING, array_of, object_of
 
 if TYPE_CHECKING:
     from webhook.rego.run.values import Value
-    from webhook.rego.syntax.ast import Module
 
 _FILE: Final = "parse_config_file"
 _FILES: Final = "parse_combined_config_files"

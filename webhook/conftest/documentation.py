@@ -14,14 +14,12 @@ from webhook.golang.templates.syntax import parse
 from webhook.golang.templates.tokens import TemplateError
 from webhook.policies.rego_files import LoadErrors, load
 from webhook.rego.run.text import json_string
-from webhook.rego.syntax.ast import String
+from webhook.rego.syntax.ast import Annotations, Module, String
 from webhook.rego.syntax.metadata import rule_path
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from webhook.rego.syntax.ast import Annotations, Module
 
 _CHARACTERS_MAX: Final = 16 << 20
 """The longest page; a page is for people."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.tester import RULER
+from webhook.rego.tester import RULER, RegoTestResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from webhook.rego.tester import RegoTestResult
 
 KINDS: Final = ("full", "notes", "fails")
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.printable import quantity
 from webhook.rego.run.numbers import number_text
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value, ordered
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from webhook.rego.run.values import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,11 @@ from webhook.conftest.policies import (
 from webhook.conftest.result import CheckResult, QueryResult, RuleResult
 from webhook.conftest.run import matching
 from webhook.rego.errors import RegoErrors
-from webhook.rego.tester import UnitTests
+from webhook.rego.tester import RegoTestResult, UnitTests
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from webhook.rego.tester import RegoTestResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of, text
-from webhook.api.revision import InvalidRevision, read_revision
+from webhook.api.revision import InvalidRevision, PolicyRevision, read_revision
 from webhook.api.shapes import integer_of, object_of, objects_of, status_of
 from webhook.api.timestamp import seconds_of
 from webhook.console.foreign import ForeignRows
 from webhook.console.picture import (
     Picture,
+    PictureState,
     ReplicaPod,
     ReplicaStanding,
+    ShownCertificate,
     ShownPolicy,
     ShownViolation,
 )
@@ -22,7 +24,7 @@ from webhook.console.sorts import action_of, category_of, described, shown_name
 from webhook.console.violations import gravity
 from webhook.console.visitor import Right
 from webhook.constraint.rollout import read_record, stage_of
-from webhook.controllers.status.convergence import by_subject, converge, subject_for
+from webhook.controllers.status.convergence import Convergence, by_subject, converge, subject_for
 from webhook.controllers.status.synced_kinds import SyncFacts, waiting_for_data, whole_flag
 from webhook.policies.advice import advice_on_document
 from webhook.policies.request_coverage import is_judged, read_coverage
@@ -30,17 +32,13 @@ from webhook.policy_kinds.table import EXCEPTIONS
 from webhook.replicas.pods import replica
 from webhook.reports.report import finding_in, of_source, subject_in
 from webhook.values import dataclass
-from webhook.webhook_rules.coverage import REASON
+from webhook.webhook_rules.coverage import REASON, CoverageState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.resource import Resource
-    from webhook.api.revision import PolicyRevision
-    from webhook.console.picture import PictureState, ShownCertificate
-    from webhook.controllers.status.convergence import Convergence
     from webhook.reports.finding import ReportSubject
-    from webhook.webhook_rules.coverage import CoverageState
 
     Object = dict[str, Any]
 

@@ -29,7 +29,7 @@ from webhook.cluster.kinds import (
     PODS,
     WEBHOOK_CONFIGURATIONS,
 )
-from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics
 from webhook.console import serving_certificate
 from webhook.console.assembly import ClusterObjects, carrier, kept_report, newest, picture_of
 from webhook.console.foreign import ForeignRows
@@ -51,20 +51,18 @@ from webhook.policy_kinds.known import (
 from webhook.policy_kinds.table import CONSTRAINT_GROUPS
 from webhook.replicas.pods import WEBHOOK_PODS
 from webhook.reports.report_api import APIS
-from webhook.review.policy_set import exclusions_of
+from webhook.review.policy_set import PolicySet, exclusions_of
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.cluster.credentials import Credentials
-    from webhook.cluster.reflector import ReflectorStatistics
     from webhook.cluster.store import Change, Key, Object
     from webhook.console.picture import Shown, ShownCertificate, ShownPolicy
     from webhook.constraint.client import Client
     from webhook.log import Logger
     from webhook.review.admission_policies import AdmissionPolicies
-    from webhook.review.policy_set import PolicySet
     from webhook.watch.queue import Event
     from webhook.watch.registrar import Registrar
 

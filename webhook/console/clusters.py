@@ -11,7 +11,7 @@ from starlette.routing import Mount, Route
 
 from webhook.console import pages
 from webhook.console.entrance import Entrance
-from webhook.console.picture import EMPTY
+from webhook.console.picture import EMPTY, Picture, ShownCluster
 from webhook.console.responses import as_json, ok, static, wants_json
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from webhook.console.application import Console
     from webhook.console.drawing import Drawing
-    from webhook.console.picture import Picture, ShownCluster
 
 
 def application(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.api.gvk import gvk_of, text
 from webhook.api.shapes import integer_of, object_of
 from webhook.audit.admission_policies import is_generated
-from webhook.console.picture import ShownPolicy
+from webhook.console.picture import PictureState, ShownPolicy
 from webhook.console.sorts import category_of, shown_name
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.kyverno.kinds import AUDITED
@@ -24,7 +24,6 @@ from webhook.webhook_rules.coverage import REASON
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.console.picture import PictureState
     from webhook.policies.request_coverage import RequestCoverage
 
 

@@ -11,13 +11,11 @@ from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
-from webhook.console.provider import Provider, SignIn
+from webhook.console.provider import Provider, ProviderOptions, SignIn
 from webhook.console.visitor import BEGIN, END, Sent, SignInRefused, Visitor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from webhook.console.provider import ProviderOptions
 
 
 class Sealing(Protocol):

@@ -7,17 +7,15 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
-from webhook.cluster.discovery import UnknownKind
+from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import SECRETS
-from webhook.console.picture import NotReadable
+from webhook.console.picture import NamedObject, NotReadable
 from webhook.console.visitor import Right
 
 if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.discovery import Discovery
-    from webhook.console.picture import NamedObject
 
 OBJECT_SECONDS: Final = 5.0
 

@@ -24,7 +24,7 @@ from webhook.console.visitor import Right
 from webhook.constraint import enforcement
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.placement import namespace_for
-from webhook.constraint.review import AugmentedObject
+from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.policies.recorded_answers import InvalidAnswers, is_answers, typed_answers
 from webhook.policy_kinds.known import is_foreign_policy
 from webhook.review.admission_policies import AdmissionPolicies
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from webhook.console.decisions import Recorded
     from webhook.console.picture import Picture
-    from webhook.constraint.review import AugmentedReview
     from webhook.external_data.exchange import Ask
     from webhook.review.policy_set import PolicySet
 

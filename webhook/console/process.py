@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.console import clusters
-from webhook.console.application import FORM_BYTES_MAX, Console, Source
+from webhook.console.application import FORM_BYTES_MAX, Console, ConsoleOptions, Source
 from webhook.console.drawing import Drawing
 from webhook.console.playground import Playground
 from webhook.metrics.registry import Registry
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from webhook.console.application import ConsoleOptions
     from webhook.console.picture import Shown, ShownCluster
     from webhook.log import Logger
 

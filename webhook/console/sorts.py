@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from webhook.api.gvk import name_of, namespace_of
 from webhook.constraint import enforcement
-from webhook.constraint.description import describe
+from webhook.constraint.description import Description, describe
 from webhook.constraint.errors import InvalidConstraint
 from webhook.policy_kinds.known import kind_of_document
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from webhook.console.picture import ShownPolicy
-    from webhook.constraint.description import Description
 
 
 def category_of(document: Mapping[str, Any]) -> str | None:

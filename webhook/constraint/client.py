@@ -15,7 +15,7 @@ from webhook.api.encoding import encode_to_keep
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint as constraints
 from webhook.constraint import containment, enforcement, group, schema
-from webhook.constraint.constraint import Broken
+from webhook.constraint.constraint import Broken, Constraint
 from webhook.constraint.digest import Digest
 from webhook.constraint.entry import Entry, OtherTarget
 from webhook.constraint.errors import (
@@ -34,6 +34,7 @@ from webhook.constraint.isolation import (
     DEFAULT,
     FaultView,
     InvalidOnError,
+    Isolation,
     answer_to,
     on_error_of,
     on_undecidable_of,
@@ -49,12 +50,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.constraint.causes import OnError
-    from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import Driver, Evaluator
-    from webhook.constraint.isolation import Isolation
     from webhook.constraint.limits import OnBug
     from webhook.constraint.target import Target
-
 
 MISSING_CEL: Final = (
     f"not enforced: its only code is for the engine {CEL} (CEL), which is switched off "

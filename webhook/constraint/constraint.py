@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import names
-from webhook.api.gvk import gvk_of, name_of
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.digest import is_same_generation
 from webhook.constraint.errors import InvalidConstraint
@@ -15,7 +15,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.causes import FaultStage, OnError
     from webhook.constraint.failure_policy import FailurePolicy
     from webhook.constraint.target import CompiledMatch

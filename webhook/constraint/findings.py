@@ -8,37 +8,34 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from webhook.constraint import containment, enforcement, isolation
-from webhook.constraint.causes import OF_THE_REQUEST
+from webhook.constraint.causes import OF_THE_REQUEST, UndecidedCause
 from webhook.constraint.errors import MatchError, PolicyError
-from webhook.constraint.limits import LEFT_PART
+from webhook.constraint.limits import LEFT_PART, Limits, Observer, OnBug, Remembering
 from webhook.constraint.result import (
     DEFERRED,
     Fault,
     Responses,
     Result,
+    ResultCause,
     Undecided,
     answer_order,
 )
 from webhook.constraint.secrecy import quoting_no_secret
-from webhook.external_data.exchange import Unanswered
+from webhook.external_data.exchange import ProviderRequest, Unanswered
 from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from webhook.constraint.breaker import Guard
-    from webhook.constraint.causes import UndecidedCause
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import DriverViolation, Evaluator
     from webhook.constraint.entry import Entry
     from webhook.constraint.isolation import Isolation
-    from webhook.constraint.limits import Limits, Observer, OnBug, Remembering
     from webhook.constraint.memo import Recall
     from webhook.constraint.plan import Plan, Planned
-    from webhook.constraint.result import ResultCause
     from webhook.constraint.review import Review
     from webhook.constraint.target import Matcher, Target
-    from webhook.external_data.exchange import ProviderRequest
 
 AUTOREJECT: Final = "unable to match constraints"
 

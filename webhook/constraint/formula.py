@@ -10,15 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook.cel.errors import ParseError
-from webhook.cel.syntax.ast import Call, Constant
+from webhook.cel.syntax.ast import Call, Constant, Expr
 from webhook.cel.syntax.parser import RESERVED, parse
 from webhook.constraint.errors import InvalidConstraint
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from webhook.cel.syntax.ast import Expr
 
     Verdict: TypeAlias = bool | None
     """Whether something accepts; None if that is not known."""

@@ -11,22 +11,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.constraint import containment
-from webhook.constraint.driver import DriverViolation
+from webhook.constraint.driver import DriverViolation, Evaluator
 from webhook.constraint.errors import MatchError, PolicyError
-from webhook.external_data.exchange import Unanswered
+from webhook.external_data.exchange import ProviderRequest, Unanswered
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.constraint.constraint import Constraint
-    from webhook.constraint.driver import Evaluator
     from webhook.constraint.formula import Formula, Verdict
     from webhook.constraint.limits import Limits
     from webhook.constraint.review import Review
     from webhook.constraint.target import CompiledMatch
     from webhook.constraint.template import Template
-    from webhook.external_data.exchange import ProviderRequest
 
 MESSAGES_SHOWN: Final = 3
 """The most messages of a member in the group's own message; its details have all."""

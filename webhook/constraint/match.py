@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.config import AUDIT_PROCESS, WEBHOOK_PROCESS
-from webhook.api.gvk import labels_of, text
+from webhook.api.gvk import GroupVersionKind, labels_of, text
 from webhook.constraint import wildcard
 from webhook.constraint.errors import MatchError
 from webhook.constraint.selector import compile_selector
@@ -22,7 +22,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.review import Review, ReviewSource
     from webhook.constraint.target import Matcher
 

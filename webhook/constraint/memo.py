@@ -16,21 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import orjson
 
-from webhook.constraint.driver import DriverViolation
-from webhook.reads.projection import TooManyParts, projection, widened
-from webhook.reads.read_set import ReadSet
+from webhook.constraint.driver import DriverViolation, Evaluator
+from webhook.reads.projection import Projection, TooManyParts, projection, widened
+from webhook.reads.read_set import PolicyReads, ReadPath, ReadSet
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.constraint.constraint import Constraint
-    from webhook.constraint.driver import Evaluator
     from webhook.constraint.entry import Entry
     from webhook.constraint.plan import Planned
     from webhook.constraint.template import Template
-    from webhook.reads.projection import Projection
-    from webhook.reads.read_set import PolicyReads, ReadPath
 
     _Violations = Sequence[DriverViolation]
     _Evaluate = Callable[[Any, Any, Any], _Violations]

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
-from webhook.api.shapes import object_of
+from webhook.api.shapes import Json, object_of
 from webhook.api.timestamp import seconds_of, text_of
 from webhook.constraint import enforcement
 from webhook.constraint.errors import InvalidConstraint
@@ -31,8 +31,6 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from webhook.api.shapes import Json
 
 ANNOTATION: Final = "waddle.dev/rollout"
 PAUSE: Final = "waddle.dev/rollout-pause"

@@ -16,14 +16,12 @@ from webhook.constraint.names import dns_label_faults
 from webhook.constraint.schema_defaults import default_faults
 from webhook.constraint.schema_expressions import expression_faults, rule_faults
 from webhook.constraint.schema_types import type_faults
-from webhook.constraint.template import OWN_KINDS
+from webhook.constraint.template import OWN_KINDS, Template
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.patterns import pattern as compile_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    from webhook.constraint.template import Template
 
     Schema = Mapping[str, Any]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 from webhook.constraint import enforcement, group
 from webhook.constraint.errors import ReviewError, UnsupportedEnforcementPoint
 from webhook.constraint.findings import Findings
-from webhook.constraint.isolation import DEFAULT
-from webhook.constraint.limits import UNLIMITED
-from webhook.constraint.plan import PLANS_MAX, make_plan
-from webhook.constraint.result import Fault
+from webhook.constraint.isolation import DEFAULT, Isolation
+from webhook.constraint.limits import UNLIMITED, Limits, OnBug
+from webhook.constraint.plan import PLANS_MAX, Plan, make_plan
+from webhook.constraint.result import Fault, Responses
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Broken, Constraint
     from webhook.constraint.entry import Entry
     from webhook.constraint.failure_policy import FailurePolicy
-    from webhook.constraint.isolation import Isolation
-    from webhook.constraint.limits import Limits, OnBug
-    from webhook.constraint.plan import Plan
-    from webhook.constraint.result import Responses
     from webhook.constraint.target import Target
     from webhook.constraint.template import Template
     from webhook.external_data.exchange import ReviewMoment

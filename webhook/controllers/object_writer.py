@@ -13,10 +13,10 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.reflector import Reflector
-from webhook.cluster.store import EncodedStore
+from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
+from webhook.cluster.store import Change, EncodedStore, Store
 from webhook.controllers.keeper import WRITES_AT_ONCE, Keeper
-from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.object_faults import Follower, ObjectFaults
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -25,11 +25,7 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector import ObjectSelection, Settings
-    from webhook.cluster.store import Change, Store
-    from webhook.controllers.object_faults import Follower
     from webhook.log import Logger
-
 
 RETRY_SECONDS_MAX: Final = 10.0
 

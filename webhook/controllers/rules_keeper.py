@@ -24,7 +24,7 @@ from webhook.metrics.policies import WEBHOOK_RULES_WRITES
 from webhook.values import dataclass
 from webhook.webhook_rules.coverage import operations_of
 from webhook.webhook_rules.entries import MUTATING_PATH, VALIDATING_PATH, entries_of
-from webhook.webhook_rules.needs import need_of
+from webhook.webhook_rules.needs import Need, need_of
 from webhook.webhook_rules.upkeep import (
     EntryUpkeep,
     delay_of,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.serving.revision import Revision
     from webhook.webhook_rules.kinds import GroupAndKind
-    from webhook.webhook_rules.needs import Need
     from webhook.webhook_rules.rules import RulePart
 
 GATHER_SECONDS: Final = 0.05

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.api import pod_status
 from webhook.api.gvk import GroupVersionKind, text
-from webhook.api.pod_status import LABEL_PREFIX, InvalidName, pack_name
+from webhook.api.pod_status import LABEL_PREFIX, InvalidName, StatusKind, pack_name
 from webhook.api.resource import Resource
 from webhook.api.shapes import object_of
 from webhook.policy_kinds.known import constraints_of, kind_of
@@ -15,8 +15,6 @@ from webhook.replicas.pods import owners_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from webhook.api.pod_status import StatusKind
 
 
 class LabelledSubject(NamedTuple):

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from webhook.api.yaml_reader import KUBERNETES, InvalidYaml, read_first
-from webhook.decisions.declaration import SETTING
+from webhook.decisions.declaration import SETTING, Declared
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from urllib.parse import SplitResult
 
     from _typeshed import DataclassInstance
-
-    from webhook.decisions.declaration import Declared
 
     Shape = TypeVar("Shape", bound=DataclassInstance)
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from webhook.cel.check.types import DYN
+from webhook.cel.check.types import DYN, Type
 from webhook.cel.engine import checked_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission, match_conditions
-from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
-
-if TYPE_CHECKING:
-    from webhook.cel.check.types import Type
-    from webhook.constraint.drivers.cel_source import CelSource
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS, CelSource
 
 
 def fault_of_conditions(source: CelSource) -> str:

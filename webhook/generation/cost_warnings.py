@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.cel.check.types import DYN
+from webhook.cel.check.types import DYN, Type
 from webhook.cel.cost import cost_warning
 from webhook.cel.engine import checked_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, POLICY_COST
-from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS, CelSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.api.shapes import Json
     from webhook.cel.check.checker import Checked
-    from webhook.cel.check.types import Type
-    from webhook.constraint.drivers.cel_source import CelSource
 
 
 def cost_warnings(source: CelSource) -> list[Json]:

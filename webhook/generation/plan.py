@@ -12,19 +12,18 @@ from webhook.constraint.existing import ANNOTATION as EXISTING
 from webhook.generation.binding import binding, vap_actions
 from webhook.generation.policy import (
     NotExpressible,
+    PolicyCode,
     constraint_policy,
     read_code,
     template_policy,
 )
-from webhook.generation.scope import NoOperation
+from webhook.generation.scope import NoOperation, PolicyScope
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.shapes import Json
-    from webhook.generation.policy import PolicyCode
-    from webhook.generation.scope import PolicyScope
 
 NO_ENGINE: Final = "K8sNativeValidation engine is missing"
 WITHOUT: Final = "its template has no policy: "

@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.shapes import object_of, objects_of
+from webhook.api.shapes import Json, object_of, objects_of
 from webhook.constraint.enforcement import WEBHOOK
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from webhook.api.shapes import Json
 
 OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 

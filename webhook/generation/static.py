@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.admission_policies.kinds import BINDING, GROUP, POLICY
 from webhook.api.names import IGNORE
 from webhook.generation.literal import string, strings
-from webhook.generation.plan import Options, Planner
+from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.policy import constraint_name
 from webhook.generation.scope import PolicyScope
 from webhook.values import dataclass
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.api.shapes import Json
-    from webhook.generation.plan import Enforced
 
 SUFFIX: Final = ".static.k8s.io"
 """The ending that the API server requires of the names."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check.environment import Environment, accepted_functions
-from webhook.cel.check.types import DYN
+from webhook.cel.check.types import DYN, Type
 from webhook.cel.engine import checked_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
-from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS, CelSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
     from webhook.cel.check.objects import ObjectType
-    from webhook.cel.check.types import Type
-    from webhook.constraint.drivers.cel_source import CelSource
 
 KINDS_MAX: Final = 10
 """The most kinds that a policy is checked for, as in Kubernetes (maxTypesToCheck)."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import labels_of
-from webhook.cel.check.types import BOOL, DYN, STRING
-from webhook.cel.engine import compile_expression
+from webhook.cel.check.types import BOOL, DYN, STRING, Type
+from webhook.cel.engine import Expression, compile_expression
 from webhook.cel.errors import CompileError, EvaluationError
 from webhook.cel.kubernetes import admission, match_conditions
 from webhook.cel.run.meter import POLICY_COST
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.api.shapes import Json
-    from webhook.cel.check.types import Type
-    from webhook.cel.engine import Expression
 
 
 class UnusablePolicy(Exception):

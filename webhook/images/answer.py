@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.api import timestamp
-from webhook.images.collection import collect
-from webhook.images.verification import examine, judge, latest
+from webhook.images.collection import ImageRegistry, collect
+from webhook.images.verification import PolicyJudgement, examine, judge, latest
 from webhook.registry.errors import UntrustedContent
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.images.collection import ImageRegistry
     from webhook.images.evidence import ImageEvidence
     from webhook.images.policy import VerificationPolicy
-    from webhook.images.verification import PolicyJudgement
     from webhook.registry.reference import Reference
 
 

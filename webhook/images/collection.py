@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 from webhook.images import evidence as read
 from webhook.images.evidence import Endorsement, ImageEvidence, UnreadableEvidence
 from webhook.registry.errors import RegistryError, RegistryRefused, UntrustedContent
-from webhook.registry.manifest import OciManifest
+from webhook.registry.manifest import Descriptor, OciIndex, OciManifest
 from webhook.registry.reference import Reference
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from webhook.registry.manifest import Descriptor, OciIndex
 
 ENDORSEMENTS_MAX: Final = 100
 """The number of endorsements read in each format; an image that ten pipelines sign and scan has

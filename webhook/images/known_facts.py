@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from webhook.api.encoding import encode
 from webhook.images.answer import ImageAnswer, policies_about, resolve
-from webhook.images.collection import collect
+from webhook.images.collection import ImageRegistry, collect
 from webhook.images.evidence import ImageEvidence
-from webhook.images.facts_file import DIGEST, FACTS
+from webhook.images.facts_file import DIGEST, FACTS, FactsFile, KnownRow
 from webhook.images.kept import KeptValues
-from webhook.images.policy import CertificateAuthority
+from webhook.images.policy import CertificateAuthority, VerificationPolicy
 from webhook.images.verification import ImageFacts, examine, judge
 from webhook.metrics.images import (
     IMAGE_ANSWERS,
@@ -33,17 +33,13 @@ from webhook.metrics.images import (
     IMAGES_KEPT_BYTES,
 )
 from webhook.registry.errors import RegistryError, RegistryUnavailable, UntrustedContent
-from webhook.registry.reference import parse_reference
+from webhook.registry.reference import Reference, parse_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-    from webhook.images.collection import ImageRegistry
-    from webhook.images.facts_file import FactsFile, KnownRow
-    from webhook.images.policy import VerificationPolicy
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.registry.reference import Reference
 
 TAG_SECONDS: Final = 30.0
 FACTS_SECONDS: Final = 4 * 3600.0

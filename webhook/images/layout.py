@@ -16,6 +16,7 @@ from webhook.registry.manifest import (
     OCI_INDEX,
     Descriptor,
     OciIndex,
+    OciManifest,
     digest_of,
     read_manifest,
 )
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from webhook.registry.manifest import OciManifest
     from webhook.registry.reference import Reference
 
 _NAME: Final = "org.opencontainers.image.ref.name"

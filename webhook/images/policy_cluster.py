@@ -13,6 +13,7 @@ from webhook.images.policy import (
     GROUP_VERSION,
     KIND,
     InvalidVerificationPolicy,
+    VerificationPolicy,
     read_policy,
     unusable_policy,
 )
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Change
-    from webhook.images.policy import VerificationPolicy
     from webhook.log import Logger
 
 VERIFICATION_POLICIES: Final = Resource(

@@ -8,6 +8,8 @@ from webhook.images.conditions import InvalidCondition, compiled
 from webhook.images.policy import (
     KIND,
     InvalidVerificationPolicy,
+    ReadSecret,
+    VerificationPolicy,
     is_verification_policy,
     no_secrets,
     read_policy,
@@ -17,8 +19,6 @@ from webhook.policies.manifests import UnreadableFile, find_files, read_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from webhook.images.policy import ReadSecret, VerificationPolicy
 
 _FILE_BYTES_MAX: Final = 1024 * 1024
 """The size of a file of keys, certificates or a trusted root at most; a Secret holds as much."""

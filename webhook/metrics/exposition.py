@@ -19,12 +19,10 @@ from webhook.metrics import (
     reports,
     server,
 )
-from webhook.metrics.registry import Metric
+from webhook.metrics.registry import Exemplar, Histogram, LabelValues, Metric, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from webhook.metrics.registry import Exemplar, Histogram, LabelValues, Registry
 
 METRICS: Final = tuple(
     declared

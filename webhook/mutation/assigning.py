@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.mutation.errors import ApplyError
-from webhook.mutation.location import Field, ListItem
+from webhook.mutation.location import Field, ListItem, Location
 from webhook.mutation.pace import LOOK_ITEMS
 from webhook.mutation.values import MISSING, go_type
 
 if TYPE_CHECKING:
-    from webhook.mutation.location import Location
     from webhook.mutation.path_tests import Allowed
     from webhook.mutation.setting import Context, Setter
 

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import GroupKind, gvk_of
-from webhook.external_data.exchange import Unanswered
+from webhook.api.gvk import GroupKind, GroupVersionKind, gvk_of
+from webhook.external_data.exchange import Answering, ProviderRequest, Unanswered
 from webhook.mutation.errors import ApplyError, MutationError
 from webhook.mutation.external import settled, unresolved
-from webhook.mutation.mutator import Mutator
+from webhook.mutation.mutator import Mutator, MutatorId
 from webhook.mutation.patch import make_patch
 from webhook.mutation.plan import Mutated
-from webhook.mutation.setting import Context, ExternalData
+from webhook.mutation.setting import Context, ExternalData, Setter
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.api.gvk import GroupVersionKind
-    from webhook.external_data.exchange import Answering, ProviderRequest
-    from webhook.mutation.mutator import MutatorId
-    from webhook.mutation.setting import Setter
     from webhook.mutation.snapshot import MutationSnapshot
 
 OPERATION: Final = "UPDATE"

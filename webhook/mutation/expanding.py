@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import namespace_of
-from webhook.constraint.expansion import InvalidExpansion
-from webhook.external_data.exchange import Unanswered
+from webhook.constraint.expansion import Expansion, InvalidExpansion, Resultant
+from webhook.external_data.exchange import Answering, ProviderRequest, Unanswered
 from webhook.mutation.errors import MutationError, OverBudget
 from webhook.mutation.external import settled
-from webhook.mutation.pace import UNBOUNDED
+from webhook.mutation.pace import UNBOUNDED, Pace
 from webhook.mutation.setting import Context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.constraint.expansion import Expansion, Resultant
-    from webhook.external_data.exchange import Answering, ProviderRequest
-    from webhook.mutation.pace import Pace
     from webhook.mutation.passes import MutationOnError
     from webhook.mutation.snapshot import MutationSnapshot
 

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from webhook.external_data.exchange import (
     ASKED_KEYS_MAX,
     UNKNOWN_PROVIDER,
+    Answering,
     ProviderRequest,
+    ProviderResponse,
     Unanswered,
     failure,
     is_nobody,
 )
 from webhook.mutation.errors import MutationError
-from webhook.mutation.pace import UNBOUNDED
+from webhook.mutation.pace import UNBOUNDED, Pace
 from webhook.mutation.setting import Placeholder, is_secret
 from webhook.mutation.values import go_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.external_data.exchange import Answering, ProviderResponse
-    from webhook.mutation.pace import Pace
     from webhook.mutation.plan import Mutated
 
 

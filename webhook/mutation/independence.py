@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.mutation.location import Field, ListItem
+from webhook.mutation.location import Field, ListItem, Node
 from webhook.mutation.path_tests import ANYTHING
 from webhook.mutation.setting import Constant, FromMetadata, Image, Merge, Prune
 from webhook.mutation.values import MISSING
-from webhook.mutation.walk import Fields, Items, Leaf
+from webhook.mutation.walk import Below, Fields, Items, Leaf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.mutation.location import Node
     from webhook.mutation.mutator import Mutator
-    from webhook.mutation.walk import Below
 
 _KNOWN: Final = (Constant, FromMetadata, Image, Merge, Prune)
 """The setters that change no value of their own making (an image setter is tested)."""

@@ -6,21 +6,19 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from webhook.api import names
-from webhook.api.gvk import GroupVersionKind
+from webhook.api.gvk import GroupKind, GroupVersionKind
 from webhook.api.shapes import object_of
 from webhook.constraint import rollout
 from webhook.constraint.rollout import stage_of
-from webhook.mutation.location import Field, ListItem
+from webhook.mutation.location import Field, ListItem, Location
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from webhook.api.gvk import GroupKind
     from webhook.constraint.match import MatchSubject, View
     from webhook.mutation.assigning import Assignment
-    from webhook.mutation.location import Location
 
 
 def staged(document: Mapping[str, Any], status: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from webhook.api.gvk import text
+from webhook.api.gvk import GroupVersionKind, text
 from webhook.constraint.errors import MatchError
 from webhook.constraint.match import MatchSubject, View
 from webhook.mutation.errors import ApplyError, MutationError, NotConverging
-from webhook.mutation.plan import Mutated
+from webhook.mutation.plan import Mutated, MutationPlan
 from webhook.mutation.values import are_same
 
 if TYPE_CHECKING:
-    from webhook.api.gvk import GroupVersionKind
     from webhook.mutation.mutator import Mutator, MutatorId
-    from webhook.mutation.plan import MutationPlan
     from webhook.mutation.setting import Context
 
 MutationOnError = Literal["skip", "reject"]

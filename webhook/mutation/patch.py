@@ -11,13 +11,11 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import decode, encode
-from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED
+from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED, Pace
 from webhook.mutation.values import MISSING, are_same
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from webhook.mutation.pace import Pace
 
 Operation = dict[str, Any]
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.mutation.errors import InvalidMutator
-from webhook.mutation.location import canonical, parse, quoted
+from webhook.mutation.location import Location, canonical, parse, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from webhook.mutation.location import Location
 
 MUST_EXIST: Final = "MustExist"
 MUST_NOT_EXIST: Final = "MustNotExist"

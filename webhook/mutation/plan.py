@@ -14,16 +14,14 @@ from webhook.constraint.errors import MatchError
 from webhook.constraint.match import MatchSubject, View
 from webhook.mutation.independence import tree_of
 from webhook.mutation.patch import NO_PATCH, Patch
-from webhook.mutation.setting import ExternalData
-from webhook.mutation.walk import Unknown, Walk
+from webhook.mutation.setting import Context, ExternalData
+from webhook.mutation.walk import Fields, Unknown, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.mutation.mutator import MutatingParty, Mutator
-    from webhook.mutation.setting import Context
-    from webhook.mutation.walk import Fields
 
 CHOICES_MAX: Final = 64
 """The most choices of mutators, and choices of assigning mutators, that a plan keeps. A tree takes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.mutation.errors import MutationError, OverBudget
 from webhook.mutation.external import settled
 from webhook.mutation.mutator import Mutator
-from webhook.mutation.patch import make_patch
+from webhook.mutation.patch import Operation, make_patch
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.external_data.exchange import Answering
-    from webhook.mutation.patch import Operation
     from webhook.mutation.setting import Context
     from webhook.mutation.snapshot import MutationSnapshot
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
-from webhook.mutation.location import Field, ListItem
+from webhook.mutation.location import Field, ListItem, Location
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from webhook.mutation.location import Location
     from webhook.mutation.mutator import Mutator, MutatorId
 
 UNKNOWN: Final = "Unknown"

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import GroupVersionKind, gvk_of
 from webhook.constraint.plan import PLANS_MAX
-from webhook.mutation.passes import Passes
+from webhook.mutation.passes import MutationOnError, Passes
 from webhook.mutation.plan import Mutated, MutationPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.mutation.mutator import Mutator, MutatorId
-    from webhook.mutation.passes import MutationOnError
     from webhook.mutation.setting import Context
 
 

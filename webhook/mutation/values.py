@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
-from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED
+from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-
-    from webhook.mutation.pace import Pace
 
 
 class Missing:

@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api.encoding import encode
 from webhook.mutation.errors import ApplyError
-from webhook.mutation.patch import PATCH_BYTES_MAX, compare, escaped, packed
-from webhook.mutation.setting import Image
+from webhook.mutation.patch import PATCH_BYTES_MAX, Operation, compare, escaped, packed
+from webhook.mutation.setting import Context, Image
 from webhook.mutation.values import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from webhook.mutation.assigning import Assignment
-    from webhook.mutation.patch import Operation
-    from webhook.mutation.setting import Context
 
 ITEMS_MAX: Final = 1024
 """The most list items in one walk, which never checks the clock: an item with a hundred mutators

@@ -6,12 +6,11 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from webhook.metrics.admission import ENGINE_FAULTS
-from webhook.metrics.registry import OTHER
+from webhook.metrics.registry import OTHER, Registry
 from webhook.rego.errors import EngineFault
 
 if TYPE_CHECKING:
     from webhook.log import Logger
-    from webhook.metrics.registry import Registry
 
 MAX_PLACES: Final = 256
 """The most distinct places and kinds of templates; further ones are counted together."""

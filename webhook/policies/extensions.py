@@ -15,7 +15,7 @@ from webhook.constraint.inventory import Inventory
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.policies.field_lines import FilesFieldLines
 from webhook.policies.manifests import Manifest, PolicyFault
-from webhook.policy_kinds.kind import REFUSALS
+from webhook.policy_kinds.kind import REFUSALS, ExtensionKey, Part, PolicyKind, PolicyPart
 from webhook.policy_kinds.known import (
     PARTS_OF_FILES,
     effectless,
@@ -26,7 +26,7 @@ from webhook.policy_kinds.known import (
 from webhook.policy_kinds.parts import policy_set
 from webhook.policy_kinds.table import ANSWERS, EXCEPTIONS, EXPANSIONS, MUTATIONS
 from webhook.review.admission_requests import title_of
-from webhook.review.policy_set import Exclusions
+from webhook.review.policy_set import Exclusions, PolicySet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from webhook.exceptions.stage import Excusing
     from webhook.mutation.mutator import MutatorId
     from webhook.mutation.snapshot import MutationSnapshot
-    from webhook.policy_kinds.kind import ExtensionKey, Part, PolicyKind, PolicyPart
-    from webhook.review.policy_set import PolicySet
-
 
 IN_FORCE: Final = ""
 """The file name of objects of a cluster: empty."""

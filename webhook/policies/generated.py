@@ -14,7 +14,7 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedReview
 from webhook.exceptions.withdrawal import withdrawn_for
-from webhook.generation.plan import Enforced, Options, Planner
+from webhook.generation.plan import Enforced, GenerationPlan, Options, Planner
 from webhook.generation.scope import PolicyScope
 from webhook.generation.verdict import GeneratedPolicy, UnusablePolicy
 from webhook.policies.samples import samples
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.constraint.snapshot import Snapshot
     from webhook.exceptions.exception import PolicyException
-    from webhook.generation.plan import GenerationPlan
 
 _REQUESTS: Final = PolicyScope(
     rules=(

@@ -12,25 +12,18 @@ from webhook.admission_policies.kinds import (
 )
 from webhook.admission_policies.mutating import change
 from webhook.admission_policies.parameters import DEFINITIONS, NOTHING, parameters_of
-from webhook.admission_policies.reading import AdmissionPolicy, MutatingPolicy
-from webhook.admission_policies.verdict import evaluate, misconfigured
-from webhook.api.gvk import gvk_of
-from webhook.api.shapes import annotations_of, object_of, objects_of
+from webhook.admission_policies.reading import AdmissionBinding, AdmissionPolicy, MutatingPolicy
+from webhook.admission_policies.verdict import PolicyVerdict, evaluate, misconfigured
+from webhook.api.gvk import GroupVersionKind, gvk_of
+from webhook.api.shapes import Json, annotations_of, object_of, objects_of
 from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
-from webhook.kyverno.policy import JSON
-from webhook.kyverno.validating_policy import SKIPPED, ValidatingPolicy
+from webhook.kyverno.policy import JSON, PolicyQuestion
+from webhook.kyverno.validating_policy import SKIPPED, KyvernoVerdict, ValidatingPolicy
 from webhook.policy_kinds.parts import read_admission_policy
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from webhook.admission_policies.reading import AdmissionBinding
-    from webhook.admission_policies.verdict import PolicyVerdict
-    from webhook.api.gvk import GroupVersionKind
-    from webhook.api.shapes import Json
-    from webhook.kyverno.policy import PolicyQuestion
-    from webhook.kyverno.validating_policy import KyvernoVerdict
 
     TestedPolicy: TypeAlias = "ValidatingPolicy | KyvernoMutatingPolicy | OwnPolicy"
 

@@ -25,7 +25,7 @@ from webhook.policy_kinds.known import (
 )
 from webhook.printable import quantity
 from webhook.serving.in_force import gauge, gauge_extensions, settle
-from webhook.serving.revision import Revision
+from webhook.serving.revision import Revision, Serving
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.policies.directory import Announce, PolicyReport
     from webhook.review.policy_set import PolicySet
-    from webhook.serving.revision import Serving
 
 _NAMING_KINDS: Final = BESIDE_POLICIES | {constraint.GROUP}
 

@@ -11,7 +11,7 @@ from webhook.constraint.errors import InvalidTemplate
 from webhook.constraint.template import kind_of
 from webhook.metrics.admission import ENGINE_FAULTS
 from webhook.metrics.policies import INGESTION_DURATION, INGESTIONS
-from webhook.metrics.registry import OTHER
+from webhook.metrics.registry import OTHER, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import OnBug
     from webhook.constraint.target import Target
     from webhook.log import Logger
-    from webhook.metrics.registry import Registry
 
 
 class MeteredClient(Client):

@@ -9,20 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.policies.directory import PolicyDirectory
+from webhook.policies.directory import Announce, PolicyDirectory, PolicyReport
 from webhook.policies.extensions import Extensions
 from webhook.policy_kinds.known import part_of
-from webhook.review.policy_set import exclusions_of
+from webhook.review.policy_set import PolicySet, exclusions_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from webhook.constraint.client import Client
-    from webhook.policies.directory import Announce, PolicyReport
     from webhook.policies.manifests import Manifest
     from webhook.policy_kinds.kind import Part, PolicyPart
-    from webhook.review.policy_set import PolicySet
 
 
 class PolicyFiles:

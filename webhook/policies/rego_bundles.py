@@ -26,8 +26,8 @@ from webhook.policies.rego_files import (
 )
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.globs import compiled
-from webhook.rego.errors import BuiltinError, RegoErrors
-from webhook.rego.syntax.ast import String
+from webhook.rego.errors import BuiltinError, RegoErrors, RegoLoadError
+from webhook.rego.syntax.ast import Module, RegoVersion, String
 from webhook.rego.syntax.metadata import block_faults
 from webhook.rego.syntax.parser import parse_module
 from webhook.rego.syntax.unparse import unparse
@@ -35,9 +35,6 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from webhook.rego.errors import RegoLoadError
-    from webhook.rego.syntax.ast import Module, RegoVersion
 
 _SIGNATURES: Final = ".signatures.json"
 _PATCH: Final = "patch.json"

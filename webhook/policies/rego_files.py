@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins import go_json, yaml_documents
 from webhook.rego.check.checks import path_text
-from webhook.rego.errors import BuiltinError, RegoErrors
+from webhook.rego.errors import BuiltinError, RegoErrors, RegoLoadError
 from webhook.rego.run.limits import UNBOUNDED_STEPS, EvaluationContext
 from webhook.rego.syntax.metadata import block_faults
 from webhook.rego.syntax.parser import parse_module
@@ -26,7 +26,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.rego.errors import RegoLoadError
     from webhook.rego.syntax.ast import Module, RegoVersion
 
 BYTES_MAX: Final = 1 << 30

@@ -24,6 +24,7 @@ from webhook.policy_kinds.table import (
 from webhook.values import dataclass
 from webhook.webhook_rules.coverage import (
     REASON,
+    CoverageState,
     WebhookContext,
     coverage_of,
     generators_of,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.policies.manifests import Manifest
-    from webhook.webhook_rules.coverage import CoverageState
 
 _PATHS: Final = {
     "ValidatingWebhookConfiguration": (WEBHOOK_PROCESS, VALIDATING_PATH),

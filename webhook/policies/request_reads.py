@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.shapes import texts_of
 from webhook.constraint.drivers.references import data_refs
-from webhook.constraint.template import REGO
+from webhook.constraint.template import REGO, Code, Template
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax import ast
 from webhook.rego.syntax.parser import parse_module
@@ -22,7 +22,6 @@ from webhook.rego.syntax.parser import parse_module
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.constraint.template import Code, Template
     from webhook.rego.syntax.ast import RegoVersion
 
     _Path = tuple[str, ...]

@@ -32,7 +32,7 @@ from webhook.exceptions.stage import Excusing
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.policies.assertion import AssertionFailure
 from webhook.policies.extensions import foreign_warnings
-from webhook.policies.manifests import UnreadableFile, is_object, read_file, read_values
+from webhook.policies.manifests import Manifest, UnreadableFile, is_object, read_file, read_values
 from webhook.policies.recorded_answers import InvalidAnswers, RecordedAnswers, read_answers
 from webhook.policies.suite_mutation import (
     SuiteMutationError,
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.target import Target
     from webhook.external_data.exchange import Ask
-    from webhook.policies.manifests import Manifest
     from webhook.policies.suite import Case, Suite, SuiteTest
     from webhook.policies.suite_filter import Filter
     from webhook.review.outcome import Found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.containment import of_evaluation
-from webhook.constraint.entry import ELSEWHERE
+from webhook.constraint.entry import ELSEWHERE, Entry
 from webhook.constraint.errors import (
     ConstraintFrameworkError,
     InvalidTemplate,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from webhook.constraint.client import Client
     from webhook.constraint.constraint import Constraint
-    from webhook.constraint.entry import Entry
 
 OVERRUN: Final = "overrun"
 """The code of an evaluation beyond its budget."""

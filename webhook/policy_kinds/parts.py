@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from webhook.admission_policies import kinds as admission_policy_kinds
 from webhook.api.gvk import gvk_of
 from webhook.constraint.expansion import KIND as EXPANSION_TEMPLATE
-from webhook.constraint.expansion import ExpansionSet, read_expansion_template
+from webhook.constraint.expansion import Expansion, ExpansionSet, read_expansion_template
 from webhook.exceptions.exception import KIND as EXCEPTION
 from webhook.exceptions.exception import PolicyException
 from webhook.exceptions.reading import read_exception
@@ -16,22 +16,18 @@ from webhook.exceptions.stage import Excusing
 from webhook.external_data.provider import DataProvider, providers_by_name, read_provider
 from webhook.kyverno import kinds as kyverno_kinds
 from webhook.mutation.errors import InvalidMutator
-from webhook.mutation.mutator import MutatorId
+from webhook.mutation.mutator import Mutator, MutatorId
 from webhook.mutation.reading import empty_location_fault, read_mutator, with_defaults
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
-from webhook.policy_kinds.kind import ExtensionKey, ExtensionStanding, extension_key
-from webhook.review.policy_set import PolicySet
+from webhook.policy_kinds.kind import ExtensionKey, ExtensionStanding, Part, extension_key
+from webhook.review.policy_set import Exclusions, PolicySet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from webhook.constraint.expansion import Expansion
     from webhook.constraint.snapshot import Snapshot
-    from webhook.mutation.mutator import Mutator
     from webhook.mutation.snapshot import MutationSnapshot
-    from webhook.policy_kinds.kind import Part
-    from webhook.review.policy_set import Exclusions
 
 CONFLICT: Final = "ErrConflictingSchema"
 """The type of a conflict in a status."""

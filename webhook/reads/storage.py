@@ -10,13 +10,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import compact, encode
-from webhook.reads.read_set import EVERY_KEY, ReadSet
+from webhook.reads.read_set import EVERY_KEY, ReadPath, ReadSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.reads.projection import Projection
-    from webhook.reads.read_set import ReadPath
 
 NOTHING: Final = ReadSet(scalar=False)
 """Reads only that the object exists."""

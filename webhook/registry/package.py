@@ -13,6 +13,7 @@ from webhook.registry.manifest import (
     OCI_MANIFEST,
     TITLE,
     Descriptor,
+    OciManifest,
     described,
     written_manifest,
 )
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.registry.client import RegistryClient
-    from webhook.registry.manifest import OciManifest
     from webhook.registry.reference import Reference
 
 PACKAGE_BYTES_MAX: Final = 64 << 20

@@ -15,29 +15,25 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.rego.builtins.registry import available
+from webhook.rego.builtins.registry import Builtin, available
 from webhook.rego.check.tree import conflicts_with_data
-from webhook.rego.code_cache import code_key, from_bytes
+from webhook.rego.code_cache import Codes, code_key, from_bytes
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.known import documents_of
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING
-from webhook.rego.run.values import UNDEFINED
+from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.syntax.ast import String, Var
 from webhook.rego.syntax.parser import parse_ref
-from webhook.rego.write.generate import compile_parts
+from webhook.rego.write.generate import Loaded, compile_parts
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import CodeType
 
-    from webhook.rego.builtins.registry import Builtin
-    from webhook.rego.code_cache import Codes
     from webhook.rego.program import Compiled, DocumentPath
-    from webhook.rego.run.values import Value
     from webhook.rego.syntax import ast
-    from webhook.rego.write.generate import Loaded
 
 __all__ = [
     "UNDEFINED",

@@ -14,12 +14,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.errors import WaddleError
-from webhook.rego.location import NOWHERE
+from webhook.rego.location import NOWHERE, Location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from webhook.rego.location import Location
 
 LoadCode = Literal[
     "rego_parse_error",

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import FIRST_SLOT, MISSING, new_state
-from webhook.rego.run.values import is_small
+from webhook.rego.run.values import Value, is_small
 
 if TYPE_CHECKING:
-    from webhook.rego.run.values import Value
     from webhook.rego.write.generate import Loaded
 
 BUDGET_STEPS: Final = 20_000

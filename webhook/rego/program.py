@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from webhook.rego.builtins.registry import GATEKEEPER, available
+from webhook.rego.builtins.registry import GATEKEEPER, Builtin, available
 from webhook.rego.check import ir
 from webhook.rego.check.checker import Checker
 from webhook.rego.check.checks import (
@@ -35,7 +35,7 @@ from webhook.rego.write.bodies import new_function
 from webhook.rego.write.constants import bind_parameters
 from webhook.rego.write.documents import NONE, OUT, Documents
 from webhook.rego.write.expression import dict_of, method
-from webhook.rego.write.generate import ENTRY, generate
+from webhook.rego.write.generate import ENTRY, Generated, Loaded, generate
 from webhook.rego.write.statement import PAYS, WrittenFunction
 from webhook.rego.write.unit import Unit
 from webhook.rego.write.uses import Uses
@@ -44,13 +44,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import CodeType
 
-    from webhook.rego.builtins.registry import Builtin
     from webhook.rego.check.ir import Function, Rule
     from webhook.rego.location import Location
     from webhook.rego.run.values import Value
     from webhook.rego.syntax import ast
-    from webhook.rego.write.generate import Generated, Loaded
-
 
 DocumentPath: TypeAlias = tuple[str, ...]
 """Where a document stands below ``data``."""

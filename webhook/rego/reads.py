@@ -21,7 +21,7 @@ from webhook.reads.abstract import (
     scalar,
     united,
 )
-from webhook.reads.read_set import EVERY_KEY, WHOLE, PolicyReads
+from webhook.reads.read_set import EVERY_KEY, WHOLE, PolicyReads, ReadPath, ReadSet
 from webhook.rego.check import ir
 from webhook.rego.check.variables import every_literal, walk, walk_body
 from webhook.values import dataclass
@@ -29,7 +29,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from webhook.reads.read_set import ReadPath, ReadSet
     from webhook.rego.builtins.registry import Builtin
     from webhook.rego.check.ir import Body, Lit, Rule, Term
     from webhook.rego.check.tree import Node, Tree

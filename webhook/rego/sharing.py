@@ -13,7 +13,7 @@ from webhook.rego.check import ir
 from webhook.rego.run.memo import shared_name
 from webhook.rego.run.runtime import MISSING
 from webhook.rego.write.constants import PARAMETERS, is_input, is_of_parameters
-from webhook.rego.write.purity import Purity
+from webhook.rego.write.purity import Purity, PurityFacts
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from webhook.rego.check.ir import Lit, Term
     from webhook.rego.check.tree import Node
     from webhook.rego.run.values import Value
-    from webhook.rego.write.purity import PurityFacts
-
 
 REVIEW: Final = "review"
 """The field of the input that is the same for all policies of a review."""

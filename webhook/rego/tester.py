@@ -10,15 +10,15 @@ import time
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.builtins.registry import make_builtin
+from webhook.rego.builtins.registry import Context, make_builtin
 from webhook.rego.check.scope import declared_in
 from webhook.rego.check.strict import nodes
-from webhook.rego.engine import CompileOptions, EvaluationContext, compile_modules
+from webhook.rego.engine import CompileOptions, Entrypoint, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError
 from webhook.rego.location import Location
 from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.text import json_text, to_json
-from webhook.rego.run.values import UNDEFINED
+from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.syntax import ast
 from webhook.rego.syntax.unparse import unparse
 from webhook.rego.types import ANY, array_of
@@ -27,9 +27,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.engine import Entrypoint
-    from webhook.rego.run.values import Value
     from webhook.rego.trace.events import StepTracer
     from webhook.rego.trace.query import TracedProgram
 

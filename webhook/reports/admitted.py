@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.encoding import encode
 from webhook.constraint import enforcement
 from webhook.constraint.selection import about
-from webhook.reports.finding import SOURCE, Admitted, Policy, order
+from webhook.reports.finding import SOURCE, Admitted, Finding, Policy, ReportResult, order
 from webhook.reports.results import Descriptions, findings_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupKind
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
-    from webhook.reports.finding import Finding, ReportResult
 
 RESULTS_MAX: Final = 50
 """The number of results of one resource, besides those of the audit; etcd's 1.5 MB have room for

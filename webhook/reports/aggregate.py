@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.policy_kinds.known import constraint_gvk
-from webhook.reports.finding import SOURCE, Finding, Policy, order
+from webhook.reports.finding import SOURCE, Finding, Policy, ReportSubject, order
 from webhook.reports.report import fill, finding_in, frame, reference_to, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.shapes import Json
-    from webhook.reports.finding import ReportSubject
     from webhook.reports.report_api import ReportApi
 
 ReportEntries = list["Json"]

@@ -15,7 +15,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.selection import about
 from webhook.metrics.reports import REPORT_RESULTS
 from webhook.reports.admitted import admission_only, state_of
-from webhook.reports.finding import Policy, ReportSubject, digest, is_reportable
+from webhook.reports.finding import Finding, Policy, ReportSubject, digest, is_reportable
 from webhook.reports.known import Known, known_reports
 from webhook.reports.summary import ReportTally, merged
 
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.reports.confirmation import Confirmer
-    from webhook.reports.finding import Finding
     from webhook.reports.keeper import Reports
-
 
 REMOVED_MAX: Final = 2000
 """Reports of the mode before that are deleted at the beginning of a sweep: some seconds' work."""

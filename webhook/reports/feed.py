@@ -15,7 +15,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.targets.admission import NAME as TARGET
 from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.reports.admitted import AdmissionResults
-from webhook.reports.finding import ReportSubject, is_reportable
+from webhook.reports.finding import Admitted, ReportSubject, is_reportable
 from webhook.reports.keeper import ADMISSION, Reports
 
 if TYPE_CHECKING:
@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from webhook.external_data.exchange import AskAsync
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.reports.finding import Admitted
     from webhook.serving.recorder import Reviewed
     from webhook.serving.revision import Serving
     from webhook.settings.reports import ReportSettings
-
 
 FEED_SECONDS: Final = 0.5
 """The interval of taking over admitted resources, in seconds: long against an admission, short

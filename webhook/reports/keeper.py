@@ -19,11 +19,11 @@ from webhook.metrics.reports import (
 from webhook.reports.admitted import whole
 from webhook.reports.assessor import ReportedFindings, SnapshotAssessor
 from webhook.reports.capacity import Capacity
-from webhook.reports.finding import RESULTS_MAX, digest
+from webhook.reports.finding import RESULTS_MAX, Assessment, ReportSubject, digest
 from webhook.reports.policy_reports import PolicyReports
 from webhook.reports.refresher import Refresher
 from webhook.reports.report import finding_in, report, results_in
-from webhook.reports.report_api import APIS
+from webhook.reports.report_api import APIS, ReportApi
 from webhook.reports.writer import Faults, ReportWriter
 
 if TYPE_CHECKING:
@@ -38,11 +38,8 @@ if TYPE_CHECKING:
     from webhook.external_data.exchange import AskAsync
     from webhook.log import Logger
     from webhook.metrics.registry import Metric, Registry
-    from webhook.reports.finding import Assessment, ReportSubject
-    from webhook.reports.report_api import ReportApi
     from webhook.serving.revision import Serving
     from webhook.settings.reports import ReportSettings
-
 
 AUDIT: Final = "audit"
 ADMISSION: Final = "admission"

@@ -6,8 +6,8 @@ import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.cluster.store import key_of
-from webhook.reports.finding import Policy, ReportSubject, digest, order
+from webhook.cluster.store import Key, key_of
+from webhook.reports.finding import Finding, Policy, ReportSubject, digest, order
 from webhook.reports.reading import pages
 from webhook.reports.report import finding_in, is_ours, subject_in
 
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Key
-    from webhook.reports.finding import Finding
     from webhook.reports.report_api import ReportApi
-
 
 SEVERAL_STATES: Final = "several"
 """The state of no resource: other states are hexadecimal."""

@@ -22,17 +22,15 @@ from webhook.reports.aggregate import (
     name_of_report,
     repack,
 )
-from webhook.reports.finding import Policy
-from webhook.reports.writer import RETRIES, TRIES, Faults, NotServed
+from webhook.reports.finding import Assessment, Finding, Policy, ReportSubject
+from webhook.reports.writer import RETRIES, TRIES, Faults, NotServed, ReportWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.api.shapes import Json
     from webhook.log import Logger
-    from webhook.reports.finding import Assessment, Finding, ReportSubject
     from webhook.reports.report_api import ReportApi
-    from webhook.reports.writer import ReportWriter
 
 GATHER_SECONDS: Final = 2.0
 """The time in which changes of a place are gathered; an audit reports a thousand resources in it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cluster.client import DEADLINE_SECONDS
+from webhook.cluster.client import DEADLINE_SECONDS, ClusterClient
 from webhook.cluster.errors import ApiError
 from webhook.cluster.page_size import PageSize, sized_page
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
-    from webhook.cluster.client import ClusterClient
 
 PAGE_REPORTS: Final = 500
 """The size of a page, as in client-go; 1.3 MB at 2.6 KB a report."""

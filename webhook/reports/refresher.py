@@ -16,7 +16,7 @@ from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.work_queue import WorkQueue
-from webhook.reports.finding import Assessment, Policy, ReportSubject
+from webhook.reports.finding import Admitted, Assessment, Policy, ReportSubject
 from webhook.reports.writer import DIFFERENT_TOLD_MAX, RETRIES, Faults, NotServed
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
     from webhook.log import Logger
-    from webhook.reports.finding import Admitted
 
 WORKERS: Final = 8
 """Resources refreshed concurrently: two requests each, of the client's 32; a report every 2 ms or

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.constraint.description import described
-from webhook.reports.finding import RESULTS_MAX, Finding, bounded, settled
+from webhook.reports.finding import RESULTS_MAX, Finding, ReportResult, bounded, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Result, Undecided
     from webhook.constraint.snapshot import Snapshot
     from webhook.mutation.drift import Drift
-    from webhook.reports.finding import ReportResult
 
 CATEGORY_BYTES_MAX: Final = 128
 

@@ -6,18 +6,15 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
-from webhook.constraint.expansion import TOO_MUCH, InvalidExpansion
+from webhook.constraint.expansion import TOO_MUCH, InvalidExpansion, Resultant
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.mutation.expanding import expand
 from webhook.review.mutating import namespace_of_subject, pace_of
-from webhook.review.subject import object_of_value
+from webhook.review.subject import Subject, object_of_value
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
-    from webhook.constraint.expansion import Resultant
     from webhook.review.policy_set import PolicySet
-    from webhook.review.subject import Subject
-
 
 OUT_OF_TIME: Final = "its time ended before all that it implies was known"
 """The fault where the time ended before the implied objects were known."""

@@ -7,32 +7,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.builtin_kinds import BUILTIN_KINDS
-from webhook.api.gvk import gvk_of, name_of
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.external_data.exchange import Unanswered
+from webhook.external_data.exchange import ProviderAnswers, Unanswered
 from webhook.mutation.annotations import annotated, id_for
 from webhook.mutation.errors import MutationError, OverBudget
 from webhook.mutation.external import settled
 from webhook.mutation.mutator import UNMUTATED_GROUPS
 from webhook.mutation.pace import Pace
-from webhook.mutation.patch import PatchTooLarge, patch_between
+from webhook.mutation.patch import Patch, PatchTooLarge, patch_between
 from webhook.mutation.plan import Mutated
-from webhook.mutation.previewing import previewed
+from webhook.mutation.previewing import Preview, previewed
 from webhook.mutation.setting import Context
 from webhook.review.outcome import Needs, StoredSubject
-from webhook.review.policy_set import ChangedObject
-from webhook.review.subject import object_of_value
+from webhook.review.policy_set import ChangedObject, MutatingStage, PolicySet
+from webhook.review.subject import Subject, object_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.admission import AdmissionRequest
-    from webhook.api.gvk import GroupVersionKind
-    from webhook.external_data.exchange import ProviderAnswers
-    from webhook.mutation.patch import Patch
-    from webhook.mutation.previewing import Preview
-    from webhook.review.policy_set import MutatingStage, PolicySet
-    from webhook.review.subject import Subject
 
 
 def as_decoded(obj: dict[str, Any]) -> dict[str, Any]:

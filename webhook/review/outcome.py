@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.external_data.exchange import ROUNDS_MAX, answering
+from webhook.external_data.exchange import ROUNDS_MAX, ProviderRequest, answering
 from webhook.mutation.annotations import names_of
-from webhook.mutation.external import unresolved
+from webhook.mutation.external import Unresolved, unresolved
 
 if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedObject, AugmentedReview
-    from webhook.external_data.exchange import ProviderRequest
-    from webhook.mutation.external import Unresolved
     from webhook.mutation.plan import Mutated
 
 

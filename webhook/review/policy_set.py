@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 from webhook.api import config
 from webhook.api.config import AUDIT_PROCESS, CONFIG, MUTATION_PROCESS, WEBHOOK_PROCESS
-from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
 from webhook.constraint import wildcard
 from webhook.constraint.expansion import Expansion
-from webhook.constraint.failure_policy import FAIL
+from webhook.constraint.failure_policy import FAIL, FailurePolicy
 from webhook.mutation.drift import Drift
 from webhook.mutation.patch import make_patch
 from webhook.mutation.snapshot import MutationSnapshot
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from webhook.api.admission import AdmissionRequest
-    from webhook.api.gvk import GroupVersionKind
-    from webhook.constraint.failure_policy import FailurePolicy
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot

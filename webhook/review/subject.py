@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from webhook.api.admission import InvalidReview, read_request, read_review
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement
-from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.limits import UNLIMITED, Limits
 from webhook.constraint.placement import namespace_for, namespace_named, request_to_review
-from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.external_data.exchange import ReviewMoment, answering
+from webhook.constraint.review import AugmentedObject, AugmentedReview, Document
+from webhook.external_data.exchange import Answering, ProviderAnswers, ReviewMoment, answering
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.constraint.limits import Limits
-    from webhook.constraint.review import Document
-    from webhook.external_data.exchange import Answering, ProviderAnswers
     from webhook.mutation.passes import MutationOnError
 
 ConfigProcess = Literal["webhook", "audit"]

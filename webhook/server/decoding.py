@@ -31,6 +31,7 @@ from webhook.server.responsibility import (
     NOTHING_KNOWN,
     Delay,
     ProcessorTime,
+    Responsible,
     requester_of,
     responsible_for,
     telling,
@@ -38,8 +39,6 @@ from webhook.server.responsibility import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from webhook.server.responsibility import Responsible
 
 LARGE_BYTES: Final = 64 * 1024
 """Bodies from this size are decoded on another thread: orjson takes 1.5 ms for a dense one, and 64

@@ -10,11 +10,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.shapes import object_of
-from webhook.exceptions.exception import GROUP, KINDS, InvalidException
+from webhook.exceptions.exception import GROUP, KINDS, InvalidException, PolicyException
 from webhook.exceptions.permission import access_to, closed_by, denied, fault_of_times
 from webhook.exceptions.reading import read_exception
 from webhook.exceptions.state import missing_constraints
-from webhook.server.preparation import AccessAnswer, Awaiting
+from webhook.server.preparation import AccessAnswer, AccessReader, Awaiting
 from webhook.server.submission import Inadmissible, brings_spec
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.snapshot import Snapshot
-    from webhook.exceptions.exception import PolicyException
-    from webhook.server.preparation import AccessReader
 
 RIGHTS_SECONDS: Final = 5.0
 """The deadline of all authorization checks for one author."""

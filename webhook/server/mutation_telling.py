@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from webhook.api.gvk import gvk_of, labels_of, name_of, text
 from webhook.metrics.admission import UNDECIDABLE
 from webhook.metrics.mutation import MUTATORS_SKIPPED
-from webhook.metrics.registry import GROUPS_MAX, ObjectGroup
+from webhook.metrics.registry import GROUPS_MAX, ObjectGroup, Registry
 from webhook.mutation.annotations import id_for
 from webhook.server import verdict
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
-    from webhook.metrics.registry import Registry
     from webhook.mutation.fights import Fights
     from webhook.mutation.mutator import MutatingParty
     from webhook.mutation.passes import MutationOnError

@@ -19,14 +19,13 @@ from webhook.constraint.errors import ConstraintFrameworkError, MissingTemplate
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.mutation.mutator import UNMUTATED_GROUPS
 from webhook.policies.advice import advice_on_document
-from webhook.policy_kinds.kind import REFUSALS
+from webhook.policy_kinds.kind import REFUSALS, PolicyKind
 from webhook.policy_kinds.known import EXTENSION_GROUPS, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.api.admission import AdmissionRequest
-    from webhook.policy_kinds.kind import PolicyKind
     from webhook.serving.revision import SubmissionChecks
 
 GROUPS: Final = UNMUTATED_GROUPS | EXTENSION_GROUPS

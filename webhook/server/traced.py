@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import name_of
 from webhook.server import endpoint
-from webhook.server.endpoint import ReviewEndpoint
-from webhook.server.outcome import Pending, Unanswerable
-from webhook.server.undecided import answer_unread
-from webhook.serving.trace import Trace
+from webhook.server.endpoint import Decide, ReviewEndpoint
+from webhook.server.outcome import Outcome, Pending, Unanswerable
+from webhook.server.undecided import AnswerUnread, answer_unread
+from webhook.serving.trace import Attribute, Trace, Tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,12 +23,8 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.server.decoding import Decoded, Decoding
-    from webhook.server.endpoint import Decide
     from webhook.server.http.exchange import Receive, Send
     from webhook.server.http.responder import HttpAnswer, LaterAnswer
-    from webhook.server.outcome import Outcome
-    from webhook.server.undecided import AnswerUnread
-    from webhook.serving.trace import Attribute, Tracing
 
 _TRACE: Final = "waddle.trace"
 """Where a request's scope has its trace."""

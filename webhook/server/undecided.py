@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook.constraint import enforcement
-from webhook.constraint.result import Undecided
+from webhook.constraint.result import Responses, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.constraint.result import Responses
     from webhook.server.responsibility import Responsible
     from webhook.serving.revision import Revision
 

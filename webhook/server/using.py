@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.shapes import object_of
 from webhook.constraint import template
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.external_data.provider import GROUP
+from webhook.external_data.provider import GROUP, DataProvider
 from webhook.mutation.mutator import GROUP as MUTATIONS
 from webhook.policies.provider_calls import provider_of_mutator, providers_within_reach
 from webhook.server.excepting import RIGHTS_SECONDS
-from webhook.server.preparation import AccessAnswer, Awaiting
+from webhook.server.preparation import AccessAnswer, AccessReader, Awaiting
 from webhook.server.submission import Inadmissible, brings_spec
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from webhook.api.admission import AdmissionRequest
-    from webhook.external_data.provider import DataProvider
-    from webhook.server.preparation import AccessReader
 
 VERB: Final = "use"
 PLURAL: Final = "providers"

@@ -20,7 +20,7 @@ from webhook.api.gvk import gvk_of, name_of
 from webhook.metrics.admission import REFUSED
 from webhook.policies.validation import is_policy
 from webhook.server.http.exchange import JSON_ALONE
-from webhook.server.http.responder import JSON, failure
+from webhook.server.http.responder import JSON, HttpHeader, failure
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.server.http.exchange import Receive, Send
-    from webhook.server.http.responder import HttpHeader
 
 PATH: Final = "/v1/validate-policy"
 

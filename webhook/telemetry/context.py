@@ -12,12 +12,10 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.serving.trace import Sampled, new_identifier
+from webhook.serving.trace import Sampled, Trace, new_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from webhook.serving.trace import Trace
 
 QUEUED_MAX: Final = 1024
 """The most traces that wait to be sent, a few KiB each."""

@@ -15,13 +15,11 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webhook.trials.job import NO_PROCESS, NoWorker, digest_of
+from webhook.trials.job import NO_PROCESS, Job, JobAnswer, NoWorker, digest_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from webhook.trials.job import Job, JobAnswer
 
 LEAST: Final = 64
 """The number of sources from which a second process pays: until it has started, this one compiles

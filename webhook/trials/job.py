@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
-from webhook.constraint.template import CEL
+from webhook.constraint.template import CEL, Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from webhook.constraint.template import Code
 
 Job = dict[str, Any]
 """Bounds (``cpuSeconds``, ``memoryBytes``, ``patienceSeconds``), ``disabledBuiltins``, and the

@@ -17,12 +17,10 @@ import weakref
 from typing import TYPE_CHECKING, Final
 
 from webhook.trials import frames
-from webhook.trials.job import ATTEMPTS, READS_CEL, READS_REGO, NoWorker
+from webhook.trials.job import ATTEMPTS, READS_CEL, READS_REGO, Job, JobAnswer, NoWorker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from webhook.trials.job import Job, JobAnswer
 
 START_SECONDS: Final = 60.0
 """The time limit for the start of an interpreter with the compiler, 0.2 s of a processor, on a busy

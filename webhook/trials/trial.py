@@ -20,14 +20,13 @@ from webhook.constraint.targets.known import TARGETS
 from webhook.constraint.template import CEL, Code, Template
 from webhook.policies.validation import validate
 from webhook.rego.code_cache import to_bytes
-from webhook.trials.job import NO_MEMORY, digest_of, text_of
+from webhook.trials.job import NO_MEMORY, Job, JobOutcome, digest_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.constraint.driver import Driver, Evaluator
     from webhook.rego.write.generate import Generated
-    from webhook.trials.job import Job, JobOutcome
 
 
 def used_bytes() -> int:

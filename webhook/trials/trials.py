@@ -20,7 +20,7 @@ from webhook.constraint.errors import (
     PassingFault,
     TrialEnded,
 )
-from webhook.constraint.template import CEL, REGO, read_template
+from webhook.constraint.template import CEL, REGO, Code, Template, read_template
 from webhook.metrics.policies import TRIALS
 from webhook.policies.validation import FAULT, OVERRUN
 from webhook.trials.ahead import Ahead, Compiled, processors
@@ -29,6 +29,8 @@ from webhook.trials.job import (
     LATE,
     NO_MEMORY,
     NO_PROCESS,
+    Job,
+    JobOutcome,
     NoWorker,
     digest_of,
     digest_of_all,
@@ -40,9 +42,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from webhook.constraint.template import Code, Template
     from webhook.metrics.registry import Registry
-    from webhook.trials.job import Job, JobOutcome
     from webhook.trials.process import Branch, Worker
 
 

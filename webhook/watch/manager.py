@@ -10,20 +10,17 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from webhook.backoff import Backoff
-from webhook.cluster.discovery import UnknownKind
+from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics, Settings
-from webhook.cluster.store import IdentityStore, Store, key_of, shared
-from webhook.watch.registrar import Registrar
+from webhook.cluster.store import Change, IdentityStore, Key, Object, Store, key_of, shared
+from webhook.watch.registrar import Registrar, Transform
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.discovery import Discovery
-    from webhook.cluster.store import Change, Key, Object
-    from webhook.watch.registrar import Transform
 
 UNKNOWN_SECONDS_MAX = 10.0
 """Longest pause between two looks for a kind that is not served; :meth:`Manager.wake` ends it."""

@@ -11,13 +11,12 @@ from webhook.cel.errors import CompileError, EvaluationError
 from webhook.cel.exact.evaluator import exact_form
 from webhook.cel.kubernetes import match_conditions
 from webhook.cel.run.meter import Meter
-from webhook.cel.syntax.ast import Call, Name, Select, children
+from webhook.cel.syntax.ast import Call, Expr, Name, Select, children
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.cel.check.checker import Checked
-    from webhook.cel.syntax.ast import Expr
 
 Facts: TypeAlias = "Mapping[tuple[str, ...], str]"
 """The known fields of ``request`` by path; an empty text for a missing field."""

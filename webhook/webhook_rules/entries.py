@@ -9,18 +9,16 @@ from webhook.api.builtin_kinds import gone_since
 from webhook.api.gvk import name_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.constraint.failure_policy import FAILURE_POLICIES
+from webhook.constraint.failure_policy import FAILURE_POLICIES, FailurePolicy
 from webhook.constraint.selector import compile_selector
 from webhook.constraint.wildcard import WILDCARD
 from webhook.values import dataclass
-from webhook.webhook_rules.kinds import builtin_targets
+from webhook.webhook_rules.kinds import RuleTarget, builtin_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.constraint.failure_policy import FailurePolicy
     from webhook.webhook_rules.conditions import Facts
-    from webhook.webhook_rules.kinds import RuleTarget
 
 VALIDATING_PATH: Final = "/v1/admit"
 MUTATING_PATH: Final = "/v1/mutate"

@@ -11,7 +11,7 @@ from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint import constraint
 from webhook.constraint.enforcement import WEBHOOK, points_of
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.constraint.failure_policy import IGNORE, readable_failure_policy
+from webhook.constraint.failure_policy import IGNORE, FailurePolicy, readable_failure_policy
 from webhook.constraint.group import is_group, templates_of
 from webhook.constraint.match import for_process
 from webhook.constraint.wildcard import WILDCARD
@@ -24,7 +24,6 @@ from webhook.webhook_rules.kinds import targets_of_rules
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.constraint.failure_policy import FailurePolicy
     from webhook.webhook_rules.kinds import GroupAndKind, RuleTarget
 
 _BY_DEFAULT: Final = frozenset({"CREATE", "UPDATE"})

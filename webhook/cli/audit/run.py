@@ -14,7 +14,7 @@ from webhook.api.gvk import GroupVersionKind, name_of
 from webhook.audit.admission_policies import read_admission_policies
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
-from webhook.audit.sink import Sinks
+from webhook.audit.sink import Audited, AuditSink, Identity, Sinks, SweepEnd, SweepStart
 from webhook.audit.source import ListSource
 from webhook.audit.sweep import Sweep
 from webhook.audit.totals import Totals
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from webhook.audit.sink import Audited, AuditSink, Identity, SweepEnd, SweepStart
     from webhook.audit.tally import ConstraintKey, Count
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.client import Client

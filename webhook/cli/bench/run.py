@@ -13,7 +13,7 @@ from webhook.constraint.limits import UNLIMITED, Limits
 from webhook.policies.extensions import Extensions
 from webhook.policy_kinds.known import is_beside_policies
 from webhook.review.loops import review
-from webhook.review.policy_set import exclusions_of
+from webhook.review.policy_set import PolicySet, exclusions_of
 from webhook.review.subject import Subject, value_of
 from webhook.values import dataclass
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.external_data.exchange import Ask
     from webhook.policies.manifests import Manifest
-    from webhook.review.policy_set import PolicySet
 
 ENGINES: Final = {"rego": template.REGO, "cel": template.CEL}
 

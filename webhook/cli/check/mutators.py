@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.admission_policies.kinds import MUTATING_POLICY
 from webhook.api.gvk import name_of, namespace_of
 from webhook.cli.extensions import run as extension_run
-from webhook.constraint.constraint import is_constraint
+from webhook.constraint.constraint import Constraint, is_constraint
 from webhook.exceptions.permission import closed_by
 from webhook.exceptions.reading import warnings_in_files
 from webhook.exceptions.state import missing_constraints
 from webhook.kyverno.kinds import MUTATING_KINDS
 from webhook.mutation import mutator
-from webhook.mutation.drift import is_about_everything
-from webhook.mutation.patch import make_patch
+from webhook.mutation.drift import Drift, is_about_everything
+from webhook.mutation.patch import Operation, make_patch
 from webhook.mutation.reading import is_mutator
 from webhook.policies.advice import advice_on_document
 from webhook.policies.directory import CONFIGURATION_GROUPS
@@ -37,10 +37,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.constraint.constraint import Constraint
-    from webhook.mutation.drift import Drift
     from webhook.mutation.mutator import MutatorId
-    from webhook.mutation.patch import Operation
     from webhook.policies.manifests import Manifest
     from webhook.review.outcome import Found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.formats.document import patch_lines
 from webhook.cli.terminal import styled
-from webhook.policies.replay import excusal_document, excusal_line
+from webhook.policies.replay import Replay, excusal_document, excusal_line
 from webhook.printable import printable, printable_name, quantity
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from webhook.policies.effect import Effect
     from webhook.policies.generated import Agreement
     from webhook.policies.problem import Problem
-    from webhook.policies.replay import Replay
     from webhook.reads.read_set import PolicyReads
 
 _COLOURS = {"error": "red", "warning": "yellow"}

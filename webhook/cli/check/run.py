@@ -17,7 +17,7 @@ from webhook.admission_policies.kinds import POLICY
 from webhook.api import timestamp
 from webhook.api.admission import InvalidReview
 from webhook.api.config import CONFIG
-from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
 from webhook.api.shapes import object_of
 from webhook.cli.check import mutators as check_mutators
 from webhook.cli.check.mutators import MutationChecked, take_change
@@ -32,7 +32,7 @@ from webhook.policies.advice import Matched
 from webhook.policies.effect import Effect, concerned, only, stored
 from webhook.policies.problem import Problem
 from webhook.policies.provider_calls import PROVIDER, advice_on_providers
-from webhook.policies.replay import ReplayDifference, recorded_requests, replay
+from webhook.policies.replay import Replay, ReplayDifference, recorded_requests, replay
 from webhook.policies.validation import is_policy, validate
 from webhook.policy_kinds.known import is_extension, is_foreign_policy
 from webhook.printable import quantity
@@ -45,7 +45,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from webhook.api.gvk import GroupVersionKind
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.client import Client
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from webhook.policies.generated import Agreement
     from webhook.policies.manifests import Manifest
     from webhook.policies.recorded_answers import RecordedAnswers
-    from webhook.policies.replay import Replay
     from webhook.reads.read_set import PolicyReads
 
 

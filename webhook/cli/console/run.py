@@ -24,8 +24,8 @@ from webhook.cluster.credentials import CredentialsError
 from webhook.console.application import ConsoleOptions
 from webhook.console.files import FilesSource, Place
 from webhook.console.gate import LOOPBACK
-from webhook.console.picture import Shown, clusters_of
-from webhook.console.process import listen, serve
+from webhook.console.picture import Picture, Shown, ShownCluster, ShownViolation, clusters_of
+from webhook.console.process import RunningSource, listen, serve
 from webhook.console.sorts import descriptions
 from webhook.constraint.targets.known import ADMISSION_ALONE
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.console.login import Login
-    from webhook.console.picture import Picture, ShownCluster, ShownViolation
-    from webhook.console.process import RunningSource
     from webhook.console.rights import Rights
     from webhook.log import Logger
     from webhook.policies.recorded_answers import RecordedAnswers

@@ -9,7 +9,7 @@ from webhook.api.gvk import GroupVersionKind, name_of, namespace_of, split_group
 from webhook.api.shapes import objects_of
 from webhook.cli import exit_codes
 from webhook.cli.audit.report import missing
-from webhook.cli.audit.run import CannotAudit, Request, audit
+from webhook.cli.audit.run import AuditOutcome, CannotAudit, Request, audit
 from webhook.cli.cluster_policies import list_kind
 from webhook.cli.formats.document import as_yaml
 from webhook.cli.terminal import complain, write
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
-    from webhook.cli.audit.run import AuditOutcome
     from webhook.exceptions.writing import ExceptionTerms
 
 OWNERS_MAX: Final = 8

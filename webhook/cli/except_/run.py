@@ -20,7 +20,7 @@ from webhook.cli.terminal import complain, write
 from webhook.constraint import constraint
 from webhook.duration import duration_seconds
 from webhook.exceptions.reading import seconds_of
-from webhook.exceptions.writing import KnownViolation, narrow_exceptions
+from webhook.exceptions.writing import ExceptionTerms, KnownViolation, narrow_exceptions
 from webhook.policies.manifests import UnreadableFile, find_files, read_found
 from webhook.policies.manifests import text_of as text_of_bytes
 from webhook.printable import reason_of
@@ -29,8 +29,6 @@ from webhook.reports.report_api import APIS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from webhook.exceptions.writing import ExceptionTerms
 
 _BAD: Final = frozenset({"fail", "warn"})
 """The results of reports that are violations."""

@@ -13,15 +13,17 @@ from webhook.api.config import CONFIG, WEBHOOK_PROCESS, excluded_namespaces
 from webhook.cli import exit_codes
 from webhook.cli.check.run import PolicyCheck, prepare
 from webhook.cli.clients import new_client
-from webhook.cli.sources import CannotTest, read_sources
+from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.terminal import complain, write
 from webhook.constraint.targets.known import ADMISSION_ALONE
 from webhook.exceptions.withdrawal import withdrawn_for
 from webhook.generation.plan import Enforced
-from webhook.generation.scope import scope_of
+from webhook.generation.scope import PolicyScope, scope_of
 from webhook.generation.static import (
     SUFFIX,
+    Guarded,
+    StaticExport,
     admission_configuration,
     default_scope,
     guards,
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.api.shapes import Json
-    from webhook.cli.sources import Sources
-    from webhook.generation.scope import PolicyScope
-    from webhook.generation.static import Guarded, StaticExport
 
 POLICIES: Final = "validating-policies"
 CONFIGURATION: Final = "admission-configuration.yaml"

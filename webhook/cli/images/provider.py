@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.images.options import place_options
+from webhook.cli.images.options import ImagePlace, place_options
 from webhook.cli.policy_options import KUBECONFIG, InputPath
 from webhook.cli.terminal import complain
 
 if TYPE_CHECKING:
     import socket
 
-    from webhook.cli.images.options import ImagePlace
     from webhook.images.provider_process import ImageProviderOptions
 
 _HELP = """Answer whether images are signed, as VerificationPolicies ask.

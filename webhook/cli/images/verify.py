@@ -10,14 +10,13 @@ import click
 
 from webhook.cli import exit_codes
 from webhook.cli.formats.words import output_option
-from webhook.cli.images.options import place_options
+from webhook.cli.images.options import ImagePlace, place_options
 from webhook.cli.terminal import complain, styled, write
 from webhook.printable import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from webhook.cli.images.options import ImagePlace
     from webhook.images.answer import ImageAnswer
     from webhook.images.policy import VerificationPolicy
     from webhook.images.verification import JudgedAttestation, JudgedAuthority

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import names
 from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.gvk import gvk_of, name_of, namespace_of
-from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.api.shapes import Json, object_of, objects_of, texts_of
 from webhook.constraint.targets import admission
 from webhook.constraint.template import CEL
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    from webhook.api.shapes import Json
 
 GROUP: Final = "policies.kubewarden.io"
 KINDS: Final = ("ClusterAdmissionPolicyGroup", "AdmissionPolicyGroup")

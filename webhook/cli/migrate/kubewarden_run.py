@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
 from webhook.cli.formats.document import as_yaml as yaml_of
-from webhook.cli.migrate.kubewarden_groups import NoEquivalent, is_group, migrated
+from webhook.cli.migrate.kubewarden_groups import Migrated, NoEquivalent, is_group, migrated
 from webhook.cli.migrate.run import from_files
 from webhook.cli.terminal import complain, write
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.api.shapes import Json
-    from webhook.cli.migrate.kubewarden_groups import Migrated
 
 
 def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:

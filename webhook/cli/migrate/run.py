@@ -11,7 +11,7 @@ from webhook.api.targets import declares_target
 from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import list_objects
-from webhook.cli.migrate.rules import PAGES, judge
+from webhook.cli.migrate.rules import PAGES, Judged, judge
 from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.terminal import complain, styled, write
@@ -21,7 +21,6 @@ from webhook.printable import one_line, quantity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cli.migrate.rules import Judged
     from webhook.cluster.client import ClusterClient
 
 GROUPS: Final = (

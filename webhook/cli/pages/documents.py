@@ -15,16 +15,14 @@ from webhook.cli.formats.words import MEANINGS
 from webhook.cli.pages.api import api_page
 from webhook.cli.pages.reference import command_line_page, resources_page
 from webhook.metrics.exposition import METRICS
-from webhook.settings.flags import flags_of, show_default
-from webhook.settings.gatekeeper import FLAGS
+from webhook.settings.flags import Flag, flags_of, show_default
+from webhook.settings.gatekeeper import FLAGS, ForeignFlag
 from webhook.settings.serve import ServeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from webhook.metrics.registry import Metric
-    from webhook.settings.flags import Flag
-    from webhook.settings.gatekeeper import ForeignFlag
 
 _MADE_BY: Final = "<!-- Made by `python -m webhook.cli.pages.documents`; a test compares. -->"
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import cluster_options
-from webhook.cli.registry_access import source_options
-
-if TYPE_CHECKING:
-    from webhook.cli.registry_access import ArtifactSource
+from webhook.cli.registry_access import ArtifactSource, source_options
 
 _HELP = """Install the templates and constraints of a registry in a cluster.
 

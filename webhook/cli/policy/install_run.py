@@ -11,7 +11,7 @@ from webhook.cli.check import report as check_report
 from webhook.cli.check.command import BUDGET_MILLISECONDS, checked_in_cluster
 from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import TEMPLATES, await_served, list_objects
-from webhook.cli.registry_access import PullError
+from webhook.cli.registry_access import ArtifactSource, PullError
 from webhook.cli.sources import CannotTest, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.terminal import complain, listed, write
@@ -38,7 +38,6 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.api.resource import Resource
-    from webhook.cli.registry_access import ArtifactSource
     from webhook.cluster.store import Object
     from webhook.policies.manifests import Manifest
     from webhook.registry.session import Pulled

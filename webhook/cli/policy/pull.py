@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.registry_access import PullError, source_options
+from webhook.cli.registry_access import ArtifactSource, PullError, source_options
 from webhook.cli.terminal import complain, write
 from webhook.printable import reason_of
-
-if TYPE_CHECKING:
-    from webhook.cli.registry_access import ArtifactSource
 
 _HELP = """Download policies from a registry into a folder.
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import cluster_options
 from webhook.cli.policy.install import DRY_RUN
-from webhook.cli.registry_access import source_options
-
-if TYPE_CHECKING:
-    from webhook.cli.registry_access import ArtifactSource
+from webhook.cli.registry_access import ArtifactSource, source_options
 
 _HELP = """Upgrade installed policies to another version.
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from webhook import duration
 from webhook.printable import printable
 from webhook.rego.run.text import OrderedFields, indented
-from webhook.rego.tester import RULER
+from webhook.rego.tester import RULER, RegoCaseResult, RegoTestResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.rego.errors import EvaluationError, RegoLoadError
     from webhook.rego.location import Location
-    from webhook.rego.tester import RegoCaseResult, RegoTestResult
 
 
 def as_json(results: Sequence[RegoTestResult]) -> str:

@@ -11,6 +11,7 @@ from webhook.cli.rego import report as rego_report
 from webhook.cli.rego.context import (
     BundleError,
     LoadErrors,
+    RegoFiles,
     compile_options,
     read_capabilities,
     runtime,
@@ -20,15 +21,12 @@ from webhook.cli.rego.context import (
 from webhook.cli.terminal import complain, write
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.run.patterns import pattern
-from webhook.rego.tester import UnitTests
+from webhook.rego.tester import RegoTestResult, UnitTest, UnitTests
 from webhook.rego.trace.events import KINDS
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from webhook.cli.rego.context import RegoFiles
-    from webhook.rego.tester import RegoTestResult, UnitTest
 
 
 @dataclass(frozen=True, slots=True)

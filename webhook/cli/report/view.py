@@ -9,16 +9,12 @@ from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.table import table
 from webhook.cli.terminal import styled
 from webhook.printable import one_line, printable, quantity
-from webhook.reports.confirmation import oldest
-from webhook.reports.finding import VERDICTS, Policy
-from webhook.reports.summary import BAD, in_order, severity_order
+from webhook.reports.confirmation import Confirmation, oldest
+from webhook.reports.finding import VERDICTS, Policy, ReportSubject
+from webhook.reports.summary import BAD, Counts, ReportSummary, in_order, severity_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from webhook.reports.confirmation import Confirmation
-    from webhook.reports.finding import ReportSubject
-    from webhook.reports.summary import Counts, ReportSummary
 
     CountRows = list[tuple[str, Counts]]
 

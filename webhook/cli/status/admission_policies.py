@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.admission_policies.kinds import BINDING, MUTATING_BINDING
 from webhook.api.shapes import object_of, objects_of, texts_of
-from webhook.audit.admission_policies import read_admission_policies
+from webhook.audit.admission_policies import AdmissionPolicyReading, read_admission_policies
 from webhook.cluster.discovery import Discovery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.audit.admission_policies import AdmissionPolicyReading
     from webhook.cluster.client import ClusterClient
 
 _BINDINGS = (BINDING, MUTATING_BINDING)

@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.table import table
 from webhook.cli.terminal import styled
-from webhook.controllers.status.convergence import TEMPLATE_KIND
+from webhook.controllers.status.convergence import (
+    TEMPLATE_KIND,
+    Convergence,
+    ExceptionStanding,
+    Standing,
+)
 from webhook.printable import printable
-from webhook.webhook_rules.coverage import REASON
+from webhook.webhook_rules.coverage import REASON, CoverageState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.cli.cluster_policies import KyvernoStanding
     from webhook.cli.status.admission_policies import AdmissionPolicyStanding
-    from webhook.controllers.status.convergence import (
-        Convergence,
-        ExceptionStanding,
-        Standing,
-    )
     from webhook.controllers.status.synced_kinds import SyncedKind
     from webhook.replicas.pods import Replica
-    from webhook.webhook_rules.coverage import CoverageState
 
 _PRUNED: Final = (
     "times are not known: the CRDs of statuses are Gatekeeper's own, without these "

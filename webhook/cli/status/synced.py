@@ -8,7 +8,7 @@ from webhook.api.config import CONFIG, SYNC_SET, synced_kinds
 from webhook.api.resource import Resource
 from webhook.api.shapes import integer_of, object_of, objects_of
 from webhook.cli.cluster_access import list_objects
-from webhook.controllers.status.synced_kinds import synced_kinds_of
+from webhook.controllers.status.synced_kinds import SyncedKind, synced_kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
     from webhook.controllers.status.convergence import Convergence
-    from webhook.controllers.status.synced_kinds import SyncedKind
 
 
 async def read_synced(

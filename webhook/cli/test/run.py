@@ -12,14 +12,14 @@ from webhook.api.gvk import gvk_of, name_of, namespace_of, text
 from webhook.cli.progress import watched
 from webhook.cli.terminal import listed
 from webhook.constraint import constraint, enforcement, template
-from webhook.constraint.description import described
+from webhook.constraint.description import Description, described
 from webhook.constraint.errors import ConstraintFrameworkError, ReviewError
-from webhook.constraint.limits import Limits
+from webhook.constraint.limits import Limits, Observer
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.known import NAME as JSON
 from webhook.exceptions.reading import warnings_in_files
 from webhook.exceptions.state import warnings_after_reviews
-from webhook.mutation.patch import make_patch
+from webhook.mutation.patch import Operation, make_patch
 from webhook.policies.advice import Matched, advice_on_document, unmatched, unsent_kinds
 from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.extensions import Extensions, foreign_warnings
@@ -28,7 +28,7 @@ from webhook.policy_kinds.known import is_beside_policies, is_foreign_policy, ki
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.printable import quantity
 from webhook.review.loops import review
-from webhook.review.policy_set import exclusions_of
+from webhook.review.policy_set import PolicySet, exclusions_of
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
 from webhook.values import dataclass
 
@@ -38,17 +38,13 @@ if TYPE_CHECKING:
     from webhook.cli.run_times import RunTimes
     from webhook.cli.sources import Other, Sources
     from webhook.constraint.client import Client
-    from webhook.constraint.description import Description
     from webhook.constraint.drivers.rego_trace import RegoTrace
-    from webhook.constraint.limits import Observer
     from webhook.constraint.result import Responses, Result
     from webhook.constraint.review import Document
     from webhook.constraint.targets.documents import DocumentTarget
     from webhook.external_data.exchange import Ask
-    from webhook.mutation.patch import Operation
     from webhook.policies.manifests import Manifest
     from webhook.review.outcome import Found
-    from webhook.review.policy_set import PolicySet
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from webhook.conftest.result import RuleResult, exit_code, totals
+from webhook.conftest.result import CheckResult, RuleResult, exit_code, totals
 from webhook.rego.run.text import OrderedFields, indented
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.conftest.output import OutputOptions
-    from webhook.conftest.result import CheckResult
 
 _SCHEMA: Final = (
     "https://raw.githubusercontent.com/oasis-tcs/sarif-spec/main/sarif-2.1/schema/"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.conftest.output import indicated
-from webhook.conftest.result import totals
+from webhook.conftest.output import OutputOptions, indicated
+from webhook.conftest.result import CheckResult, totals
 from webhook.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from webhook.conftest.output import OutputOptions
-    from webhook.conftest.result import CheckResult
 
 RED: Final = 31
 GREEN: Final = 32

@@ -6,15 +6,13 @@ import random
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.constraint.limits import LOOK_SECONDS
+from webhook.constraint.limits import LOOK_SECONDS, Budget
 from webhook.rego.errors import EvaluationError
 from webhook.rego.run.limits import CHECK_EVERY, EvaluationContext
 
 if TYPE_CHECKING:
     from webhook.constraint.drivers.external_data import Asking
-    from webhook.constraint.limits import Budget
     from webhook.external_data.exchange import ReviewMoment
-
 
 FIRST_STEPS: Final = 2_000
 """Steps before the clock is first read: about a tenth of a millisecond."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.constraint.drivers.cel_source import read_source
-from webhook.constraint.template import CEL
+from webhook.constraint.template import CEL, Code, Template
 
 if TYPE_CHECKING:
     from webhook.constraint.drivers.cel_evaluation import CelEvaluator
-    from webhook.constraint.template import Code, Template
 
 NAME: Final = CEL
 

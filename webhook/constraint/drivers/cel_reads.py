@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.check.types import DYN
+from webhook.cel.check.types import DYN, Type
 from webhook.cel.engine import checked_expression
 from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.kubernetes import admission
 from webhook.cel.reads import VARIABLES, ExpressionReads
-from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS, CelSource
 from webhook.constraint.errors import CompileError
 from webhook.reads.abstract import (
     EMPTY,
@@ -24,8 +24,6 @@ from webhook.reads.read_set import WHOLE, PolicyReads
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
-    from webhook.cel.check.types import Type
-    from webhook.constraint.drivers.cel_source import CelSource
 
 _REVIEW: Final = ("input", "review")
 _OPERATION: Final = (*_REVIEW, "operation")

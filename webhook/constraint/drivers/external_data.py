@@ -8,26 +8,23 @@ container separately requests all keys at once. The findings of such an evaluati
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.constraint.errors import PolicyError
 from webhook.external_data.exchange import (
     ASKED_KEYS_MAX,
     REQUESTS_MAX,
+    Answering,
     ProviderRequest,
+    ProviderResponse,
     Unanswered,
     failure,
     is_nobody,
 )
 from webhook.rego import types
-from webhook.rego.builtins.registry import make_builtin
+from webhook.rego.builtins.registry import Context, make_builtin
 from webhook.rego.errors import BuiltinError, EvaluationError
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet
-
-if TYPE_CHECKING:
-    from webhook.external_data.exchange import Answering, ProviderResponse
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value
 
 NAME: Final = "external_data"
 

@@ -11,15 +11,13 @@ from webhook.constraint.drivers.cel_source import read_source
 from webhook.constraint.drivers.rego import RegoDriver, RegoEvaluator, modules_of
 from webhook.constraint.errors import InvalidTemplate
 from webhook.constraint.targets import admission
-from webhook.constraint.template import CEL, REGO
-from webhook.reads.read_set import WHOLE
+from webhook.constraint.template import CEL, REGO, Code, Template
+from webhook.reads.read_set import WHOLE, PolicyReads, ReadSet
 from webhook.reads.storage import NOTHING
 from webhook.rego.errors import RegoErrors
 
 if TYPE_CHECKING:
     from webhook.constraint.driver import Evaluator
-    from webhook.constraint.template import Code, Template
-    from webhook.reads.read_set import PolicyReads, ReadSet
     from webhook.rego.program import Compiled
 
 _ENTRY = (references.ENTRY, references.RULE)

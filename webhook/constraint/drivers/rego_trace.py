@@ -12,12 +12,12 @@ from webhook.constraint.drivers.budget import ReviewContext
 from webhook.constraint.drivers.rego import VIOLATION, modules_of
 from webhook.constraint.errors import PolicyError
 from webhook.printable import printable_name
-from webhook.rego.engine import compile_modules
+from webhook.rego.engine import CompileOptions, compile_modules
 from webhook.rego.errors import EvaluationError
 from webhook.rego.syntax.parser import parse_query
 from webhook.rego.trace.events import StepRecorder, shown
 from webhook.rego.trace.pretty import table
-from webhook.rego.trace.query import TracedProgram
+from webhook.rego.trace.query import TracedProgram, TracedQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from webhook.constraint.driver import Driver, DriverViolation, Evaluator
     from webhook.constraint.limits import Limits
     from webhook.constraint.template import Code, Template
-    from webhook.rego.engine import CompileOptions
-    from webhook.rego.trace.query import TracedQuery
 
 
 class RegoTrace(NamedTuple):

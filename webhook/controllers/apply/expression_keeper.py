@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import GroupKind
+from webhook.api.gvk import GroupKind, GroupVersionKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.errors import InvalidTemplate
 from webhook.controllers.apply.openapi import KindTypes
@@ -21,7 +21,6 @@ from webhook.generation.policy import read_code
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
     from webhook.cel.check.objects import ObjectType
     from webhook.cluster.client import ClusterClient

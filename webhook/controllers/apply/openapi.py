@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import GroupVersionKind, text
+from webhook.api.gvk import GroupKind, GroupVersionKind, text
 from webhook.api.shapes import object_of
 from webhook.cluster.errors import ApiError, ApiUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.api.gvk import GroupKind
     from webhook.cel.check.objects import ObjectType
     from webhook.cluster.client import ClusterClient
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.names import CONSTRAINT_GROUP
-from webhook.constraint.errors import PassingFault
+from webhook.constraint.errors import ConstraintFrameworkError, PassingFault
 from webhook.constraint.group import templates_of
 from webhook.controllers.apply.observations import Observations
 from webhook.controllers.apply.strategies import (
@@ -26,11 +26,12 @@ from webhook.controllers.apply.strategies import (
     applied,
     faulted,
 )
-from webhook.controllers.object_faults import TEMPLATES, ObjectFaults, constraint_kind
+from webhook.controllers.object_faults import TEMPLATES, ObjectFaults, PolicyKey, constraint_kind
 from webhook.controllers.requirements import missing
 from webhook.controllers.retries import Retries
 from webhook.controllers.revisions.policy_state import (
     AppliedFault,
+    InForceNow,
     State,
     count_not_newest,
     enforced,
@@ -38,7 +39,7 @@ from webhook.controllers.revisions.policy_state import (
     is_broken,
     same_policy,
 )
-from webhook.controllers.revisions.revisions import NoRevisions, rollback_of
+from webhook.controllers.revisions.revisions import InForce, NoRevisions, Revisions, rollback_of
 from webhook.controllers.status.context import StatusContext
 from webhook.controllers.status.policy_statuses import StatusInputs, policy_status
 from webhook.controllers.status.published import PublishedPolicies
@@ -51,12 +52,8 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
-    from webhook.constraint.errors import ConstraintFrameworkError
     from webhook.controllers.apply.projection import SyncProjection
     from webhook.controllers.generate.statuses import Statuses
-    from webhook.controllers.object_faults import PolicyKey
-    from webhook.controllers.revisions.policy_state import InForceNow
-    from webhook.controllers.revisions.revisions import InForce, Revisions
     from webhook.readiness import Tracker
 
 

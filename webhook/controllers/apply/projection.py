@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.constraint.drivers.reads import inventory_reads
 from webhook.constraint.errors import InvalidTemplate
-from webhook.constraint.template import read_template
-from webhook.reads.read_set import WHOLE
+from webhook.constraint.template import Template, read_template
+from webhook.reads.read_set import WHOLE, ReadSet
 from webhook.reads.storage import NOTHING, SharedValues, covers, keeping, of_kind, reads_of
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.client import Client
-    from webhook.constraint.template import Template
     from webhook.reads.projection import Projection
-    from webhook.reads.read_set import ReadSet
     from webhook.watch.registrar import Transform
 
 NARROW_SECONDS: Final = 60.0

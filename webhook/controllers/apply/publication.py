@@ -11,13 +11,13 @@ from webhook.api import timestamp
 from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.apply.projection import SyncProjection
-from webhook.controllers.apply.reconciler import Reconciler
+from webhook.controllers.apply.reconciler import Intents, Reconciler
 from webhook.controllers.apply.sync import SyncController, data_kind
 from webhook.exceptions.state import ExceptionFacts
 from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
 from webhook.metrics.policies import KYVERNO, SNAPSHOT_REVISION, TEMPLATES
 from webhook.metrics.providers import KNOWN_PROVIDERS
-from webhook.metrics.registry import OTHER
+from webhook.metrics.registry import OTHER, Registry
 from webhook.policy_kinds.known import kyverno_parts
 from webhook.policy_kinds.table import (
     EXCEPTIONS,
@@ -28,7 +28,7 @@ from webhook.policy_kinds.table import (
 )
 from webhook.readiness import Tracker
 from webhook.serving.in_force import gauge, gauge_extensions, settle
-from webhook.serving.revision import Revision
+from webhook.serving.revision import ExceptionKey, Revision, Serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.snapshot import Snapshot
-    from webhook.controllers.apply.reconciler import Intents
     from webhook.controllers.generate.statuses import Statuses
     from webhook.controllers.object_faults import ObjectFaults, PolicyKey
     from webhook.controllers.revisions.policy_state import AppliedFault, InForceNow
@@ -47,9 +46,7 @@ if TYPE_CHECKING:
     from webhook.exceptions.exception import PolicyException
     from webhook.exceptions.stage import Excusing
     from webhook.log import Logger
-    from webhook.metrics.registry import Registry
     from webhook.reads.read_set import ReadSet
-    from webhook.serving.revision import ExceptionKey, Serving
 
 SHOWN: Final = 20
 """Awaited objects that a probe or a log line shows."""

@@ -13,12 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook.api.config import CONFIG, CONFIG_NAME, SYNC_SET
-from webhook.api.shapes import is_deleted
+from webhook.api.shapes import Json, is_deleted
 from webhook.cluster.kinds import NAMESPACE
 from webhook.controllers.apply import sync
 from webhook.controllers.apply.projection import Projecting
-from webhook.controllers.apply.sync import data_kind
-from webhook.controllers.object_faults import TEMPLATES, ObjectFaults, constraint_kind
+from webhook.controllers.apply.sync import SyncController, data_kind
+from webhook.controllers.object_faults import TEMPLATES, Follower, ObjectFaults, constraint_kind
 from webhook.policy_kinds.known import TEMPLATE, constraint_gvk
 from webhook.policy_kinds.table import CONSTRAINT_GROUPS, CONSTRAINTS
 
@@ -26,13 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.api.shapes import Json
     from webhook.cluster.store import Key
     from webhook.constraint.client import Client
     from webhook.controllers.apply.extensions import ExtensionController
     from webhook.controllers.apply.policies import PolicyController
-    from webhook.controllers.apply.sync import SyncController
-    from webhook.controllers.object_faults import Follower
     from webhook.readiness import Tracker
     from webhook.watch.queue import Event
 

@@ -22,10 +22,10 @@ from webhook.constraint.errors import (
 )
 from webhook.constraint.rollout import stage_of, staged
 from webhook.controllers.apply.constraint_crds import owned
-from webhook.controllers.object_faults import described
-from webhook.controllers.requirements import missing, read_requirements
-from webhook.controllers.revisions.policy_state import UNFORESEEN
-from webhook.controllers.revisions.revisions import MISSING_REVISION, InForce, attempts
+from webhook.controllers.object_faults import ObjectFaults, described
+from webhook.controllers.requirements import Requirements, missing, read_requirements
+from webhook.controllers.revisions.policy_state import UNFORESEEN, State
+from webhook.controllers.revisions.revisions import MISSING_REVISION, InForce, Revisions, attempts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.client import Client
     from webhook.controllers.apply.projection import SyncProjection
-    from webhook.controllers.object_faults import ObjectFaults
-    from webhook.controllers.requirements import Requirements
-    from webhook.controllers.revisions.policy_state import State
-    from webhook.controllers.revisions.revisions import Revisions
 
 
 class Strategy(Protocol):

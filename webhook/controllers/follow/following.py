@@ -18,13 +18,13 @@ from webhook.cluster.reflector import Settings
 from webhook.constraint import constraint
 from webhook.controllers.apply.constraint_crds import SELECTION, overlay_crd
 from webhook.controllers.apply.expression_keeper import ExpressionKeeper
-from webhook.controllers.apply.prevalidation import Prevalidation
+from webhook.controllers.apply.prevalidation import Prevalidation, Trier
 from webhook.controllers.apply.publication import ClusterPolicies
 from webhook.controllers.follow.crd_waits import CrdWaits, why_not_established
 from webhook.controllers.follow.discovery import ClusterDiscovery
 from webhook.controllers.follow.watch_metrics import WatchMetrics
 from webhook.controllers.generate.keeper import GenerationKeeper
-from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.object_faults import ObjectFaults, PolicyKey
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.revisions.keeper import REVISIONS, RevisionKeeper
 from webhook.controllers.revisions.keys import RevisionKeys
@@ -44,7 +44,7 @@ from webhook.metrics.policies import (
 from webhook.mutation import mutator
 from webhook.policy_kinds.known import OPTIONAL_GROUPS, TEMPLATE, constraint_gvk
 from webhook.replicas.pods import AUDIT_OPERATION, STATUS_OPERATION
-from webhook.serving.revision import NamespaceAnswer
+from webhook.serving.revision import NamespaceAnswer, Serving
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
@@ -56,18 +56,14 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Change, Key
     from webhook.constraint.client import Client
-    from webhook.controllers.apply.prevalidation import Trier
     from webhook.controllers.generate import GenerationOptions
     from webhook.controllers.generate.statuses import Statuses
-    from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.rules_keeper import RuleOptions, RulesKeeper
     from webhook.controllers.status.rollout_keeper import RecordEvent
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.serving.revision import Serving
     from webhook.watch.queue import Event
     from webhook.watch.registrar import Registrar
-
 
 POLICY_SECONDS: Final = 0.003
 """How long a burst of policy changes is gathered into one revision."""

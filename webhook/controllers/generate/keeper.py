@@ -14,7 +14,7 @@ from webhook.admission_policies.kinds import BINDING, GROUP, POLICY
 from webhook.api import timestamp
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
-from webhook.api.shapes import conditions_of, status_of
+from webhook.api.shapes import Json, conditions_of, status_of
 from webhook.backoff import Backoff
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
@@ -22,7 +22,7 @@ from webhook.cluster.kinds import WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import FollowedObject, ObjectSelection
 from webhook.constraint import constraint as constraints
 from webhook.controllers.generate.objects import Rewrites, is_owned_by
-from webhook.controllers.generate.statuses import generation_statuses
+from webhook.controllers.generate.statuses import LookUp, Statuses, generation_statuses
 from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.exceptions.withdrawal import seconds_to_change, withdrawn_for
@@ -33,11 +33,9 @@ from webhook.metrics.policies import VAP_BINDINGS, VAP_POLICIES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Store
     from webhook.controllers.generate import GenerationOptions
-    from webhook.controllers.generate.statuses import LookUp, Statuses
     from webhook.controllers.object_faults import ObjectFaults
     from webhook.exceptions.exception import PolicyException
     from webhook.log import Logger

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from webhook.constraint.enforcement import VAP
 from webhook.controllers.object_faults import TEMPLATES
-from webhook.generation.plan import WITHOUT
+from webhook.generation.plan import WITHOUT, GenerationPlan, GenerationState
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.shapes import Json
-    from webhook.generation.plan import GenerationPlan, GenerationState
 
 Statuses: TypeAlias = "dict[tuple[str, str], Json]"
 """The generation's part of a status, by constraint kind (or TEMPLATES) and name."""

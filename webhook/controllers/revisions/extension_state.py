@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.api import pod_status
-from webhook.controllers.revisions.revisions import origin_fields
+from webhook.controllers.revisions.revisions import InForce, origin_fields
 from webhook.policy_kinds.known import extension_named, kind_of_document
 from webhook.values import dataclass
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Pod, StatusKind
     from webhook.api.shapes import Json
-    from webhook.controllers.revisions.revisions import InForce
     from webhook.policy_kinds.kind import ExtensionStanding
 
 

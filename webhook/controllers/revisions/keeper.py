@@ -19,17 +19,17 @@ from webhook import __version__
 from webhook.api import revision, timestamp
 from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.resource import Resource
-from webhook.api.revision import read_revision, revision_object
+from webhook.api.revision import PolicyRevision, read_revision, revision_object
 from webhook.api.revision_outcome import TrialOutcome
-from webhook.api.shapes import object_of, objects_of, status_of
+from webhook.api.shapes import Json, object_of, objects_of, status_of
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS
-from webhook.cluster.reflector import Reflector
+from webhook.cluster.reflector import Reflector, Settings
 from webhook.cluster.store import Change, EncodedStore, key_of
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
-from webhook.controllers.object_faults import TEMPLATES, ObjectFaults
+from webhook.controllers.object_faults import TEMPLATES, ObjectFaults, PolicyKey
 from webhook.controllers.revisions.known import KnownRevisions
-from webhook.controllers.revisions.revisions import rollback_of, surplus
+from webhook.controllers.revisions.revisions import InForce, rollback_of, surplus
 from webhook.controllers.revisions.rollout_records import FIELD, OPTIONAL, RolloutRecords
 from webhook.policy_kinds import table
 from webhook.policy_kinds.known import constraints_of, kind_of
@@ -39,13 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.pod_status import Pod
-    from webhook.api.revision import PolicyRevision
-    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector import Settings
-    from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.revisions.keys import RevisionKeys
-    from webhook.controllers.revisions.revisions import InForce
     from webhook.log import Logger
 
 REVISIONS: Final = Resource(

@@ -21,7 +21,7 @@ import time
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook.api.gvk import text
-from webhook.api.shapes import object_of
+from webhook.api.shapes import Json, object_of
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import SECRETS
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.revision import PolicyRevision
-    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
 

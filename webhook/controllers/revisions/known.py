@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from webhook import __version__
 from webhook.api import revision
 from webhook.api.gvk import text
-from webhook.api.revision import InvalidRevision, read_revision
-from webhook.controllers.revisions.keys import Distrust
+from webhook.api.revision import InvalidRevision, PolicyRevision, read_revision
+from webhook.controllers.revisions.keys import Distrust, RevisionKeys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.api.revision import PolicyRevision
     from webhook.api.shapes import Json
     from webhook.cluster.store import Change
-    from webhook.controllers.revisions.keys import RevisionKeys
     from webhook.log import Logger
 
 Unreadable: TypeAlias = Literal["unreadable"]

@@ -11,20 +11,18 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.api import revision
-from webhook.api.revision import InvalidRevision, revision_object
+from webhook.api.revision import InvalidRevision, PolicyRevision, revision_object
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.controllers.revisions.keeper import REFUSED_SECONDS, REVISIONS
+from webhook.controllers.revisions.keeper import REFUSED_SECONDS, REVISIONS, RevisionKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from webhook.api.revision import PolicyRevision
     from webhook.api.revision_outcome import TrialOutcome
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.controllers.revisions.keeper import RevisionKeeper
     from webhook.log import Logger
 
 RECORD_SECONDS: Final = 0.5

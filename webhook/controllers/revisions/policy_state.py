@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.constraint.enforcement import action_of
 from webhook.constraint.errors import (
+    ConstraintFrameworkError,
     MemberFault,
     MissingEngine,
     MissingTemplate,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import StatusError
     from webhook.api.shapes import Json
-    from webhook.constraint.errors import ConstraintFrameworkError
     from webhook.controllers.requirements import Requirements
     from webhook.controllers.revisions.revisions import InForce
 

@@ -7,12 +7,10 @@ import binascii
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import DecodeError, decode, encode
-from webhook.api.shapes import integer_of, object_of, objects_of
+from webhook.api.shapes import Json, integer_of, object_of, objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from webhook.api.shapes import Json
 
 COPIES_BYTES_MAX: Final = 700 << 10
 """The size limit of the copies, of a Secret's megabyte: some 2,000 roll-outs of three steps."""

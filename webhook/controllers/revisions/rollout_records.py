@@ -12,16 +12,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
-from webhook.api.shapes import annotations_of, object_of, status_of
-from webhook.constraint.rollout import ANNOTATION, read_record
+from webhook.api.shapes import Json, annotations_of, object_of, status_of
+from webhook.constraint.rollout import ANNOTATION, RolloutRecord, read_record
 from webhook.controllers.revisions.rollout_copies import read_copies
 from webhook.metrics.policies import ROLLOUT_RECORDS_IGNORED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.api.shapes import Json
-    from webhook.constraint.rollout import RolloutRecord
     from webhook.controllers.revisions.keys import Forged, RevisionKeys
     from webhook.log import Logger
     from webhook.metrics.registry import Registry

@@ -15,11 +15,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api import pod_status
-from webhook.api.shapes import status_of
+from webhook.api.shapes import Json, status_of
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
-from webhook.cluster.reflector import ObjectSelection, Reflector
-from webhook.cluster.store import shared, slim
+from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
+from webhook.cluster.store import Change, Key, Object, shared, slim
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.status import audit_keeper, by_pod, coverage_keeper
@@ -28,7 +28,7 @@ from webhook.controllers.status.condition_keeper import ConditionKeeper
 from webhook.controllers.status.coverage_keeper import CoverageKeeper
 from webhook.controllers.status.orphans import Orphans
 from webhook.controllers.status.overwrites import Overwrites
-from webhook.controllers.status.rollout_keeper import RolloutKeeper
+from webhook.controllers.status.rollout_keeper import RecordEvent, RolloutKeeper
 from webhook.controllers.status.status_index import StatusIndex
 from webhook.controllers.status_kinds import (
     LabelledSubject,
@@ -52,12 +52,8 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Pod
     from webhook.api.resource import Resource
-    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector import Settings
-    from webhook.cluster.store import Change, Key, Object
     from webhook.controllers.revisions.rollout_records import RolloutRecords
-    from webhook.controllers.status.rollout_keeper import RecordEvent
     from webhook.log import Logger
     from webhook.watch.manager import Manager
     from webhook.watch.queue import Event

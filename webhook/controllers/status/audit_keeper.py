@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.api import audit_shard, pod_status
 from webhook.api.fitting import first_of, status_room
-from webhook.api.shapes import status_of, texts_of
+from webhook.api.shapes import Json, status_of, texts_of
 from webhook.replicas import pods
 from webhook.replicas.pods import AUDIT_OPERATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.api.shapes import Json
     from webhook.controllers.status_kinds import LabelledSubject
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.api import pod_status
 from webhook.api.fitting import fitted, status_room
-from webhook.api.shapes import objects_of, status_of
+from webhook.api.shapes import Json, objects_of, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.pod_status import StatusKind
-    from webhook.api.shapes import Json
 
 
 def merged_status(

@@ -13,22 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
 from webhook.api.gvk import text
-from webhook.api.shapes import conditions_of, status_of
+from webhook.api.shapes import Json, conditions_of, status_of
 from webhook.controllers.status.conditions import BEHIND_SECONDS, judge, merged, state_of
-from webhook.events.policies import event
+from webhook.events.policies import EventWriter, event
 from webhook.policy_kinds.known import STATUS_KINDS
 from webhook.policy_kinds.table import POLICY_KINDS
-from webhook.webhook_rules.coverage import REASON
+from webhook.webhook_rules.coverage import REASON, CoverageState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.pod_status import Pod
-    from webhook.api.shapes import Json
     from webhook.controllers.status_kinds import LabelledSubject
-    from webhook.events.policies import EventWriter
     from webhook.log import Logger
-    from webhook.webhook_rules.coverage import CoverageState
 
 PRUNED_SECONDS: Final = 600.0
 """How long conditions are left out after a CRD has pruned them; by then the CRD may be upgraded."""

@@ -27,19 +27,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.api.gvk import text
-from webhook.api.shapes import integer_of, status_of, texts_of
-from webhook.controllers.status.convergence import converge
+from webhook.api.shapes import Json, integer_of, status_of, texts_of
+from webhook.controllers.status.convergence import Convergence, Standing, converge
 from webhook.replicas import pods
 from webhook.replicas.pods import WEBHOOK_OPERATION, Replica, replica
 from webhook.values import dataclass
-from webhook.webhook_rules.coverage import REASON, WHOLLY
+from webhook.webhook_rules.coverage import REASON, WHOLLY, CoverageState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from webhook.api.shapes import Json
-    from webhook.controllers.status.convergence import Convergence, Standing
-    from webhook.webhook_rules.coverage import CoverageState
 
 TYPES: Final = ("Active", "Degraded", "Error", "Enforced")
 

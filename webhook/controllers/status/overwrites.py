@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.shapes import objects_of
+from webhook.api.shapes import Json, objects_of
 from webhook.controllers.keeper import TURN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.api.shapes import Json
     from webhook.controllers.status_kinds import LabelledSubject
 
 RENEWAL_SECONDS: Final = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.api import pod_status
-from webhook.api.pod_status import StatusError
+from webhook.api.pod_status import Pod, StatusError
 from webhook.constraint.entry import ELSEWHERE
 from webhook.controllers.requirements import missing_text
 from webhook.controllers.revisions.revisions import origin_fields
@@ -13,7 +13,6 @@ from webhook.controllers.status.fault_fields import SUSPENDED, UNESTABLISHED, fa
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.isolation import FaultView

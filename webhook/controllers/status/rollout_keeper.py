@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api import pod_status
-from webhook.api.pod_status import SIGNATURE
-from webhook.api.shapes import status_of
+from webhook.api.pod_status import SIGNATURE, Pod
+from webhook.api.shapes import Json, status_of
 from webhook.api.timestamp import seconds_of
 from webhook.constraint.errors import InvalidConstraint
 from webhook.constraint.rollout import (
@@ -25,28 +25,24 @@ from webhook.constraint.rollout import (
     ENFORCE,
     PREVIEW,
     Evidence,
+    Rollout,
+    RolloutRecord,
     effective_action,
     next_record,
     read_record,
     read_rollout,
     seconds_to_next,
 )
-from webhook.controllers.revisions.rollout_records import FIELD
+from webhook.controllers.revisions.rollout_records import FIELD, RolloutRecords
 from webhook.controllers.status.conditions import replicas
-from webhook.controllers.status.convergence import converge
+from webhook.controllers.status.convergence import Standing, converge
 from webhook.controllers.status.statuses import signed_bytes
-from webhook.events.policies import event
+from webhook.events.policies import EventWriter, event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.api.pod_status import Pod
-    from webhook.api.shapes import Json
-    from webhook.constraint.rollout import Rollout, RolloutRecord
-    from webhook.controllers.revisions.rollout_records import RolloutRecords
-    from webhook.controllers.status.convergence import Standing
     from webhook.controllers.status_kinds import LabelledSubject
-    from webhook.events.policies import EventWriter
 
 _STAGED: Final = (pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind)
 """The status kinds of objects that can be rolled out in stages."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from webhook.api import pod_status
 from webhook.cluster.kinds import CRDS
-from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
 from webhook.controllers.status.statuses import declared_fields
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import StatusKind
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change
     from webhook.log import Logger
 

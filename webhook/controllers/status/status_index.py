@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.api import pod_status
-from webhook.controllers.status_kinds import is_named_for_owner, subject_of
+from webhook.controllers.status_kinds import LabelledSubject, is_named_for_owner, subject_of
 from webhook.replicas.pods import status_writers_of
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import StatusKind
     from webhook.cluster.store import Change, Object
     from webhook.controllers.object_faults import ObjectFaults
-    from webhook.controllers.status_kinds import LabelledSubject
 
 
 class StatusListener(Protocol):

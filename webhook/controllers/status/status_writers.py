@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.pod_status import SIGNATURE
+from webhook.api.pod_status import SIGNATURE, Pod, StatusKind
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.status.status_fields import StatusFields
 from webhook.controllers.status.statuses import kept, overlay_status, own_statuses, signed
@@ -16,7 +16,6 @@ from webhook.policy_kinds.known import STATUS_KINDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.api.pod_status import Pod, StatusKind
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.controllers.object_faults import ObjectFaults

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import text
-from webhook.api.pod_status import POD_LABEL, SIGNATURE, pod_label
-from webhook.api.shapes import status_of
+from webhook.api.pod_status import POD_LABEL, SIGNATURE, Pod, pod_label
+from webhook.api.shapes import Json, status_of
 from webhook.cluster.reflector import ObjectSelection
 from webhook.replicas.pods import owners_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from webhook.api.pod_status import Pod
-    from webhook.api.shapes import Json
 
 _STAGED: Final = ("enforcementAction", "preview")
 """Fields about a stage, of a constraint and of a mutator."""

@@ -13,19 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.config import synced_kinds
 from webhook.api.encoding import decode, encode
-from webhook.api.gvk import name_of, text
+from webhook.api.gvk import GroupVersionKind, name_of, text
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import read_template
-from webhook.reads.read_set import WHOLE
+from webhook.reads.read_set import WHOLE, ReadSet
 from webhook.reads.storage import NOTHING, of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.api.gvk import GroupVersionKind
     from webhook.controllers.status.convergence import Convergence
-    from webhook.reads.read_set import ReadSet
 
 _WHOLE_FLAGS: Final = (
     ("--sync-projection=false",),

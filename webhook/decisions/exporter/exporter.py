@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.backoff import Backoff
 from webhook.decisions.exporter import transport
-from webhook.decisions.exporter.encoding import MASKED_ALWAYS, RecordEncoder
+from webhook.decisions.exporter.encoding import MASKED_ALWAYS, Origin, RecordEncoder
 from webhook.decisions.exporter.outbox import Outbox
 from webhook.decisions.exporter.rows import LINE_BYTES_MAX, ROWS, NotedRows, separated
 from webhook.decisions.wire.framing import (
@@ -37,12 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.decisions.exporter.admission import RecordedPolicies
-    from webhook.decisions.exporter.encoding import Origin
     from webhook.decisions.exporter.settings import ExporterSettings
     from webhook.decisions.exporter.transport import SidecarConnection
     from webhook.log import Logger
     from webhook.serving.trace import Trace, Tracer
-
 
 AWAITED_MAX: Final = 1024
 """The most traces that wait for a sidecar; the oldest beyond that get no such span."""

@@ -20,7 +20,7 @@ from webhook.decisions.exporter.admission import (
 )
 from webhook.decisions.exporter.record import lifecycle
 from webhook.decisions.exporter.rows import ROW_BYTES_AMPLE
-from webhook.serving.recorder import Reviewed
+from webhook.serving.recorder import MutationReviewed, Reviewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.exporter import Exporter
-    from webhook.serving.recorder import MutationReviewed
-
 
 _NOBODY: Final[dict[str, Any]] = {}
 

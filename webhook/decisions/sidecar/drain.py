@@ -17,7 +17,7 @@ from webhook.backoff import Backoff
 from webhook.decisions.declaration import setting
 from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.reader import Reader, cursor_path, load_cursor, save_cursor
-from webhook.decisions.sinks.sink import Item, RecordsRefused, SinkUnavailable
+from webhook.decisions.sinks.sink import Item, RecordsRefused, Sink, SinkUnavailable
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from webhook.decisions.sidecar.dead_letter import DeadLetters
     from webhook.decisions.sidecar.log import SegmentLog
-    from webhook.decisions.sinks.sink import Sink
     from webhook.log import Logger
 
 SAVE_SECONDS = 1.0

@@ -16,19 +16,16 @@ import orjson
 
 from webhook.backoff import Backoff
 from webhook.decisions.sidecar.crash import crash_on_bug
-from webhook.decisions.sidecar.log import LogFull
-from webhook.decisions.wire.framing import ProtocolError, StreamID, checked, with_checksum
+from webhook.decisions.sidecar.log import LogFull, SegmentLog
+from webhook.decisions.wire.framing import ProtocolError, Record, StreamID, checked, with_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from webhook.decisions.sidecar.disk import Disk
-    from webhook.decisions.sidecar.log import SegmentLog
     from webhook.decisions.sidecar.streams import Streams
-    from webhook.decisions.wire.framing import Record
     from webhook.log import Logger
-
 
 NAME: Final = "owners"
 BYTES_MAX: Final = 8 * 1024 * 1024

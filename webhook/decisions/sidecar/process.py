@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from webhook.backoff import Backoff
 from webhook.decisions.sidecar.adoption import Adopter
-from webhook.decisions.sidecar.disk import OSDisk
+from webhook.decisions.sidecar.disk import Disk, Lock, OSDisk
 from webhook.decisions.sidecar.intake import Intake, load_owners
 from webhook.decisions.sidecar.metrics import SidecarCollector, render
 from webhook.decisions.sidecar.queue import Queue
@@ -21,10 +21,8 @@ from webhook.decisions.sidecar.unix import UnixReceiver
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.decisions.sidecar.disk import Disk, Lock
     from webhook.decisions.sidecar.settings import ListenerSettings, SidecarSettings
     from webhook.log import Logger
-
 
 T = TypeVar("T")
 

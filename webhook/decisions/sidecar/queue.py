@@ -9,16 +9,14 @@ import orjson
 from webhook.decisions.rules import RecordSelection
 from webhook.decisions.sidecar import gatekeeper
 from webhook.decisions.sidecar.dead_letter import DeadLetters
-from webhook.decisions.sidecar.drain import Drain
-from webhook.decisions.sidecar.log import SegmentLog
+from webhook.decisions.sidecar.drain import Drain, Formatter
+from webhook.decisions.sidecar.log import LogLimits, SegmentLog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from webhook.decisions.sidecar.disk import Disk
-    from webhook.decisions.sidecar.drain import Formatter
-    from webhook.decisions.sidecar.log import LogLimits
     from webhook.decisions.sidecar.settings import SinkSettings
     from webhook.log import Logger
 

@@ -12,6 +12,7 @@ from webhook.decisions.wire.framing import (
     Record,
     Rows,
     ServerHello,
+    StreamID,
     decode_client_line,
     shared_protocol,
 )
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.decisions.sidecar.intake import Intake
-    from webhook.decisions.wire.framing import StreamID
 
 
 class Session:

@@ -14,18 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.declaration import setting
-from webhook.decisions.sinks.ledger import Ledger
-from webhook.decisions.sinks.sink import SinkUnavailable
-from webhook.log import one_line
+from webhook.decisions.sinks.ledger import Fresh, Ledger
+from webhook.decisions.sinks.sink import Item, MakeSink, SinkUnavailable
+from webhook.log import Logger, one_line
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.ledger import Fresh
-    from webhook.decisions.sinks.sink import Item, MakeSink
-    from webhook.log import Logger
 
 SUFFIX: Final = ".log"
 """Readers of Gatekeeper's export look for files of this name."""

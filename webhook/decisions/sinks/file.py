@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 
 from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.ledger import Ledger
-from webhook.decisions.sinks.sink import SinkUnavailable
-from webhook.log import one_line
+from webhook.decisions.sinks.sink import Item, MakeSink, SinkUnavailable
+from webhook.log import Logger, one_line
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.sink import Item, MakeSink
-    from webhook.log import Logger
 
 
 @dataclass(frozen=True, slots=True)

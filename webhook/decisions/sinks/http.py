@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.chat import SHAPES, message_of
-from webhook.decisions.sinks.http_client import Poster, read_endpoint
-from webhook.decisions.sinks.sink import lines_of
+from webhook.decisions.sinks.http_client import Endpoint, Poster, read_endpoint
+from webhook.decisions.sinks.sink import Item, MakeSink, lines_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.http_client import Endpoint
-    from webhook.decisions.sinks.sink import Item, MakeSink
 
 GZIP_LEVEL: Final = 1
 """Most of the gain at a fraction of the CPU: records repeat their keys."""

@@ -22,14 +22,13 @@ from webhook.decisions.sinks.sink import (
     RecordsRefused,
     SinkUnavailable,
 )
-from webhook.proxies import route
+from webhook.proxies import Route, route
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.decisions.configuration import Section
-    from webhook.proxies import Route
 
 RETRIED: Final = frozenset({401, 403, 404, 407, 408, 425, 429})
 """Client errors that are tried again. A credential or a route that is being rolled out refuses

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.decisions.sinks.sink import RecordsRefused
+from webhook.decisions.sinks.sink import Item, RecordsRefused
 from webhook.decisions.wire.framing import checked, read_record, with_checksum
 from webhook.values import dataclass
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from webhook.decisions.sinks.sink import Item
     from webhook.log import Logger
 
 MARKS_MAX: Final = 256

@@ -30,8 +30,8 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from webhook import __version__
 from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.http import GZIP_LEVEL
-from webhook.decisions.sinks.http_client import Poster, read_endpoint
-from webhook.decisions.sinks.sink import RecordsRefused
+from webhook.decisions.sinks.http_client import Endpoint, Poster, read_endpoint
+from webhook.decisions.sinks.sink import Item, MakeSink, RecordsRefused
 from webhook.printable import quantity
 from webhook.values import dataclass
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
 
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.http_client import Endpoint
-    from webhook.decisions.sinks.sink import Item, MakeSink
 
 _SEVERITY: Final[dict[Any, tuple[SeverityNumber.ValueType, str]]] = {
     "deny": (SEVERITY_NUMBER_WARN, "WARN"),

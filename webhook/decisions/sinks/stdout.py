@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from webhook.decisions.sinks.sink import SinkUnavailable, lines_of
+from webhook.decisions.sinks.sink import Item, MakeSink, SinkUnavailable, lines_of
 from webhook.log import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.decisions.configuration import Section
-    from webhook.decisions.sinks.sink import Item, MakeSink
 
 
 class Stdout:

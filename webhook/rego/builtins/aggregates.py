@@ -9,12 +9,13 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from webhook.golang import bigfloat
-from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
+from webhook.rego.builtins.registry import Context, builtin, wrong_element, wrong_operand
 from webhook.rego.run import numbers
 from webhook.rego.run.values import (
     UNDEFINED,
     RegoObject,
     RegoSet,
+    Value,
     compare,
     equal,
     key,
@@ -36,9 +37,6 @@ from webhook.rego.types import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 COLLECTION = any_of(ARRAY, SET)
 NUMBERS = any_of(array_of(NUMBER), set_of(NUMBER))

@@ -5,18 +5,12 @@ Documented in OPA's reference under "Numbers"; behaviour from v1/topdown/arithme
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from webhook.golang import bigfloat
-from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run import numbers
-from webhook.rego.run.values import RegoSet, type_name
+from webhook.rego.run.values import RegoSet, Value, type_name
 from webhook.rego.types import NUMBER, SET, any_of
-
-if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 NUMBER_OR_SET = any_of(NUMBER, SET)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.builtins.operands import integer
-from webhook.rego.builtins.registry import builtin
+from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.types import ARRAY, NUMBER
 
 if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
     from webhook.rego.run.values import Value
 
 

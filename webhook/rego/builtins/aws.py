@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import hmac
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.golang.strings import utf8
 from webhook.rego.builtins.crypto import BYTES_A_STEP
@@ -19,11 +19,8 @@ from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run import numbers
 from webhook.rego.run.text import display, json_text
-from webhook.rego.run.values import RegoSet
+from webhook.rego.run.values import RegoSet, Value
 from webhook.rego.types import NAMED, NUMBER, OBJECT
-
-if TYPE_CHECKING:
-    from webhook.rego.run.values import Value
 
 _REQUIRED: Final = ("aws_access_key", "aws_region", "aws_secret_access_key", "aws_service")
 _UNSIGNED_HEADERS: Final = frozenset(("authorization", "user-agent", "x-amzn-trace-id"))

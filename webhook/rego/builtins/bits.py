@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from webhook.golang import bigfloat
 from webhook.rego.builtins.operands import big_integer
-from webhook.rego.builtins.registry import builtin
+from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import number_too_large
 from webhook.rego.types import NUMBER
 
 if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
     from webhook.rego.run.values import Value
 
 

@@ -7,15 +7,10 @@ compiler's; they are declared here so that the table is whole, and compare.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from webhook.rego.builtins.registry import builtin
-from webhook.rego.run.values import compare
+from webhook.rego.run.values import Value, compare
 from webhook.rego.run.values import equal as values_equal
 from webhook.rego.types import ANY, BOOLEAN
-
-if TYPE_CHECKING:
-    from webhook.rego.run.values import Value
 
 
 @builtin("eq", ANY, ANY, result=BOOLEAN, infix="=")

@@ -7,18 +7,14 @@ v1/topdown/type.go, type_name.go and casts.go.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from webhook.golang.strings import quote
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import number
-from webhook.rego.run.values import RegoObject, RegoSet, ordered
+from webhook.rego.run.values import RegoObject, RegoSet, Value, ordered
 from webhook.rego.run.values import type_name as name_of
 from webhook.rego.types import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, SET, STRING, any_of
-
-if TYPE_CHECKING:
-    from webhook.rego.run.values import Value
 
 
 @builtin("is_number", ANY, result=BOOLEAN)

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from webhook.golang.base64 import encode_url
 from webhook.golang.strings import from_utf8, quote, utf8
 from webhook.rego.builtins import operands
 from webhook.rego.builtins.operands import url_of
-from webhook.rego.builtins.registry import builtin
+from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.text import json_items
-from webhook.rego.run.values import RegoSet, ordered
+from webhook.rego.run.values import RegoSet, Value, ordered
 from webhook.rego.types import BOOLEAN, STRING, any_of, array_of, object_of, set_of
-
-if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 CHARACTERS_A_STEP: Final = 16
 

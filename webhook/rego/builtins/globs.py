@@ -13,13 +13,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from webhook.golang.strings import utf8
-from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
+from webhook.rego.builtins.registry import Context, builtin, wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.patterns import Pattern, pattern, quote_meta
 from webhook.rego.types import BOOLEAN, NULL, STRING, any_of, array_of
 
 if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
     from webhook.rego.run.values import Value
 
 # gobwas/glob: the characters that QuoteMeta escapes.

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego.builtins.registry import builtin
+from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import EvaluationError
 from webhook.rego.location import NOWHERE
 from webhook.rego.run.text import printed_text
-from webhook.rego.run.values import RegoSet, ordered, type_name
+from webhook.rego.run.values import RegoSet, Value, ordered, type_name
 from webhook.rego.types import ANY, BOOLEAN, SET, STRING, array_of, object_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 
 def printed(context: Context, operands: list[Value]) -> Iterator[list[str]]:

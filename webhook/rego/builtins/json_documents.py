@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.json_patch import apply_patches, read_path
-from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.text import MAX_CHARACTERS, display, json_indented, json_text, text_too_large
 from webhook.rego.run.values import (
     UNDEFINED,
+    Key,
     RegoObject,
     RegoSet,
+    Value,
     key,
     make_object,
     ordered,
@@ -38,9 +40,6 @@ from webhook.rego.types import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Key, Value
 
 PATH = any_of(STRING, ARRAY)
 PATHS = any_of(array_of(PATH), set_of(PATH))

@@ -15,6 +15,7 @@ from webhook.rego.run.values import (
     UNDEFINED,
     RegoObject,
     RegoSet,
+    Value,
     equal,
     key,
     make_object,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
-
 
 _GO_TYPES: Final = {
     "null": "ast.Null",

@@ -12,9 +12,9 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError, EvaluationError
-from webhook.rego.run.values import RegoObject, RegoSet, ordered, sort_key
+from webhook.rego.run.values import RegoObject, RegoSet, Value, ordered, sort_key
 from webhook.rego.types import (
     ANY,
     ARRAY,
@@ -30,9 +30,6 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 MAX_ADDRESSES: Final = 1 << 24
 """The most addresses of an expanded network: an IPv4 /8 with about 1.5 GB of text."""

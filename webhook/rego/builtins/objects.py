@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
+from webhook.rego.builtins.registry import Context, builtin, wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import as_index
 from webhook.rego.run.values import (
     UNDEFINED,
     RegoObject,
     RegoSet,
+    Value,
     equal,
     key,
     make_object,
@@ -25,9 +26,6 @@ from webhook.rego.types import ANY, ARRAY, BOOLEAN, OBJECT, SET, any_of, array_o
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 COLLECTION = any_of(ARRAY, SET, OBJECT)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.operands import big_integer, integer
-from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.types import NUMBER, STRING, array_of
 
 if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
     from webhook.rego.run.values import Value
 
 MAX_NUMBERS: Final = 10_000_000

@@ -25,16 +25,14 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from webhook.rego.builtins.families import HOMES
 from webhook.rego.errors import BuiltinError
-from webhook.rego.run.values import RegoObject, RegoSet, type_name
-from webhook.rego.types import ArrayType, FunctionType, ObjectType, Scalar, SetType
+from webhook.rego.run.values import RegoObject, RegoSet, Value, type_name
+from webhook.rego.types import ArrayType, FunctionType, ObjectType, Scalar, SetType, Type
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from webhook.rego.location import Location
-    from webhook.rego.run.values import Value
-    from webhook.rego.types import Type
 
 
 class Context(Protocol):

@@ -5,14 +5,9 @@ Documented in OPA's reference under "Sets"; behaviour from v1/topdown/sets.go an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.run.values import RegoSet, ordered
 from webhook.rego.types import SET, set_of
-
-if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
 
 SETS = set_of(SET)
 

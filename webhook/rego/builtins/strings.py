@@ -8,17 +8,17 @@ message.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from webhook.golang import bigfloat
 from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.builtins.operands import integer
-from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
+from webhook.rego.builtins.registry import Context, builtin, wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run import numbers
 from webhook.rego.run.sprintf import sprintf as go_sprintf
 from webhook.rego.run.text import MAX_CHARACTERS, text_too_large
-from webhook.rego.run.values import RegoObject, RegoSet, ordered, sort_key
+from webhook.rego.run.values import RegoObject, RegoSet, Value, ordered, sort_key
 from webhook.rego.types import (
     ARRAY,
     BOOLEAN,
@@ -29,10 +29,6 @@ from webhook.rego.types import (
     object_of,
     set_of,
 )
-
-if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 STRINGS = any_of(array_of(STRING), set_of(STRING))
 ONE_OR_MORE = any_of(STRING, array_of(STRING), set_of(STRING))

@@ -14,14 +14,13 @@ from webhook.golang.templates.functions import JsonNumber
 from webhook.golang.templates.syntax import Nodes, parse
 from webhook.golang.templates.tokens import TemplateError
 from webhook.rego.builtins import go_json
-from webhook.rego.builtins.registry import builtin
+from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import number_text
 from webhook.rego.run.text import MAX_CHARACTERS, display, text_too_large
 from webhook.rego.types import ANY, STRING, object_of
 
 if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
     from webhook.rego.run.values import Value
 
 

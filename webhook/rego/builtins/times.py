@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook import duration as go_duration
 from webhook.golang import time as gotime
 from webhook.golang.floats import float_text
 from webhook.golang.time import Moment, NoTimeZones, date_of, days_in, days_of, load_zone
 from webhook.rego.builtins.operands import integer
-from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.run.numbers import binary
-from webhook.rego.run.values import type_name
+from webhook.rego.run.values import Value, type_name
 from webhook.rego.types import NUMBER, STRING, any_of, static_array
-
-if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 TIME = any_of(NUMBER, static_array(NUMBER, STRING))
 TRIPLE = static_array(NUMBER, NUMBER, NUMBER)

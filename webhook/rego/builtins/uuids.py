@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from webhook.rego.builtins.registry import builtin
-from webhook.rego.run.values import UNDEFINED
+from webhook.rego.builtins.registry import Context, builtin
+from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.types import ANY, STRING, object_of
-
-if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 # github.com/google/uuid's Parse, which looks at no brace but the length.
 _UUID: Final = re.compile(

@@ -21,19 +21,16 @@ from webhook.api.yaml_reader import NOT_FINITE, InvalidYaml, NotFinite, YamlDial
 from webhook.golang.floats import float_text
 from webhook.golang.strings import utf8
 from webhook.rego.builtins.go_json import float_number
-from webhook.rego.builtins.registry import builtin
+from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import number_text
 from webhook.rego.run.text import display, json_items
-from webhook.rego.run.values import RegoObject, RegoSet, ordered
+from webhook.rego.run.values import RegoObject, RegoSet, Value, ordered
 from webhook.rego.run.weight import afford_text
 from webhook.rego.types import ANY, BOOLEAN, STRING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 
 def _fault(message: str) -> BuiltinError:

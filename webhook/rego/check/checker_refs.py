@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.check import ir
-from webhook.rego.check.checker_scope import Scope, extent, step_of
+from webhook.rego.check.checker_scope import Scope, ScopeNode, extent, step_of
 from webhook.rego.check.checker_types import is_empty, unifies
 from webhook.rego.check.checker_unify import unify_type
-from webhook.rego.check.checker_written import key_texts, unsupported_text
+from webhook.rego.check.checker_written import Written, key_texts, unsupported_text
 from webhook.rego.check.names import ROOTS
-from webhook.rego.location import NOWHERE
+from webhook.rego.location import NOWHERE, Location
 from webhook.rego.run.values import RegoObject, RegoSet, sort_key
 from webhook.rego.types import (
     ANY,
@@ -20,6 +20,7 @@ from webhook.rego.types import (
     ArrayType,
     FunctionType,
     ObjectType,
+    Type,
     keys,
     select,
     type_text,
@@ -28,11 +29,6 @@ from webhook.rego.types import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from webhook.rego.check.checker_scope import ScopeNode
-    from webhook.rego.check.checker_written import Written
-    from webhook.rego.location import Location
-    from webhook.rego.types import Type
 
 
 class RefFault(Exception):

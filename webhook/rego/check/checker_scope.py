@@ -20,6 +20,7 @@ from webhook.rego.types import (
     ObjectType,
     Scalar,
     SetType,
+    Type,
     bounded,
     select,
     type_of,
@@ -29,8 +30,6 @@ from webhook.rego.types import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    from webhook.rego.types import Type
 
 BODIES_MAX: Final = 5_000
 """The most bodies of comprehensions typed for one rule: each use types the comprehension again,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.rego.types import (
     ANY,
@@ -12,14 +12,12 @@ from webhook.rego.types import (
     ObjectType,
     Scalar,
     SetType,
+    Type,
     any_of,
     select,
     union,
     union_all,
 )
-
-if TYPE_CHECKING:
-    from webhook.rego.types import Type
 
 EMPTY: Final = ObjectType()
 

@@ -9,12 +9,10 @@ from webhook.rego.check.checks import each_literal, function_text
 from webhook.rego.run.text import display_of_affordable, json_text
 from webhook.rego.run.values import RegoObject, RegoSet
 from webhook.rego.syntax.unparse import NAME
-from webhook.rego.types import FunctionType, type_text
+from webhook.rego.types import FunctionType, Type, type_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from webhook.rego.types import Type
 
     Fault = TypeVar("Fault", bound=Exception)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
-from webhook.rego.check.names import ROOTS
+from webhook.rego.check.names import ROOTS, Globals
 from webhook.rego.check.scope import Scopes, declared_in
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.run.numbers import number
@@ -16,7 +16,6 @@ from webhook.rego.syntax.unparse import unparse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.check.names import Globals
     from webhook.rego.location import Location
 
 

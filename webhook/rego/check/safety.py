@@ -9,14 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check.ir import (
+    Body,
     Call,
     Comprehension,
     Eq,
     Every,
+    Function,
+    Lit,
     Logic,
     Not,
     Print,
+    Rule,
     Template,
+    Term,
     Var,
     is_generated,
     is_wildcard,
@@ -41,7 +46,6 @@ from webhook.rego.syntax import ast
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.check.ir import Body, Function, Lit, Rule, Term
     from webhook.rego.location import Location
 
 Unsafe = dict[int, "tuple[Lit, set[str]]"]

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from webhook.rego.check.ir import Array, Call, Const, Eq, Object, Ref, Test, Var
+from webhook.rego.check.ir import Array, Call, Const, Eq, Lit, Object, Ref, Rule, Term, Test, Var
 from webhook.rego.check.names import ROOTS
 from webhook.rego.errors import RegoLoadError
-from webhook.rego.run.values import equal, is_small, key
+from webhook.rego.run.values import Key, Value, equal, is_small, key
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from webhook.rego.check.ir import Lit, Rule, Term
-    from webhook.rego.run.values import Key, Value
 
 
 def conflicts_with_data(tree: Tree, data: dict[str, Any]) -> list[RegoLoadError]:

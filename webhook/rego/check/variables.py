@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check.ir import (
     Array,
+    Body,
     Call,
     Comprehension,
     Const,
     Eq,
     Every,
+    Function,
     Given,
+    Lit,
     Logic,
     Not,
     Object,
@@ -23,6 +26,7 @@ from webhook.rego.check.ir import (
     Ref,
     Set,
     Template,
+    Term,
     Test,
     Var,
 )
@@ -31,8 +35,6 @@ from webhook.rego.run.weight import SCALARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from webhook.rego.check.ir import Body, Function, Lit, Term
 
 LEAVES: Final = frozenset({Const, Var, Given})
 """Terms without terms inside; most terms are leaves.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from webhook.rego.format.lines import LayoutFault, Lines, UnexpectedComment, closing_row
 from webhook.rego.format.names import INFIX, arity, text
 from webhook.rego.format.nodes import (
+    BodyNode,
     EveryNode,
     ExprNode,
     LogicalNode,
@@ -16,11 +16,9 @@ from webhook.rego.format.nodes import (
     Place,
     SomeNode,
     TermNode,
+    WithNode,
 )
 from webhook.rego.format.terms import TermLayout, grouped, is_union
-
-if TYPE_CHECKING:
-    from webhook.rego.format.nodes import BodyNode, WithNode
 
 
 @dataclass(frozen=True, slots=True)

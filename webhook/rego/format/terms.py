@@ -8,16 +8,14 @@ from webhook.golang.strings import quote
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.format.lines import Lines, UnexpectedComment, closing_row
 from webhook.rego.format.names import INFIX, arity, text
-from webhook.rego.format.nodes import ExprNode, TermNode, walk
+from webhook.rego.format.nodes import BodyNode, Elements, ExprNode, Place, TermNode, walk
 from webhook.rego.syntax.unparse import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.rego.format.bodies import BodyLayout
-    from webhook.rego.format.nodes import BodyNode, Elements, Place
     from webhook.rego.format.options import LayoutRules
-
 
 _ANY: Final = "any"
 

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.run.runtime import CONTEXT, INPUT, MISSING, REPLACED, index, replaced
-from webhook.rego.run.values import RegoSet, key
+from webhook.rego.run.runtime import CONTEXT, INPUT, MISSING, REPLACED, State, index, replaced
+from webhook.rego.run.values import RegoSet, Value, key
 from webhook.rego.run.weight import CHARACTERS_A_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from webhook.rego.run.runtime import State
-    from webhook.rego.run.values import Value
 
 LONG_NAME: Final = 1024
 """Characters of a shared document's name from which on it is paid for."""

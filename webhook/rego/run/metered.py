@@ -9,22 +9,19 @@ charged then, and after the longest ones the deadline is checked.
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.rego.run.runtime import (
     CONTEXT,
     LONG_TEXT,
     PAYING,
+    State,
     index,
     too_long,
     values,
 )
 from webhook.rego.run.text import argument_text
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, compare, equal, key
-
-if TYPE_CHECKING:
-    from webhook.rego.run.runtime import State
-    from webhook.rego.run.values import Value
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value, compare, equal, key
 
 WORK_STEPS: Final = 20
 """The steps of a built-in's call, of making a text or of making a member's key within a loop: a

@@ -9,19 +9,17 @@ from webhook.rego.run.runtime import (
     DATA,
     MISSING,
     REPLACED,
+    State,
     index,
     pairs_in_order,
     path,
     replaced,
     size,
 )
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, make_object
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value, key, make_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from webhook.rego.run.runtime import State
-    from webhook.rego.run.values import Value
 
 
 class Branching:

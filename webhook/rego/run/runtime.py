@@ -18,6 +18,7 @@ from webhook.rego.run.values import (
     UNDEFINED,
     RegoObject,
     RegoSet,
+    Value,
     equal,
     key,
     make_object,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
     from webhook.rego.location import Location
     from webhook.rego.run.limits import EvaluationContext
-    from webhook.rego.run.values import Value
-
 
 LONG_TEXT: Final = 1 << 16
 """Characters from which a made text is paid for."""

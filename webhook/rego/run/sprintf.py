@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.golang.floats import float_text
-from webhook.golang.format import BigInt, GoInt, TooLong, format_text, simple_format
+from webhook.golang.format import Argument, BigInt, GoInt, TooLong, format_text, simple_format
 from webhook.golang.strings import quote
 from webhook.rego.run.numbers import number_text
 from webhook.rego.run.text import MAX_CHARACTERS, display_of_affordable, text_too_large
@@ -25,9 +25,7 @@ from webhook.rego.run.weight import (
 )
 
 if TYPE_CHECKING:
-    from webhook.golang.format import Argument
     from webhook.rego.run.values import Value
-
 
 _PLACES: Final = re.compile("%%|%s")
 

@@ -18,6 +18,7 @@ from webhook.rego.run.numbers import Numeral, number_text, numeral_argument
 from webhook.rego.run.values import (
     RegoObject,
     RegoSet,
+    Value,
     ordered_affordable,
     sort_key_of_affordable,
 )
@@ -26,8 +27,6 @@ from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from webhook.rego.run.values import Value
 
 MAX_CHARACTERS: Final = 1 << 24
 """Longest string that may be made: ten times the largest object that an API server stores."""

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.lexer import SourceLocation, tokenize
+from webhook.rego.syntax.lexer import Source, SourceLocation, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.rego.location import Location
     from webhook.rego.syntax.ast import Literal_, RegoVersion, Term
-    from webhook.rego.syntax.lexer import Source
 
     Parenthesised = dict[int, tuple[Term | Literal_, int, int]]
     """Nodes in parentheses, by their identity: the node, and where these begin and end."""

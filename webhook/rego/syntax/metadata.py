@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax.annotations import attach, read_annotations
-from webhook.rego.syntax.ast import Ref, String, Var
+from webhook.rego.syntax.ast import Annotations, Module, Ref, Rule, String, Var
 from webhook.rego.syntax.parser import parse_ref
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from webhook.rego.syntax.ast import Annotations, Module, Rule
 
 Path = tuple[str, ...]
 

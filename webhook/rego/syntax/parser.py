@@ -15,7 +15,7 @@ from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.annotations import attach, read_annotations
 from webhook.rego.syntax.bare_rules import NoRule, rule_of
 from webhook.rego.syntax.cursor import DEPTH_EXCEEDED, Cursor, Refused
-from webhook.rego.syntax.lexer import Source
+from webhook.rego.syntax.lexer import Source, Tokens
 from webhook.rego.syntax.parser_bodies import BodyParser
 from webhook.rego.syntax.parser_collections import CollectionParser
 from webhook.rego.syntax.parser_logic import LogicParser
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.rego.syntax.cursor import Parenthesised
-    from webhook.rego.syntax.lexer import Tokens
 
 _FUTURE: Final = {**t.FUTURE_V0, **t.FUTURE_V1}
 _V0_KEYWORDS: Final = dict(t.KEYWORDS)

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.cursor import Refused
-from webhook.rego.syntax.parser_terms import ROOTS
+from webhook.rego.syntax.cursor import Cursor, Refused
+from webhook.rego.syntax.parser_terms import ROOTS, TermParser
 
 if TYPE_CHECKING:
-    from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.parser_logic import LogicParser
     from webhook.rego.syntax.parser_scalars import ScalarParser
     from webhook.rego.syntax.parser_statements import StatementParser
-    from webhook.rego.syntax.parser_terms import TermParser
 
 _EVERY: Final = ast.Var("every")
 _INFIX_EXAMPLES: Final = {"in": "x in xs", "and": "x and y", "or": "x or y"}

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.cursor import Refused
+from webhook.rego.syntax.cursor import Cursor, Refused
 
 if TYPE_CHECKING:
-    from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.parser_bodies import BodyParser
     from webhook.rego.syntax.parser_terms import TermParser
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.ast import Call, Expr, Logic, Not, Var
-from webhook.rego.syntax.cursor import Refused
-from webhook.rego.syntax.parser_terms import KINDS_OF_TERM
+from webhook.rego.syntax.ast import Body, Call, Expr, Literal_, Logic, Not, Term, Var
+from webhook.rego.syntax.cursor import Cursor, Refused
+from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, TermParser
 
 if TYPE_CHECKING:
-    from webhook.rego.syntax.ast import Body, Literal_, Term
-    from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.lexer import SourceLocation
     from webhook.rego.syntax.parser_bodies import BodyParser
     from webhook.rego.syntax.parser_statements import StatementParser
-    from webhook.rego.syntax.parser_terms import TermParser
 
 
 class LogicParser:

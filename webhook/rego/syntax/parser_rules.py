@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.cursor import Refused
-from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, ROOTS, WHITESPACE
+from webhook.rego.syntax.cursor import Cursor, Refused
+from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, ROOTS, WHITESPACE, TermParser
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.rego.location import Location
-    from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.parser_bodies import BodyParser
     from webhook.rego.syntax.parser_scalars import ScalarParser
-    from webhook.rego.syntax.parser_terms import TermParser
-
 
 _COMPREHENSIONS: Final = (ast.ArrayComprehension, ast.SetComprehension, ast.ObjectComprehension)
 

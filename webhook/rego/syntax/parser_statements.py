@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.ast import Call, Ref, SomeDecl, Var, With
+from webhook.rego.syntax.ast import Call, Literal_, Ref, SomeDecl, Term, Var, With
 
 if TYPE_CHECKING:
-    from webhook.rego.syntax.ast import Literal_, Term
     from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.parser_terms import TermParser
 

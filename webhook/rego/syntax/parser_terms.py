@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from webhook.rego.location import Location
 from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.cursor import DEPTH_EXCEEDED, MAX_ELEMENTS, Refused
+from webhook.rego.syntax.cursor import DEPTH_EXCEEDED, MAX_ELEMENTS, Cursor, Refused
 from webhook.rego.syntax.lexer import SourceLocation
-from webhook.rego.syntax.parser_scalars import without_brace_escapes
+from webhook.rego.syntax.parser_scalars import ScalarParser, without_brace_escapes
 
 if TYPE_CHECKING:
-    from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.parser_bodies import BodyParser
     from webhook.rego.syntax.parser_collections import CollectionParser
-    from webhook.rego.syntax.parser_scalars import ScalarParser
 
 _NO_HEAD: Final = (ast.Null, ast.Boolean, ast.Number, ast.String, ast.Ref, ast.TemplateString)
 """Tokens that cannot begin a reference."""

@@ -13,7 +13,7 @@ from webhook.rego.check import ir
 from webhook.rego.errors import BuiltinError
 from webhook.rego.location import NOWHERE
 from webhook.rego.run.text import display
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value, key
 from webhook.rego.trace.documents import replaced
 from webhook.rego.trace.rules import RuleSteps
 from webhook.rego.trace.steps import ABSENT, BodyQuery, EarlyExit, Signal, Then, World
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.rego.check.ir import Term
-    from webhook.rego.run.values import Value
 
 _EFFECTS: Final = frozenset({"trace", "internal.print", "internal.test_case"})
 """Built-ins that return true and are called for their effect."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.check.strict import nodes
-from webhook.rego.run.values import UNDEFINED
+from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.syntax import ast
 from webhook.rego.trace.documents import step_into
-from webhook.rego.trace.events import is_literal
+from webhook.rego.trace.events import TraceEvent, is_literal
 from webhook.rego.trace.pretty import truncated
 from webhook.rego.trace.text import constant_text, terms_within
 from webhook.values import dataclass
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.rego.location import Location
-    from webhook.rego.run.values import Value
-    from webhook.rego.trace.events import TraceEvent
 
 _VALUE_MAX: Final = 64
 _CLOSED: Final = (ast.ArrayComprehension, ast.SetComprehension, ast.ObjectComprehension)

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Final
 from webhook.rego.builtins.globs import compiled
 from webhook.rego.check import ir
 from webhook.rego.errors import BuiltinError
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, equal
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value, equal
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from webhook.rego.run.values import Value
 
 _KEPT: Final = frozenset({"internal.print", "internal.test_case"})
 """The functions that are called for their effect: a rule with one is always evaluated."""

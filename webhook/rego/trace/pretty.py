@@ -6,13 +6,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check import ir
-from webhook.rego.trace.events import is_literal
+from webhook.rego.trace.events import TracedNode, TraceEvent, is_literal
 from webhook.rego.trace.text import TermWriter, constant_text, terms_within, written_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from webhook.rego.trace.events import TracedNode, TraceEvent
 
 _PADDING: Final = 4
 _PLACE_MAX: Final = 64

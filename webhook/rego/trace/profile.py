@@ -6,14 +6,13 @@ import time
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.trace.events import is_literal
+from webhook.rego.trace.events import TraceEvent, is_literal
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.rego.location import Location
-    from webhook.rego.trace.events import TraceEvent
 
 SORT_KEYS: Final = ("total_time_ns", "num_eval", "num_redo", "num_gen_expr", "file", "line")
 DEFAULT_ORDER: Final = ("total_time_ns", "num_eval", "num_redo", "file", "line")

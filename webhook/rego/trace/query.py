@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.errors import EvaluationError
-from webhook.rego.program import checked_query
+from webhook.rego.program import Compiled, checked_query
 from webhook.rego.trace.bodies import RewrittenRules
 from webhook.rego.trace.evaluation import StepwiseEvaluation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from webhook.rego.program import Compiled
     from webhook.rego.run.limits import EvaluationContext
     from webhook.rego.run.values import Value
     from webhook.rego.syntax import ast

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.check import ir
 from webhook.rego.errors import EvaluationError
-from webhook.rego.run.values import UNDEFINED, equal, key, make_object
+from webhook.rego.run.values import UNDEFINED, Value, equal, key, make_object
 from webhook.rego.trace import index
 from webhook.rego.trace.documents import PartialDocument, step_into
 from webhook.rego.trace.steps import ABSENT, BodyQuery, Signal, Then
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from webhook.rego.check.ir import Term
     from webhook.rego.check.tree import Node
-    from webhook.rego.run.values import Value
 
 
 class RuleSteps(TermSteps, ABC):

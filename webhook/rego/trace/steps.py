@@ -6,9 +6,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.rego.location import NOWHERE, Location
-from webhook.rego.run.values import UNDEFINED
+from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.trace.documents import step_into
-from webhook.rego.trace.events import TraceEvent, place_of
+from webhook.rego.trace.events import Step, StepTracer, TraceEvent, place_of
 from webhook.rego.trace.text import documents_of
 from webhook.values import dataclass
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from webhook.rego.check import ir
     from webhook.rego.check.tree import Tree
     from webhook.rego.run.limits import EvaluationContext
-    from webhook.rego.run.values import Value
-    from webhook.rego.trace.events import Step, StepTracer
 
 
 @dataclass(frozen=True, slots=True)

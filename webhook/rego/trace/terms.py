@@ -12,6 +12,7 @@ from webhook.rego.run.values import (
     UNDEFINED,
     RegoObject,
     RegoSet,
+    Value,
     equal,
     key,
     make_object,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from webhook.rego.check.ir import Term
     from webhook.rego.check.tree import Node
-    from webhook.rego.run.values import Value
     from webhook.rego.trace.index import RuleMatch
 
 

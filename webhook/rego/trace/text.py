@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.check import ir
 from webhook.rego.check.variables import walk, walk_body
 from webhook.rego.run.text import display
-from webhook.rego.run.values import key, sort_key
+from webhook.rego.run.values import Value, key, sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from webhook.rego.run.values import Value
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 

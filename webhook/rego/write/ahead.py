@@ -15,7 +15,7 @@ from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.location import NOWHERE
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING, new_state
-from webhook.rego.run.values import UNDEFINED, is_small
+from webhook.rego.run.values import UNDEFINED, Value, is_small
 from webhook.rego.write.bodies import new_function
 from webhook.rego.write.constants import NeverHolds
 from webhook.rego.write.documents import NONE, Documents
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from webhook.rego.check.ir import Term
     from webhook.rego.check.tree import Node
-    from webhook.rego.run.values import Value
     from webhook.rego.write.expression import Expression
     from webhook.rego.write.unit import Unit
 

@@ -9,7 +9,7 @@ from webhook.rego.check import ir
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING
-from webhook.rego.run.values import UNDEFINED, is_small
+from webhook.rego.run.values import UNDEFINED, Value, is_small
 from webhook.rego.write.constants import is_computable
 from webhook.rego.write.expression import (
     TRUE,
@@ -28,7 +28,6 @@ from webhook.rego.write.function_requests import Function
 from webhook.rego.write.inline import INLINE
 
 if TYPE_CHECKING:
-    from webhook.rego.run.values import Value
     from webhook.rego.write.function import FunctionBuilder
 
 MAX_INLINED: Final = 40

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.builtins.registry import BUILTINS
+from webhook.rego.builtins.registry import BUILTINS, Builtin
 from webhook.rego.check import ir
 from webhook.rego.check.variables import every_literal, walk, walk_body
 from webhook.rego.run.runtime import MISSING, index
-from webhook.rego.run.values import UNDEFINED, RegoSet, key, make_object, parts
+from webhook.rego.run.values import UNDEFINED, RegoSet, Value, key, make_object, parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from webhook.rego.builtins.registry import Builtin
     from webhook.rego.check.ir import Lit, Rule, Term
-    from webhook.rego.run.values import Value
 
 PARAMETERS = "parameters"
 

@@ -22,13 +22,11 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook.rego.run.runtime import MISSING
-from webhook.rego.run.values import RegoSet
+from webhook.rego.run.values import RegoSet, Value
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from webhook.rego.run.values import Value
 
 
 class Kind(Enum):

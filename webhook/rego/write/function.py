@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.location import NOWHERE
+from webhook.rego.location import NOWHERE, Location
 from webhook.rego.run.metered import WORK_STEPS
 from webhook.rego.run.runtime import LONG_TEXT
 from webhook.rego.write.constants import NeverHolds
 from webhook.rego.write.expression import Expression, Kind, all_of, defined, name, negation
-from webhook.rego.write.facts import KindOf
+from webhook.rego.write.facts import Fact, KindOf
 from webhook.rego.write.statement import PAYS, Inner, Line, Pay, Return
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.location import Location
     from webhook.rego.write.bodies import Bodies
     from webhook.rego.write.calls import Calls
     from webhook.rego.write.common_reads import CommonReads
-    from webhook.rego.write.facts import Fact
     from webhook.rego.write.references import References
     from webhook.rego.write.terms import Terms
     from webhook.rego.write.unification import Unification

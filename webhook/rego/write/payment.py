@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.write.statement import PAYS
+from webhook.rego.write.statement import PAYS, WrittenFunction
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from webhook.rego.write.statement import WrittenFunction
 
 FREE_STEPS: Final = 40_000
 """The most free steps of an evaluation: at most 2 ms, a fifth of its budget on the admission thread

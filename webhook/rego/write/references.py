@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check import ir
 from webhook.rego.run.runtime import MISSING, index, is_collection, pairs_in_order
-from webhook.rego.run.values import UNDEFINED
+from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.write.constants import NeverHolds
 from webhook.rego.write.expression import (
     FALSE,
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from webhook.rego.check.tree import Node
-    from webhook.rego.run.values import Value
     from webhook.rego.write.function import FunctionBuilder
-
 
 MAX_POSITION: Final = 1000
 """The limit of array positions in policies that are tested before the general lookup."""

@@ -11,7 +11,7 @@ from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.check.ir import Call
+from webhook.rego.check.ir import Call, Rule, Term
 from webhook.rego.write import alike
 from webhook.rego.write.bodies import new_function
 from webhook.rego.write.common_reads import CommonReads
@@ -22,7 +22,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from webhook.rego.check.ir import Rule, Term
     from webhook.rego.write.expression import Expression
     from webhook.rego.write.function import FunctionBuilder, Saved
     from webhook.rego.write.unit import Unit

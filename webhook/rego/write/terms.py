@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from webhook.rego.check import ir
 from webhook.rego.check.variables import visible
 from webhook.rego.run.runtime import MISSING
-from webhook.rego.run.values import UNDEFINED
+from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.write.constants import NeverHolds, static
 from webhook.rego.write.expression import (
     Expression,
@@ -23,7 +23,6 @@ from webhook.rego.write.facts import Origin, ValueAt
 if TYPE_CHECKING:
     from typing import Literal
 
-    from webhook.rego.run.values import Value
     from webhook.rego.write.function import FunctionBuilder
 
 

@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.check import ir
-from webhook.rego.run.values import equal, key
+from webhook.rego.run.values import Value, equal, key
 from webhook.rego.write.expression import (
     FALSE,
     TRUE,
@@ -24,7 +24,6 @@ from webhook.rego.write.expression import (
 )
 
 if TYPE_CHECKING:
-    from webhook.rego.run.values import Value
     from webhook.rego.write.function import FunctionBuilder
 
 UNREAD = name("None")

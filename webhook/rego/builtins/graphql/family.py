@@ -10,13 +10,11 @@ from webhook.rego.builtins.graphql.sdl import parse_schema
 from webhook.rego.builtins.graphql.tree import Node, from_value, shown
 from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError, EvaluationError
-from webhook.rego.run.values import RegoObject
+from webhook.rego.run.values import RegoObject, Value
 from webhook.rego.types import ANY, BOOLEAN, OBJECT, STRING, any_of, object_of, static_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from webhook.rego.run.values import Value
 
 _DOCUMENT: Final = any_of(STRING, object_of(ANY, ANY))
 _CACHE: Final = "graphql"

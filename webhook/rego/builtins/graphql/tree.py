@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.operands import plain
 from webhook.rego.errors import BuiltinError
-from webhook.rego.run.values import type_name
+from webhook.rego.run.values import Value, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.rego.builtins.graphql.lexer import Token
     from webhook.rego.builtins.registry import Context
-    from webhook.rego.run.values import Value
 
 Node = dict[str, Any]
 

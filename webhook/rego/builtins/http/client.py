@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
-from webhook.proxies import InvalidProxy, route
+from webhook.proxies import InvalidProxy, Route, route
 from webhook.rego.builtins.operands import url_of
 from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.golang.url import Url
-    from webhook.proxies import Route
     from webhook.rego.builtins.http.request import HttpRequest
     from webhook.rego.run.values import Key
 

@@ -9,7 +9,7 @@ between queries if the request says so: for ``force_cache_duration_seconds``, or
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from webhook.golang.strings import from_utf8
 from webhook.rego.builtins import go_json, yaml_documents
@@ -25,11 +25,8 @@ from webhook.rego.builtins.http.request import (
 )
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.run.values import RegoObject
+from webhook.rego.run.values import Key, RegoObject, Value
 from webhook.rego.types import ANY, STRING, object_of
-
-if TYPE_CHECKING:
-    from webhook.rego.run.values import Key, Value
 
 _CACHE: Final = "http.send"
 _JSON: Final = re.compile(r"application/(?:json|[^;]*\+json)\s*(?:;|$)")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.golang.strings import quote, utf8
 from webhook.rego.builtins.times import parse_duration_ns
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run import numbers
 from webhook.rego.run.text import display, json_text, to_json
-from webhook.rego.run.values import RegoSet, key, type_name
+from webhook.rego.run.values import Key, RegoSet, Value, key, type_name
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from webhook.rego.run.values import Key, Value
 
 _TEXTS: Final = (
     "method",

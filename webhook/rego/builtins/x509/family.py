@@ -19,12 +19,11 @@ from webhook.rego.builtins.keys import jwk, pem
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.builtins.x509 import certificate, chain
 from webhook.rego.errors import BuiltinError
-from webhook.rego.run.values import RegoSet
+from webhook.rego.run.values import RegoSet, Value
 from webhook.rego.types import BOOLEAN, NAMED, STRING, array_of, static_array
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.x509.certificate import Fields
-    from webhook.rego.run.values import Value
 
 _VERIFIED: Final = static_array(BOOLEAN, array_of(NAMED))
 
