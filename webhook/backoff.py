@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _DOUBLINGS_MAX: Final = 60
 """Beyond any cap, and far below the overflow of a float."""

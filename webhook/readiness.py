@@ -15,13 +15,10 @@ name the object that a replica waits for, and the reason. Only one task may chan
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 
 @dataclass(frozen=True, slots=True)

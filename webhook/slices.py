@@ -6,11 +6,9 @@ A policy can find 200,000 violations in an object of 2 MB. Sorting their message
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
 from heapq import merge
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 

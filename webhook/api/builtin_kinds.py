@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from webhook.api.scope import CLUSTER_SCOPED
 from webhook.api.shapes import texts_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _NAMESPACED: Final = {
     "": (

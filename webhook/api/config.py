@@ -5,12 +5,10 @@ Users write both, and they are read leniently: invalid parts have no effect, as 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from webhook.api.gvk import GroupVersionKind, text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CONFIG: Final = GroupVersionKind("config.gatekeeper.sh", "v1alpha1", "Config")
 CONFIG_NAME: Final = "config"

@@ -12,14 +12,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import orjson
 
 from webhook.api.long_texts import LongText, decode_text, end_of_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DEPTH_MAX: Final = 10_016
 """Go's decoder takes 10,000 levels (encoding/json, maxNestingDepth); reviews, lists and records add

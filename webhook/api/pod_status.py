@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from webhook.api import audit_shard
 from webhook.api.fitting import OBJECT_BYTES_MAX, fitted
 from webhook.api.names import NAME_MAX
 from webhook.api.shapes import Json, status_of
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 
 GROUP: Final = "status.gatekeeper.sh"
 VERSION: Final = "v1beta1"

@@ -13,16 +13,14 @@ import binascii
 import gzip
 import hashlib
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.api.gvk import text
 from webhook.api.revision_outcome import TrialOutcome, read_outcome
 from webhook.api.shapes import Json, objects_of
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 GROUP: Final = "policy.waddle.dev"
 VERSION: Final = "v1alpha1"

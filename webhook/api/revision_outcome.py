@@ -6,13 +6,11 @@ the result before they enforce the generation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from webhook.api.shapes import Json, object_of
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TrialVerdict: TypeAlias = Literal["trying", "passed", "refused", "ended"]
 

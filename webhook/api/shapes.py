@@ -6,10 +6,8 @@ put a text, a number or any list there. Values of an unexpected shape count as a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
 DEPTH_MAX: Final = 500
 """The deepest nesting in a file: evaluations recurse over the content. Go stops at 10,000."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from webhook.api.gvk import GroupVersionKind, gvk_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TARGET: Final = GroupVersionKind("targets.waddle.dev", "v1alpha1", "Target")
 

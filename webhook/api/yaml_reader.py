@@ -11,16 +11,14 @@ import binascii
 import datetime as dt
 import math
 import re
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 
 from webhook.api.shapes import DEPTH_MAX
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 OBJECT_DEPTH_MAX: Final = 250
 """The deepest nesting of a Kubernetes object, which more functions traverse. The deepest schemas in

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 PATIENCE_SECONDS: Final = 120.0
 """The time for a restart of a single API server, or an election of etcd, in seconds. After it the

@@ -12,31 +12,29 @@ from collections import Counter
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.api.gvk import GroupVersionKind, name_of, namespace_of
+from webhook.api.gvk import name_of, namespace_of
 from webhook.audit.kinds import undecided, unseen
 from webhook.audit.pages import PartialObject
 from webhook.audit.reviewer import ASKED_TOGETHER, Reviewer
-from webhook.audit.sink import Audited, AuditSink, SweepEnd, SweepStart, identity_of
-from webhook.audit.source import AuditSource, UnreadableKind
+from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
+from webhook.audit.source import UnreadableKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.result import Responses
-from webhook.external_data.exchange import (
-    AnswersSoFar,
-    AskAsync,
-    ProviderRequest,
-    Unanswered,
-    no_answers,
-)
+from webhook.external_data.exchange import Unanswered, no_answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
     from webhook.audit.kept import KeptKind, KeptResults
     from webhook.audit.namespaces import Namespaces
     from webhook.audit.scope import Scope
+    from webhook.audit.sink import AuditSink
+    from webhook.audit.source import AuditSource
     from webhook.cluster.store import Object
     from webhook.constraint.limits import Limits
+    from webhook.external_data.exchange import AnswersSoFar, AskAsync, ProviderRequest
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
 

@@ -19,7 +19,8 @@ server has read it. A new serving pair of the same authority needs no such care.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -43,9 +44,6 @@ from webhook.certificates.reading import (
     read_secret,
 )
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # cert-controller's own validity and lookahead.
 CA_DAYS: Final = 10 * 365

@@ -6,10 +6,8 @@ input for valid. ``test`` and ``verify`` give 1 as gator does, also for unchecke
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Final
 
 OK: Final = 0
 NO: Final = 1

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import click
 
 from webhook.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _NAMED_MAX: Final = 3
 """The most files named in one line."""

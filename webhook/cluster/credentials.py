@@ -10,17 +10,13 @@ from __future__ import annotations
 import os
 import ssl
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.cluster.kubeconfig import faults_of
-from webhook.proxies import InvalidProxy, proxy_for, read_proxy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-from webhook.proxies import Proxy
+from webhook.proxies import InvalidProxy, Proxy, proxy_for, read_proxy
 
 TOKEN_SECONDS_MAX: Final = 60.0
 """The longest time that a token is used before it is read again; the kubelet renews it long before

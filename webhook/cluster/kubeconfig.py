@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.api.yaml_reader import KUBERNETES, InvalidYaml, read_first
 from webhook.printable import reason_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 VARIABLE: Final = "KUBECONFIG"
 _NEXT: Final = "say which by --kubeconfig FILE"

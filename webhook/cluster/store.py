@@ -7,14 +7,12 @@ compared with the known objects, so that missing ones are deletions.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal, NamedTuple
 
 from webhook.api.encoding import decode, encode_to_keep
 from webhook.api.names import LAST_APPLIED
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 Object = dict[str, Any]
 

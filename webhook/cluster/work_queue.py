@@ -12,12 +12,10 @@ import asyncio
 import heapq
 import math
 import time
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
 
 from webhook.backoff import Backoff
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
 
 K = TypeVar("K", bound="Hashable")
 

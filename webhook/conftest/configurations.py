@@ -8,15 +8,13 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook import parsers
 from webhook.parsers.errors import ParseError
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 STANDARD_INPUT: Final = "-"
 COMBINED: Final = "Combined"

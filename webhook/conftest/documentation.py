@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.conftest.policies import ConftestPolicyError
 from webhook.golang.format import TooLong
@@ -17,9 +18,6 @@ from webhook.rego.run.text import json_string
 from webhook.rego.syntax.ast import Annotations, Module, String
 from webhook.rego.syntax.metadata import rule_path
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CHARACTERS_MAX: Final = 16 << 20
 """The longest page; a page is for people."""

@@ -14,8 +14,9 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from webhook.conftest.policies import ConftestPolicyError
@@ -23,9 +24,6 @@ from webhook.conftest.registry import registry_options
 from webhook.printable import reason_of
 from webhook.proxies import proxy_for
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BYTES_MAX: Final = 64 << 20
 """The largest file; a larger one is no policy."""

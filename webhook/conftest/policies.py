@@ -21,25 +21,21 @@ from webhook.conftest.result import (
 from webhook.policies.rego_files import LoadErrors, RegoFiles, load
 from webhook.printable import reason_of
 from webhook.rego.builtins.registry import BUILTINS
-from webhook.rego.engine import (
-    UNDEFINED,
-    CompileOptions,
-    Entrypoint,
-    EvaluationContext,
-    Program,
-    compile_modules,
-)
+from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.run.limits import UNBOUNDED_STEPS
-from webhook.rego.run.values import RegoObject, RegoSet, Value
-from webhook.rego.syntax.ast import Boolean, Module, RegoVersion, Rule
+from webhook.rego.run.values import RegoObject, RegoSet
+from webhook.rego.syntax.ast import Boolean
 from webhook.rego.syntax.unparse import unparse
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from webhook.rego.engine import Entrypoint, Program
     from webhook.rego.location import Location
+    from webhook.rego.run.values import Value
+    from webhook.rego.syntax.ast import Module, RegoVersion, Rule
 
 _WARNING: Final = re.compile(r"warn(_[a-zA-Z0-9]+)*")
 _FAILURE: Final = re.compile(r"(deny|violation)(_[a-zA-Z0-9]+)*")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from textwrap import indent
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.rego.tester import RULER, RegoTestResult
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 KINDS: Final = ("full", "notes", "fails")
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from webhook.conftest.result import CheckResult, PolicyPlace, RuleResult
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class UnreadableResults(ValueError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
 
 from webhook.conftest import tracing
 from webhook.conftest.builtins import named
@@ -21,9 +21,6 @@ from webhook.conftest.run import matching
 from webhook.rego.errors import RegoErrors
 from webhook.rego.tester import RegoTestResult, UnitTests
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,19 +20,11 @@ from webhook.console.drawing import Drawing
 from webhook.console.entrance import VISITOR, Entrance
 from webhook.console.gate import LOOPBACK
 from webhook.console.pages import NotThere
-from webhook.console.picture import (
-    EMPTY,
-    NamedObject,
-    NotReadable,
-    Picture,
-    Shown,
-    ShownCluster,
-    ShownViolation,
-)
+from webhook.console.picture import EMPTY, NamedObject, NotReadable, Picture
 from webhook.console.playground import MODES, TEXT_CHARACTERS_MAX, Attempt, Busy, Playground
 from webhook.console.responses import as_file, as_json, ok, static, wants_json
-from webhook.console.rights import Rights, RightsUnknown
-from webhook.console.visitor import BEGIN, END, Right, Sent, SignInRefused, Visitor
+from webhook.console.rights import RightsUnknown
+from webhook.console.visitor import BEGIN, END, SignInRefused
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -43,6 +35,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from webhook.console.login import Login
+    from webhook.console.picture import Shown, ShownCluster, ShownViolation
+    from webhook.console.rights import Rights
+    from webhook.console.visitor import Right, Sent, Visitor
     from webhook.log import Logger
     from webhook.review.policy_set import PolicySet
 

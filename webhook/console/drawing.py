@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -16,10 +17,6 @@ from webhook.api.encoding import encode
 from webhook.api.timestamp import seconds_of, text_of
 from webhook.console.picture import CATEGORIES
 from webhook.printable import quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 _UNSAFE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"

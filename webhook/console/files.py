@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.api.admission import InvalidReview
 from webhook.api.gvk import gvk_of, name_of, namespace_of
-from webhook.console.picture import (
-    NamedObject,
-    NotReadable,
-    Picture,
-    PictureState,
-    Shown,
-    ShownPolicy,
-    ShownViolation,
-)
+from webhook.console.picture import NotReadable, Picture, ShownPolicy, ShownViolation
 from webhook.console.review import EXCUSED, review
 from webhook.console.sorts import action_of, category_of, described, shown_name
 from webhook.console.violations import gravity
@@ -30,8 +22,6 @@ from webhook.policies.advice import Matched, advice_on, unsent_kinds
 from webhook.policies.field_lines import FilesFieldLines
 from webhook.policies.lists import expand_lists
 from webhook.policies.manifests import (
-    Manifest,
-    PolicyFault,
     UnreadableFile,
     find_files,
     is_object,
@@ -47,10 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from webhook.console.picture import NamedObject, PictureState, Shown
     from webhook.console.visitor import Right
     from webhook.constraint.client import Client
     from webhook.external_data.exchange import Ask
     from webhook.log import Logger
+    from webhook.policies.manifests import Manifest, PolicyFault
     from webhook.review.policy_set import PolicySet
 
 INTERVAL_SECONDS: Final = 5.0

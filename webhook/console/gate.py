@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Mapping
+from typing import Final
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 

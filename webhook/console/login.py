@@ -7,15 +7,13 @@ sign-in keeps its state, so nobody is signed in with another visitor's code.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from webhook.console.provider import Provider, ProviderOptions, SignIn
 from webhook.console.visitor import BEGIN, END, Sent, SignInRefused, Visitor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 class Sealing(Protocol):

@@ -8,19 +8,12 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import text
-from webhook.api.revision import InvalidRevision, PolicyRevision
+from webhook.api.revision import InvalidRevision
 from webhook.api.shapes import annotations_of, object_of, objects_of, status_of
 from webhook.api.timestamp import seconds_of
 from webhook.console import kubectl, violations
 from webhook.console.listing import PAGE_ROWS, page_of
-from webhook.console.picture import (
-    CATEGORIES,
-    STATES,
-    Picture,
-    ShownCertificate,
-    ShownPolicy,
-    ShownViolation,
-)
+from webhook.console.picture import CATEGORIES, STATES
 from webhook.console.source_text import as_yaml, numbered, sources
 from webhook.console.violations import Search, counted, groups
 from webhook.constraint.errors import InvalidConstraint
@@ -32,6 +25,8 @@ from webhook.policy_kinds.table import EXCEPTIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.api.revision import PolicyRevision
+    from webhook.console.picture import Picture, ShownCertificate, ShownPolicy, ShownViolation
     from webhook.console.visitor import Visitor
 
 Query = dict[str, str]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import yaml
 
 from webhook.constraint.errors import InvalidTemplate
 from webhook.constraint.template import REGO, read_template
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 _REGO: Final = re.compile(r"\b(template|libs\[\"lib_(\d+)\"\]):(\d+)(?::\d+)?: rego_")
 _LINES_MAX: Final = 5_000

@@ -9,8 +9,9 @@ the template, so it has an error of its own and is tried again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from webhook import heap
 from webhook.constraint.errors import (
@@ -21,9 +22,6 @@ from webhook.constraint.errors import (
     PassingFault,
     PolicyError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _Read = TypeVar("_Read", bound="Callable[..., object]")
 

@@ -8,12 +8,10 @@ server adds.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from webhook.api.encoding import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _BITS: Final = 256
 

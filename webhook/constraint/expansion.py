@@ -8,17 +8,15 @@ checks and messages are Gatekeeper's.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.constraint import kind_schemas
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 GROUP: Final = "expansion.gatekeeper.sh"
 KIND: Final = "ExpansionTemplate"

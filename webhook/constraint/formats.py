@@ -8,16 +8,14 @@ from __future__ import annotations
 import ipaddress
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from webhook.api.names import LABEL, SUBDOMAIN, UUID
 from webhook.duration import InvalidDuration, TooLongDuration, parse_duration
 from webhook.golang.mail import is_address
 from webhook.golang.url import fault_of_request_uri
 from webhook.rego.builtins.json_schema.formats import is_format
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _HOSTNAME_BYTES_MAX: Final = 255
 _LABEL_BYTES_MAX: Final = 63

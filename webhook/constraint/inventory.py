@@ -10,12 +10,10 @@ as it stands, so a message that depends on the order is the same on every replic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from webhook.api.gvk import GroupVersionKind, split_group_version
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 NAMESPACES: Final = ("cluster", "v1", "Namespace")
 

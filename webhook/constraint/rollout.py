@@ -16,9 +16,10 @@ constraint starts at the first stage again, since nothing is known about it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.api.gvk import gvk_of
 from webhook.api.shapes import Json, object_of
@@ -28,9 +29,6 @@ from webhook.constraint.errors import InvalidConstraint
 from webhook.duration import duration_seconds
 from webhook.printable import type_of
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ANNOTATION: Final = "waddle.dev/rollout"
 PAUSE: Final = "waddle.dev/rollout-pause"

@@ -7,7 +7,8 @@ are kept, and :mod:`webhook.constraint.schema_types` reports them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from webhook.constraint.schema_types import (
     ARRAY,
@@ -20,9 +21,6 @@ from webhook.constraint.schema_types import (
     SCHEMAS,
     TEXTS,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 

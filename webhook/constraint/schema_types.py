@@ -6,10 +6,8 @@ Wrong types are refused before all other checks. Unknown keywords are dropped, a
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 _INT64: Final = 1 << 63
 _DOUBLE_MAX: Final = sys.float_info.max

@@ -8,13 +8,11 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from webhook.api.shapes import object_of
 from webhook.constraint.errors import PolicyError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 WITHHELD: Final = (
     "the error's text quotes a value of a Secret and is left out; "

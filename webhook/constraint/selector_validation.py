@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from webhook.constraint.errors import InvalidConstraint, invalid
 from webhook.constraint.names import label_value_faults, qualified_name_faults
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Gatekeeper names this path for both selectors, and without "match".
 _PATH: Final = "spec.labelSelector"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.api.gvk import gvk_of
 from webhook.api.names import CONSTRAINT_GROUP
@@ -11,9 +12,6 @@ from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.errors import InvalidTemplate
 from webhook.constraint.schema_reading import has_several_items, open_schema, read_schema
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 GROUP: Final = "templates.gatekeeper.sh"
 KIND: Final = "ConstraintTemplate"

@@ -8,15 +8,13 @@ requirements hold: without the data its verdicts would be wrong but look right.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.api.encoding import DecodeError, decode
 from webhook.api.gvk import GroupVersionKind
 from webhook.constraint.errors import InvalidTemplate
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 ANNOTATION: Final = "metadata.gatekeeper.sh/requires-sync-data"
 

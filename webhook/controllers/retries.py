@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.backoff import Backoff
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FIRST_SECONDS: Final = 5.0
 """The longest first wait: a short lack of resources is over soon."""

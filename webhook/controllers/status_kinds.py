@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from webhook.api import pod_status
 from webhook.api.gvk import GroupVersionKind, text
@@ -12,9 +13,6 @@ from webhook.api.shapes import object_of
 from webhook.policy_kinds.known import constraints_of, kind_of
 from webhook.policy_kinds.table import POLICY_KINDS
 from webhook.replicas.pods import owners_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class LabelledSubject(NamedTuple):

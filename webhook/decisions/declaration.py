@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import MISSING, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 SETTING: Final = "setting"
 """Where a field's metadata has its :class:`Declared`."""

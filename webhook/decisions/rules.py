@@ -7,14 +7,12 @@ with reason ``rule`` or ``sampled``), never dropped silently.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.decisions.declaration import setting
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 VERDICTS: Final = ("allow", "warn", "dryrun", "deny", "error")
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from webhook.cel.run.values import INT_MAX, INT_MIN
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _ESCAPED: Final = {'"': '\\"', "\\": "\\\\"}
 _PRINTABLE: Final = 0x20

@@ -19,13 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import CONDITIONS_MAX, GROUP, POLICY
 from webhook.constraint import constraint as constraints
-from webhook.constraint.drivers.cel_source import (
-    ANY_OBJECT,
-    INVENTORY,
-    PARAMS,
-    CelSource,
-    read_source,
-)
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS, read_source
 from webhook.constraint.names import qualified_name_faults
 from webhook.constraint.targets.admission import NAME as ADMISSION
 from webhook.constraint.template import CEL, read_template
@@ -37,7 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.shapes import Json
+    from webhook.constraint.drivers.cel_source import CelSource
     from webhook.generation.scope import PolicyScope
+
 
 _IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
 

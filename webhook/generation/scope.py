@@ -6,15 +6,13 @@ namespaces.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.api.shapes import Json, object_of, objects_of
 from webhook.constraint.enforcement import WEBHOOK
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 

@@ -7,16 +7,14 @@ Operands have the types of Go: an ``int64``, an ``int`` (:class:`GoInt`), a ``*b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from webhook.golang.bigfloat import int_text
 from webhook.golang.floats import float_text
 from webhook.golang.strings import quote, quote_ascii, utf8
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_NUMBER: Final = 1_000_000
 """Largest width, precision or argument index in a format (fmt/print.go, tooLarge)."""

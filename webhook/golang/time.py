@@ -7,16 +7,14 @@ other character is literal.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import field
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from webhook.golang.strings import utf8
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MONTHS: Final = (
     "January",

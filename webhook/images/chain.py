@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -12,9 +13,6 @@ from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID, ObjectIdentifier
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 DEPTH_MAX: Final = 8
 """The number of certificates between a signer's and the root at most; Fulcio has one."""

@@ -7,7 +7,8 @@ registry raises an error: its silence must not count as an unsigned image.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
 
 from webhook.images import evidence as read
 from webhook.images.evidence import Endorsement, ImageEvidence, UnreadableEvidence
@@ -15,9 +16,6 @@ from webhook.registry.errors import RegistryError, RegistryRefused, UntrustedCon
 from webhook.registry.manifest import Descriptor, OciIndex, OciManifest
 from webhook.registry.reference import Reference
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 ENDORSEMENTS_MAX: Final = 100
 """The number of endorsements read in each format; an image that ten pipelines sign and scan has

@@ -14,15 +14,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from webhook.api.encoding import DecodeError, decode
 from webhook.images.transparency import PROOF_HASHES_MAX, InclusionProof, LogEntry
 from webhook.registry.reference import is_digest
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 BUNDLE: Final = "application/vnd.dev.sigstore.bundle"
 _BUNDLE_VERSIONS: Final = (

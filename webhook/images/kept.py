@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STALE_SECONDS: Final = 24 * 3600.0
 """The age at which a value is dropped; until then it serves if the registry is unavailable."""

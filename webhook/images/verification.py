@@ -23,12 +23,9 @@ from webhook.images.policy import (
     CertificateAuthority,
     KeyAuthority,
     KeylessAuthority,
-    RequiredAttestation,
-    SigningAuthority,
-    VerificationPolicy,
     identity_texts,
 )
-from webhook.images.signatures import InvalidPublicKey, PublicKey, is_signed, key_bytes, key_of
+from webhook.images.signatures import InvalidPublicKey, is_signed, key_bytes, key_of
 from webhook.images.timestamps import UntrustedTimestamp, check_timestamp
 from webhook.images.transparency import SignedThing, UntrustedEntry, check_entry, check_logged
 from webhook.values import dataclass
@@ -39,6 +36,8 @@ if TYPE_CHECKING:
     from cryptography import x509
 
     from webhook.images.evidence import Endorsement, ImageEvidence
+    from webhook.images.policy import RequiredAttestation, SigningAuthority, VerificationPolicy
+    from webhook.images.signatures import PublicKey
     from webhook.images.trusted_root import TrustedRoot
     from webhook.registry.reference import Reference
 

@@ -5,7 +5,8 @@ prometheus-client renders the text, and is imported at the first scrape.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from webhook.metrics import (
     admission,
@@ -20,9 +21,6 @@ from webhook.metrics import (
     server,
 )
 from webhook.metrics.registry import Exemplar, Histogram, LabelValues, Metric, Registry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 METRICS: Final = tuple(
     declared

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.constraint.limits import LOOK_SECONDS
 from webhook.mutation.errors import OutOfTime, OverBudget
 from webhook.rego.errors import EvaluationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LOOK_ITEMS: Final = 31
 """Items of a list between two looks, as bits: some 30 µs of assigning in each of them."""

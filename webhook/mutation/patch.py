@@ -8,14 +8,12 @@ found from both ends.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from webhook.api.encoding import decode, encode
 from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED, Pace
 from webhook.mutation.values import MISSING, are_same
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 Operation = dict[str, Any]
 

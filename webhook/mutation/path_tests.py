@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.location import Location, canonical, parse, quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MUST_EXIST: Final = "MustExist"
 MUST_NOT_EXIST: Final = "MustNotExist"

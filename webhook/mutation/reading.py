@@ -18,13 +18,7 @@ from webhook.constraint.errors import (
     MatchError,
 )
 from webhook.constraint.isolation import InvalidOnError, on_undecidable_of
-from webhook.constraint.match import (
-    MatchSubject,
-    View,
-    compile_criteria,
-    compile_kinds,
-    for_process,
-)
+from webhook.constraint.match import compile_criteria, compile_kinds, for_process
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.constraint.rollout import read_rollout
 from webhook.constraint.selector_validation import validate_selectors
@@ -32,7 +26,7 @@ from webhook.constraint.targets.match_schema import MATCH_SCHEMA
 from webhook.mutation import image, setting
 from webhook.mutation.assigning import Assignment
 from webhook.mutation.errors import InvalidMutator
-from webhook.mutation.location import Field, ListItem, Location, parse, quoted
+from webhook.mutation.location import Field, ListItem, parse, quoted
 from webhook.mutation.mutator import (
     ENFORCE,
     GROUP,
@@ -50,6 +44,8 @@ from webhook.mutation.values import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from webhook.constraint.match import MatchSubject, View
+    from webhook.mutation.location import Location
     from webhook.mutation.setting import Setter
 
 MUTATOR_DEPTH_MAX: Final = 100

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Hashable
+from typing import Any, Final
 
 from webhook.api.encoding import encode
 from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED, Pace
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
 
 
 class Missing:

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.parsers.errors import ParseError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _PARSERS: Final = {
     "codeowners": ("codeowners", "parse"),

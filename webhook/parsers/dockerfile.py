@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.parsers import dockerfile_instructions
 from webhook.parsers.errors import ParseError
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PROCESSING: Final = "process dockerfile instructions"
 _SPACE: Final = re.compile(r"[\t\v\f\r ]+")

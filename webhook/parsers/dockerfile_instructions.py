@@ -7,12 +7,10 @@ A build of a faulty file would fail, and ``conftest`` refuses to read it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from webhook.duration import InvalidDuration, parse_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-_.]*\Z")
 _ONE_MILLISECOND: Final = 1_000_000

@@ -6,12 +6,10 @@ An object of texts; references such as ``${name}`` stay as written.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from webhook.parsers.errors import ParseError, line_at
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ESCAPES: Final = {"f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _SPACE: Final = " \f\t"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any, Final
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+\Z")
 _ALGORITHMS: Final = {

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 from xml.parsers import expat
 
 from webhook.api.shapes import DEPTH_MAX
 from webhook.parsers.errors import ParseError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _DEFAULTS_MAX: Final = 100_000_000
 """The most default attributes of a document type, which the parser visits for one second in all."""

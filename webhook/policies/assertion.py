@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from webhook.golang.strings import quote
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.patterns import pattern
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _FIELDS = frozenset({"message", "violations"})
 

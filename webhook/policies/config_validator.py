@@ -9,16 +9,14 @@ is that of its loader (pkg/gcv/configs/config.go).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint, template
 from webhook.constraint.targets.gcp import normal_ancestry
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.lexer import Source, tokenize
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ORIGINAL_NAME: Final = "validation.gcp.forsetisecurity.org/originalName"
 """The annotation that keeps the name that an object had in its file."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from webhook.api.config import CONFIG, merged
 from webhook.policies.manifests import Manifest
 from webhook.policy_kinds.known import GROUPS, is_foreign_policy
 from webhook.printable import quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _SHOWN: Final = 3
 """Objects with several definitions that are named; the others are counted."""

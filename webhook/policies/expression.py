@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from webhook.api.gvk import name_of, namespace_of
 from webhook.cel.check.types import DYN
@@ -17,9 +18,6 @@ from webhook.cel.run.values import NOTHING, Lost, Optional, from_key
 from webhook.constraint.drivers.cel_review import any_object, variables_of
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
 from webhook.constraint.drivers.cel_validator import Composed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SECONDS_MAX: Final = 10.0
 """An expression within Kubernetes' limits takes a second."""

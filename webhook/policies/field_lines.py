@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 
 from webhook.api.gvk import name_of, namespace_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _Segment = str | int
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from webhook.api.gvk import name_of
 from webhook.policies.manifests import Manifest, PolicyFault, UnreadableFile
 from webhook.printable import type_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 
 def expand_lists(manifests: Iterable[Manifest]) -> Iterator[Manifest]:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.external_data.exchange import (
-    ProviderAnswers,
-    ProviderRequest,
-    ProviderResponse,
-    nobody,
-)
+from webhook.external_data.exchange import ProviderResponse, nobody
 from webhook.policies.manifests import UnreadableFile, read_values
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest
 
 STATUS_CODE: Final = 200
 _FIELDS: Final = frozenset({"items", "systemError"})

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import tarfile
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.policies.rego_files import (
     BYTES_MAX,
@@ -32,9 +33,6 @@ from webhook.rego.syntax.metadata import block_faults
 from webhook.rego.syntax.parser import parse_module
 from webhook.rego.syntax.unparse import unparse
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _SIGNATURES: Final = ".signatures.json"
 _PATCH: Final = "patch.json"

@@ -15,13 +15,7 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.exporter.admission import verdict_of
-from webhook.external_data.exchange import (
-    Ask,
-    ProviderAnswers,
-    ProviderRequest,
-    ProviderResponse,
-    nobodys,
-)
+from webhook.external_data.exchange import ProviderRequest, ProviderResponse, nobodys
 from webhook.printable import quantity
 from webhook.review.loops import review
 from webhook.review.subject import Subject
@@ -31,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from webhook.constraint.result import Responses
+    from webhook.external_data.exchange import Ask, ProviderAnswers
     from webhook.review.policy_set import PolicySet
 
 ReplayedViolation = tuple[str, str, str]

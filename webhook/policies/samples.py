@@ -7,10 +7,8 @@ terminates.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 SAMPLES_MAX: Final = 8
 """The most samples of each constraint: the first kinds of a constraint with a hundred."""

@@ -5,17 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import is_answer
-from webhook.api.gvk import GroupVersionKind, gvk_of
+from webhook.api.gvk import gvk_of
 from webhook.api.resource import Resource
 from webhook.constraint import kind_schemas
-from webhook.policy_kinds.kind import (
-    ExtensionKey,
-    Part,
-    PolicyKind,
-    PolicyPart,
-    Role,
-    extension_key,
-)
+from webhook.policy_kinds.kind import extension_key
 from webhook.policy_kinds.table import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_KINDS,
@@ -30,6 +23,9 @@ from webhook.policy_kinds.table import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.policy_kinds.kind import ExtensionKey, Part, PolicyKind, PolicyPart, Role
 
 
 def _with_role(*roles: Role) -> tuple[PolicyKind, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.admission_policies import kinds as admission_policy_kinds
 from webhook.api import config, names, pod_status
@@ -13,9 +14,6 @@ from webhook.external_data import provider
 from webhook.kyverno import kinds as kyverno_kinds
 from webhook.mutation import mutator
 from webhook.policy_kinds.kind import Part, PolicyKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _late(name: str, module: str = "webhook.policy_kinds.parts") -> Callable[..., Any]:

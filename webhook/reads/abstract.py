@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 from webhook.reads.read_set import EVERY_KEY, ReadPath, ReadRecorder
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 Scalar: TypeAlias = tuple[str, Any]
 """A known scalar with the name of its type, so that true differs from 1."""

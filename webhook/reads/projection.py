@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Collection
+from typing import Any, Final, TypeAlias
 
 from webhook.reads.read_set import EVERY_KEY, WHOLE, ReadSet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 Projection: TypeAlias = "Callable[[Any], Any]"
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 EVERY_KEY: Final = "*"
 """Every key of an object, or every item of a list. A key with this name is read as every key, too.

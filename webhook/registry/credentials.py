@@ -11,16 +11,14 @@ import json
 import os
 import re
 import signal
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.registry.errors import InvalidCredentials
 from webhook.registry.reference import DOCKER_HUB
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _BYTES_MAX: Final = 1 << 20
 """The size of a configuration at most: that of a Secret."""

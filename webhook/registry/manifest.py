@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.registry.errors import UntrustedContent
 from webhook.registry.reference import is_digest
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 OCI_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 OCI_INDEX: Final = "application/vnd.oci.image.index.v1+json"

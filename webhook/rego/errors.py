@@ -10,14 +10,12 @@ evaluation turns into *undefined* and strict evaluation raises.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from webhook.errors import WaddleError
 from webhook.rego.location import NOWHERE, Location
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LoadCode = Literal[
     "rego_parse_error",

@@ -8,17 +8,15 @@ without values) is ``None``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import reduce
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from webhook.rego.run.values import compare as compare_values
 from webhook.rego.run.values import sort_key
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 def _order() -> Any:

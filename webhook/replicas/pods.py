@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from webhook.api.gvk import text
 from webhook.api.shapes import conditions_of, object_of, objects_of, status_of, texts_of
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 AUDIT_OPERATION: Final = "audit"
 STATUS_OPERATION: Final = "status"

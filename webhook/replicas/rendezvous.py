@@ -7,10 +7,7 @@ share moves (Thaler and Ravishankar, 1998).
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 
 def chosen(key: str, members: Iterable[str]) -> str | None:

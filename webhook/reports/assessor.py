@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.api.gvk import GroupKind, GroupVersionKind, namespace_of
+from webhook.api.gvk import namespace_of
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.reviewer import Reviewer
 from webhook.constraint import enforcement
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.selection import Selection, about, select
-from webhook.mutation.drift import OPERATION, Drift
+from webhook.mutation.drift import OPERATION
 from webhook.reports.admitted import admission_only, state_of
-from webhook.reports.finding import (
-    Assessment,
-    Finding,
-    Policy,
-    ReportResult,
-    ReportSubject,
-    is_reportable,
-)
+from webhook.reports.finding import Assessment, Finding, Policy, is_reportable
 from webhook.reports.results import Descriptions, findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from webhook.api.gvk import GroupKind, GroupVersionKind
     from webhook.api.resource import Resource
     from webhook.audit.scope import Scope
     from webhook.cluster.client import ClusterClient
@@ -34,6 +28,8 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.external_data.exchange import AskAsync
     from webhook.log import Logger
+    from webhook.mutation.drift import Drift
+    from webhook.reports.finding import ReportResult, ReportSubject
 
 
 class ReportedFindings:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.metrics.registry import OTHER
 from webhook.reports.finding import VERDICTS, Finding, Policy, ReportResult, ReportSubject
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Counts = Counter[ReportResult]
 

@@ -6,20 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.external_data.exchange import (
-    AnswersSoFar,
-    Ask,
-    AskAsync,
-    Unanswered,
-    no_answers,
-    nobodys,
-)
-from webhook.review.outcome import Found, Needs
+from webhook.external_data.exchange import Unanswered, no_answers, nobodys
+from webhook.review.outcome import Found
 from webhook.review.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from webhook.external_data.exchange import AnswersSoFar, Ask, AskAsync
+    from webhook.review.outcome import Needs
     from webhook.review.policy_set import PolicySet
     from webhook.review.subject import Subject
 

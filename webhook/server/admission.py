@@ -7,9 +7,9 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.admission import AdmissionRequest, AdmissionResponse
+from webhook.api.admission import AdmissionResponse
 from webhook.constraint import enforcement
-from webhook.constraint.limits import ELSEWHERE, UNTIL_NOW, Budget, Limits, Remembering
+from webhook.constraint.limits import ELSEWHERE, UNTIL_NOW, Limits
 from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedReview
 from webhook.external_data.exchange import ROUNDS_MAX
@@ -20,43 +20,42 @@ from webhook.review.releasing import RELEASED, only_releases
 from webhook.review.subject import Subject
 from webhook.review.walk import walk
 from webhook.server import deadline, preparation, submission, verdict
-from webhook.server.admission_telling import AdmissionTelling, GatheredViolations, ReviewLogOptions
+from webhook.server.admission_telling import AdmissionTelling, ReviewLogOptions
 from webhook.server.asking import Questions, answers_until
 from webhook.server.deadline import RequestTime
 from webhook.server.excepting import check_exception, exception_of, unknown_constraints
-from webhook.server.outcome import NO_ROOM, Outcome, Unanswerable, no_place, not_ready
-from webhook.server.preparation import (
-    Awaiting,
-    Decision,
-    Preparations,
-    ProviderAsker,
-    SlowReview,
-    carry_on,
-    read_namespace,
-)
+from webhook.server.outcome import NO_ROOM, Unanswerable, no_place, not_ready
+from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
-    Responsible,
     requester,
     responsible_for,
     telling,
 )
-from webhook.server.undecided import UnreadAnswer, answer_unread_by, attributed
+from webhook.server.undecided import answer_unread_by, attributed
 from webhook.server.using import check_use
-from webhook.serving.recorder import Recorder, Reviewed
+from webhook.serving.recorder import Reviewed
 from webhook.serving.trace import CurrentTrace
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from webhook.api.admission import AdmissionRequest
     from webhook.constraint.failure_policy import FailurePolicy
+    from webhook.constraint.limits import Budget, Remembering
     from webhook.constraint.result import Responses
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
     from webhook.review.policy_set import PolicySet
+    from webhook.server.admission_telling import GatheredViolations
+    from webhook.server.outcome import Outcome
+    from webhook.server.preparation import Decision, Preparations, ProviderAsker, SlowReview
+    from webhook.server.responsibility import Responsible
+    from webhook.server.undecided import UnreadAnswer
+    from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Revision, Serving
 
 _NOT_TRIED: Final = (

@@ -5,20 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from webhook.external_data.exchange import (
-    ROUNDS_MAX,
-    ProviderRequest,
-    ProviderResponse,
-    ReviewMoment,
-    failure,
-    nobody,
-)
-from webhook.server.preparation import AskedRound, Awaiting, ProviderAsker
+from webhook.external_data.exchange import ROUNDS_MAX, ReviewMoment, failure, nobody
+from webhook.server.preparation import Awaiting
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from webhook.external_data.exchange import ProviderRequest, ProviderResponse
     from webhook.server.deadline import RequestTime
+    from webhook.server.preparation import AskedRound, ProviderAsker
 
 LAST_WALK_SECONDS: Final = 0.05
 """Time reserved for deciding with the responses: a walk on the admission thread takes 10 ms."""

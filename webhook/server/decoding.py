@@ -14,8 +14,9 @@ import asyncio
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from webhook import heap
 from webhook.api.admission import (
@@ -36,9 +37,6 @@ from webhook.server.responsibility import (
     responsible_for,
     telling,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LARGE_BYTES: Final = 64 * 1024
 """Bodies from this size are decoded on another thread: orjson takes 1.5 ms for a dense one, and 64

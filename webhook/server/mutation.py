@@ -9,16 +9,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from webhook.api.admission import AdmissionRequest, AdmissionResponse
+from webhook.api.admission import AdmissionResponse
 from webhook.api.gvk import gvk_of, name_of, text
 from webhook.api.shapes import object_of
 from webhook.constraint.isolation import on_undecidable_for
-from webhook.constraint.limits import ELSEWHERE, Budget, Limits
+from webhook.constraint.limits import ELSEWHERE, Limits
 from webhook.constraint.review import AugmentedReview
 from webhook.metrics.admission import SLOW_REVIEWS
 from webhook.metrics.mutation import MUTATION_ITERATIONS, MUTATION_REQUESTS, MUTATION_SECONDS
 from webhook.mutation.errors import MutationError, NotConverging, OutOfTime
-from webhook.mutation.mutator import OPERATIONS, MutatingParty
+from webhook.mutation.mutator import OPERATIONS
 from webhook.mutation.patch import NO_PATCH
 from webhook.review.mutating import Changes, changes
 from webhook.review.outcome import Needs
@@ -27,36 +27,35 @@ from webhook.review.subject import Subject
 from webhook.server import deadline, preparation, submission, verdict
 from webhook.server.asking import Questions, answers_until
 from webhook.server.mutation_telling import MutationTelling
-from webhook.server.outcome import Outcome, Unanswerable, no_place, not_ready
-from webhook.server.preparation import (
-    Awaiting,
-    Decision,
-    Preparations,
-    ProviderAsker,
-    carry_on,
-    read_namespace,
-)
+from webhook.server.outcome import Unanswerable, no_place, not_ready
+from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
-    Responsible,
     requester,
     responsible_for,
     telling,
 )
-from webhook.serving.recorder import MutationRecorder, MutationReviewed
+from webhook.serving.recorder import MutationReviewed
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
+    from webhook.api.admission import AdmissionRequest
+    from webhook.constraint.limits import Budget
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.mutation.mutator import MutatingParty
     from webhook.mutation.passes import MutationOnError
     from webhook.review.policy_set import PolicySet
     from webhook.server.deadline import RequestTime
+    from webhook.server.outcome import Outcome
+    from webhook.server.preparation import Decision, Preparations, ProviderAsker
+    from webhook.server.responsibility import Responsible
     from webhook.server.undecided import UnreadAnswer
+    from webhook.serving.recorder import MutationRecorder
     from webhook.serving.revision import Revision, Serving
 
 _Attempt: TypeAlias = "Changes | Needs | MutationError | Delay"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from webhook.settings.flags import flags_of, parse
 from webhook.settings.gatekeeper import Foreign
 from webhook.settings.serve import CLUSTER_OPERATIONS, PodSettings, ServeSettings
 from webhook.settings.serve_checks import validate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> ServeSettings:

@@ -10,12 +10,10 @@ import re
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from webhook.serving.trace import Sampled, Trace, new_identifier
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 QUEUED_MAX: Final = 1024
 """The most traces that wait to be sent, a few KiB each."""

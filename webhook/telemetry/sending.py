@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.backoff import Backoff
 from webhook.metrics.server import TELEMETRY_FAILURES, TRACES
 from webhook.telemetry import messages
-from webhook.telemetry.delivery import (
-    CollectorAddress,
-    CollectorUnavailable,
-    Delivery,
-    MessageRefused,
-    make_delivery,
-)
+from webhook.telemetry.delivery import CollectorUnavailable, MessageRefused, make_delivery
 from webhook.telemetry.traces import traces_message
 from webhook.values import dataclass
 
@@ -29,6 +23,7 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.serving.trace import Trace
     from webhook.telemetry.context import SampledTracer
+    from webhook.telemetry.delivery import CollectorAddress, Delivery
 
 BATCH: Final = 256
 """The most traces in a message, some 2 KiB each: well below a collector's limit of 4 MiB."""

@@ -12,14 +12,12 @@ import marshal
 import os
 import threading
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.trials.job import NO_PROCESS, Job, JobAnswer, NoWorker, digest_of
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 LEAST: Final = 64
 """The number of sources from which a second process pays: until it has started, this one compiles

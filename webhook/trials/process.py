@@ -14,13 +14,11 @@ import subprocess
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from webhook.trials import frames
 from webhook.trials.job import ATTEMPTS, READS_CEL, READS_REGO, Job, JobAnswer, NoWorker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 START_SECONDS: Final = 60.0
 """The time limit for the start of an interpreter with the compiler, 0.2 s of a processor, on a busy

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from webhook.cli import exit_codes
 from webhook.cli.policy_options import boolean_option, dash_is_standard_input, together
 from webhook.conftest import settings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Flags(click.Command):

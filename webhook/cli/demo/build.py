@@ -8,15 +8,13 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.cli.demo import sources
 from webhook.printable import reason_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 GO_MINIMUM: Final = (1, 26)
 """The oldest Go that builds them: Kubernetes 1.36 names it in its go.mod, and Gatekeeper v3.23.1 in

@@ -10,9 +10,10 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook import __version__
 from webhook.certificates.pairs import self_signed
@@ -32,9 +33,6 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.decisions.configuration import SOCKET_PATH_BYTES_MAX
 from webhook.printable import printable
 from webhook.settings.serve import KEY_SECRET
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 REPLICAS: Final = 3
 READY_SECONDS_MAX: Final = 300

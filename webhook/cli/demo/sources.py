@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 CONTROL_PLANE: Final = "tests/testcluster"
 CRDS: Final = ("manifests/crds", "manifests/reports/wgpolicyk8s")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -26,9 +27,6 @@ from webhook.policies.manifests import text_of as text_of_bytes
 from webhook.printable import reason_of
 from webhook.reports.known import results_by_subject
 from webhook.reports.report_api import APIS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 _BAD: Final = frozenset({"fail", "warn"})
 """The results of reports that are violations."""

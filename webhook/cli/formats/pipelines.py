@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from webhook.cli.formats.finding import Report
 from webhook.cli.formats.words import Output, emit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 def as_read_by(word: str, report: Report) -> str | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from webhook.cli import exit_codes
 from webhook.cli.terminal import write
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MEANINGS: Final = {
     "table": "for people",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from webhook.api import names
 from webhook.api.builtin_kinds import BUILTIN_KINDS
@@ -12,9 +13,6 @@ from webhook.api.shapes import Json, object_of, objects_of, texts_of
 from webhook.constraint.targets import admission
 from webhook.constraint.template import CEL
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 GROUP: Final = "policies.kubewarden.io"
 KINDS: Final = ("ClusterAdmissionPolicyGroup", "AdmissionPolicyGroup")

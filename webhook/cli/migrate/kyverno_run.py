@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import name_of
-from webhook.api.shapes import Json, object_of, objects_of
+from webhook.api.shapes import object_of, objects_of
 from webhook.cli import exit_codes
 from webhook.cli.formats.document import as_yaml
 from webhook.cli.migrate.rules import Judged, Note
@@ -15,12 +15,7 @@ from webhook.cli.migrate.run import as_json, as_table, from_files
 from webhook.cli.terminal import complain, write
 from webhook.exceptions.globs import globs_overlap
 from webhook.kyverno.conversion import converted
-from webhook.kyverno.image_conversion import (
-    CONSTRAINT,
-    ConvertedImages,
-    converted_policy,
-    converted_rules,
-)
+from webhook.kyverno.image_conversion import CONSTRAINT, converted_policy, converted_rules
 from webhook.kyverno.kinds import (
     CLUSTER_POLICY,
     IMAGE_POLICY,
@@ -34,13 +29,17 @@ from webhook.kyverno.kinds import (
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.validating_policy import fault_of
 from webhook.policies.kyverno_suite import read_suites
-from webhook.policies.manifests import Manifest, find_files
+from webhook.policies.manifests import find_files
 from webhook.policies.suite import InvalidSuite
 from webhook.policies.suite_filter import Filter
 from webhook.printable import one_line, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from webhook.api.shapes import Json
+    from webhook.kyverno.image_conversion import ConvertedImages
+    from webhook.policies.manifests import Manifest
 
 _HOW: Final = (
     '"as it is": every command reviews by the policy, a cluster with '

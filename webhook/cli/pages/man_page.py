@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import click
 
 from webhook import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _WIDTH: Final = 78
 """Columns of preformatted text: a terminal of 80 minus man's margin."""

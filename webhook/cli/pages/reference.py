@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import click
 
@@ -10,9 +11,6 @@ from webhook.cli.demo import sources
 from webhook.cli.main import waddle
 from webhook.cli.serve import ServeCommand
 from webhook.policy_kinds.table import POLICY_KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _WIDTH: Final = 120
 _DEEPEST: Final = 12

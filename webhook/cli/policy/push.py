@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -12,9 +13,6 @@ from webhook.cli.check.command import BUDGET_MILLISECONDS
 from webhook.cli.policy_options import FILENAMES
 from webhook.cli.registry_access import registry_options
 from webhook.cli.terminal import complain, write
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _HELP = """Push policies to a registry, each file as a layer.
 

@@ -15,9 +15,7 @@ from webhook.cli import exit_codes
 from webhook.cli.rego.context import (
     ActivationError,
     BundleError,
-    Capabilities,
     LoadErrors,
-    RegoFiles,
     compile_options,
     read_capabilities,
     runtime,
@@ -32,13 +30,7 @@ from webhook.cli.rego.report import (
 )
 from webhook.cli.terminal import complain, write
 from webhook.policies.rego_files import read_input, system_words
-from webhook.rego.engine import (
-    UNDEFINED,
-    CompileOptions,
-    EvaluationContext,
-    Program,
-    compile_modules,
-)
+from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
 from webhook.rego.errors import BuiltinError, EvaluationError, RegoErrors
 from webhook.rego.results import ResultQuery
 from webhook.rego.run.limits import UNBOUNDED_STEPS
@@ -51,6 +43,8 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from webhook.cli.rego.context import Capabilities, RegoFiles
+    from webhook.rego.engine import CompileOptions, Program
     from webhook.rego.syntax.ast import Import, RegoVersion
 
 _ERRORS_MAX = 10

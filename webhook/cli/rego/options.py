@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import click
 
 from webhook.cli.policy_options import dash_is_standard_input
 from webhook.duration import duration_seconds
 from webhook.rego.trace.events import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Duration(click.ParamType[float]):

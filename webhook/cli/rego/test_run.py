@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
@@ -24,9 +25,6 @@ from webhook.rego.run.patterns import pattern
 from webhook.rego.tester import RegoTestResult, UnitTest, UnitTests
 from webhook.rego.trace.events import KINDS
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from webhook.cli import exit_codes
 from webhook.cli.terminal import complain, write
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _FILES: Final = Path(__file__).parent / "files"
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")

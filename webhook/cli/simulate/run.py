@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _P95: Final = NormalDist().inv_cdf(0.95)
 

@@ -11,13 +11,11 @@ measured curve (``loadtest/curves/fit.py``).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from webhook.printable import quantity
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 UTILISATION_MAX: Final = 0.7
 """The largest used part of a core in a plan: beyond it, waiting grows faster than load, and a lost

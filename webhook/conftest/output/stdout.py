@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from webhook.conftest.output import OutputOptions, indicated
 from webhook.conftest.result import CheckResult, totals
 from webhook.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 RED: Final = 31
 GREEN: Final = 32

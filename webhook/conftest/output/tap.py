@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from webhook.conftest.output import OutputOptions, indicated
 from webhook.conftest.result import CheckResult, totals
 from webhook.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def write(results: Sequence[CheckResult], _: OutputOptions) -> str:

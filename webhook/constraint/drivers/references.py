@@ -7,15 +7,13 @@ and let their packages have any name.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from webhook.constraint.errors import InvalidTemplate
 from webhook.rego.location import Location
 from webhook.rego.run.text import display
 from webhook.rego.syntax import ast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 ENTRY: Final = "template"
 """The package and file name under which a template's own module is compiled."""

@@ -13,21 +13,14 @@ from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers import external_data, references
 from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext, ReviewContext
 from webhook.constraint.drivers.hook import advice, hook
-from webhook.constraint.drivers.specialisation import ConstraintRules, Specialiser
+from webhook.constraint.drivers.specialisation import ConstraintRules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
 from webhook.rego.builtins.registry import GATEKEEPER
-from webhook.rego.engine import (
-    CompiledRule,
-    CompileOptions,
-    Entrypoint,
-    compile_rule,
-    load_rule,
-    specialise_modules,
-)
+from webhook.rego.engine import CompileOptions, compile_rule, load_rule, specialise_modules
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.text import display, to_json
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value, key, sort_key, type_name
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, type_name
 from webhook.rego.run.weight import FREE_STEPS, text_steps
 from webhook.rego.syntax.parser import parse_module
 from webhook.rego.write.generate import compile_parts
@@ -37,9 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from types import CodeType
 
+    from webhook.constraint.drivers.specialisation import Specialiser
     from webhook.constraint.limits import Limits
     from webhook.constraint.template import Code, Template
     from webhook.rego.code_cache import Codes
+    from webhook.rego.engine import CompiledRule, Entrypoint
+    from webhook.rego.run.values import Value
     from webhook.rego.syntax.ast import Module, RegoVersion
 
 NAME: Final = "Rego"

@@ -5,24 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
-from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
+from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.api.names import OURS
 from webhook.constraint.errors import InvalidData, ReviewError
 from webhook.constraint.match import MatchSubject, View, compile_match, namespace_of_subject
 from webhook.constraint.placement import DEFAULT
-from webhook.constraint.review import (
-    AugmentedObject,
-    AugmentedReview,
-    Document,
-    Review,
-    ReviewSource,
-)
+from webhook.constraint.review import AugmentedObject, AugmentedReview, Document, Review
 from webhook.constraint.selector_validation import validate_selectors
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.review import ReviewSource
     from webhook.constraint.target import CompiledMatch
 
 NAME: Final = "admission.k8s.gatekeeper.sh"

@@ -17,7 +17,8 @@ No Python is needed for a format of one's own::
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from webhook.api.gvk import name_of
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidConstraint, ReviewError
@@ -29,9 +30,6 @@ from webhook.constraint.targets.match_schema import selector_schema
 from webhook.constraint.targets.path_globs import LIST_SCHEMA, compile_globs, patterns
 from webhook.printable import type_of
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _EVERY: Final = "*"
 _KEYS: Final = {"path", "as", "of", "separator"}

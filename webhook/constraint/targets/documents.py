@@ -7,14 +7,11 @@ constraint of the target is matched.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import Any, Final
 
 from webhook.constraint.review import Document, Review
 from webhook.constraint.target import CompiledMatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-
 
 _SPEC: Final = {"severity": {"type": "string"}, "constraintVersion": {"type": "string"}}
 

@@ -10,7 +10,8 @@ pkg/asset/asset.go).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from webhook.constraint.errors import InvalidConstraint, ReviewError
 from webhook.constraint.review import Document
@@ -18,9 +19,6 @@ from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.path_globs import LIST_SCHEMA, compile_globs, patterns
 from webhook.printable import type_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 NAME: Final = "validation.gcp.forsetisecurity.org"
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from webhook.constraint.errors import InvalidConstraint
 from webhook.rego.errors import BuiltinError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 LIST_SCHEMA = {"type": "array", "items": {"type": "string"}}
 """The schema of a field with such globs."""

@@ -8,15 +8,13 @@ unmodified: ``input.review`` is one entry of the plan's ``resource_changes``, an
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from webhook.constraint.errors import InvalidConstraint, ReviewError
 from webhook.constraint.review import Document
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.path_globs import LIST_SCHEMA, compile_globs, patterns
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 NAME: Final = "validation.resourcechange.terraform.cloud.google.com"
 

@@ -20,17 +20,11 @@ from webhook.controllers.revisions.extension_state import (
     subject_key,
     uid_of,
 )
-from webhook.controllers.revisions.revisions import (
-    InForce,
-    NoRevisions,
-    Revisions,
-    attempts,
-    rollback_of,
-)
+from webhook.controllers.revisions.revisions import InForce, NoRevisions, attempts, rollback_of
 from webhook.controllers.status.published import PublishedPolicies
 from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
 from webhook.metrics.providers import PROVIDER_ERRORS
-from webhook.policy_kinds.kind import REFUSALS, ExtensionKey, Part, PolicyKind, PolicyPart
+from webhook.policy_kinds.kind import REFUSALS
 from webhook.policy_kinds.known import EXTENSIONS, PARTS, extension_named, kind_of_document
 from webhook.policy_kinds.parts import policy_set
 from webhook.policy_kinds.table import KYVERNO_KINDS, MUTATIONS, PROVIDERS
@@ -41,11 +35,14 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.constraint.snapshot import Snapshot
+    from webhook.controllers.revisions.revisions import Revisions
     from webhook.metrics.registry import Registry
     from webhook.mutation.fights import Fight
     from webhook.mutation.mutator import MutatorId
+    from webhook.policy_kinds.kind import ExtensionKey, Part, PolicyKind, PolicyPart
     from webhook.readiness import Tracker
     from webhook.review.policy_set import Exclusions, PolicySet
+
 
 TogetherT = TypeVar("TogetherT")
 

@@ -21,29 +21,22 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook import __version__
 from webhook.api import revision, timestamp
-from webhook.api.revision_outcome import TrialOutcome, TrialVerdict
+from webhook.api.revision_outcome import TrialOutcome
 from webhook.api.shapes import is_deleted
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint import constraint
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import read_template
-from webhook.controllers.object_faults import TEMPLATES, ObjectFaults, PolicyKey
+from webhook.controllers.object_faults import TEMPLATES
 from webhook.controllers.revisions.outcome_records import (
     RECORD_SECONDS,
     WRITE_SECONDS,
     OutcomeRecords,
 )
-from webhook.controllers.revisions.policy_state import AppliedFault, same_policy
+from webhook.controllers.revisions.policy_state import same_policy
 from webhook.policy_kinds.known import TEMPLATE
 from webhook.replicas import rendezvous
-from webhook.trials.trials import (
-    PATIENCE_SECONDS,
-    TrialRequest,
-    Trials,
-    Tried,
-    is_large,
-    is_large_together,
-)
+from webhook.trials.trials import PATIENCE_SECONDS, TrialRequest, is_large, is_large_together
 from webhook.trials.validation import with_belongings
 from webhook.values import dataclass
 
@@ -53,8 +46,12 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Pod
     from webhook.api.revision import PolicyRevision
+    from webhook.api.revision_outcome import TrialVerdict
     from webhook.constraint.client import Client
+    from webhook.controllers.object_faults import ObjectFaults, PolicyKey
     from webhook.controllers.revisions.keeper import RevisionKeeper
+    from webhook.controllers.revisions.policy_state import AppliedFault
+    from webhook.trials.trials import Trials, Tried
     from webhook.watch.queue import Event
 
 TURN_SECONDS: Final = 0.5

@@ -7,12 +7,10 @@ jittered back-off of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
 
 from webhook.api.shapes import Json, conditions_of, is_deleted, status_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
 
 WAIT_SECONDS: Final = 5.0
 """An API server establishes a CRD in 0.1 s; one under load or starting up needs some seconds."""

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
 
 from webhook.api.shapes import Json, objects_of
 from webhook.constraint import constraint as constraints
 from webhook.constraint.template import GROUP as TEMPLATES_GROUP
 from webhook.constraint.template import KIND as TEMPLATE_KIND
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
 
 REWRITES_MAX: Final = 3
 """The most restores within :data:`WHILE_SECONDS` of an object that another writer changed."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.api.shapes import Json, integer_of, object_of, objects_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 COPIES_BYTES_MAX: Final = 700 << 10
 """The size limit of the copies, of a Secret's megabyte: some 2,000 roll-outs of three steps."""

@@ -23,8 +23,9 @@ spreading gets no conditions: until then ``observedGeneration`` is below the obj
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from webhook.api.gvk import text
 from webhook.api.shapes import Json, integer_of, status_of, texts_of
@@ -33,9 +34,6 @@ from webhook.replicas import pods
 from webhook.replicas.pods import WEBHOOK_OPERATION, Replica, replica
 from webhook.values import dataclass
 from webhook.webhook_rules.coverage import REASON, WHOLLY, CoverageState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 TYPES: Final = ("Active", "Degraded", "Error", "Enforced")
 

@@ -18,27 +18,24 @@ from webhook.api.config import (
     WEBHOOK_PROCESS,
     excluded_namespaces,
 )
-from webhook.api.gvk import GroupVersionKind, labels_of
+from webhook.api.gvk import labels_of
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, NAMESPACE, WEBHOOK_CONFIGURATIONS
 from webhook.controllers.served_kinds import ServedKinds
 from webhook.policy_kinds.known import TEMPLATE
 from webhook.policy_kinds.table import EXPANSION_TEMPLATES
-from webhook.webhook_rules.coverage import (
-    CoverageState,
-    WebhookContext,
-    coverage_of,
-    generators_of,
-    operations_of,
-)
-from webhook.webhook_rules.entries import MUTATING_PATH, VALIDATING_PATH, WebhookEntry, entries_of
+from webhook.webhook_rules.coverage import WebhookContext, coverage_of, generators_of, operations_of
+from webhook.webhook_rules.entries import MUTATING_PATH, VALIDATING_PATH, entries_of
 from webhook.webhook_rules.needs import need_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
     from webhook.watch.manager import Manager
     from webhook.watch.queue import Event
+    from webhook.webhook_rules.coverage import CoverageState
+    from webhook.webhook_rules.entries import WebhookEntry
     from webhook.webhook_rules.kinds import GroupAndKind
 
 CONFIGURATIONS: Final = {

@@ -16,14 +16,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.status.aggregation import DEBOUNCE_SECONDS
 from webhook.events.policies import EventWriter, event
-from webhook.exceptions.state import (
-    ExceptionFacts,
-    ended_at,
-    news_of,
-    next_status,
-    seconds_to_change,
-    state_of,
-)
+from webhook.exceptions.state import ended_at, news_of, next_status, seconds_to_change, state_of
 from webhook.metrics.policies import EXCEPTIONS as EXCEPTIONS_BY_STATE
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.replicas import rendezvous
@@ -38,6 +31,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Excuse
     from webhook.controllers.object_faults import ObjectFaults
     from webhook.exceptions.exception import PolicyException
+    from webhook.exceptions.state import ExceptionFacts
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.serving.revision import ExceptionKey, ExceptionUses

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import text
@@ -10,9 +11,6 @@ from webhook.api.pod_status import POD_LABEL, SIGNATURE, Pod, pod_label
 from webhook.api.shapes import Json, status_of
 from webhook.cluster.reflector import ObjectSelection
 from webhook.replicas.pods import owners_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _STAGED: Final = ("enforcementAction", "preview")
 """Fields about a stage, of a constraint and of a mutator."""

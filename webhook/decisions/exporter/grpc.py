@@ -14,20 +14,12 @@ import grpc
 import grpc.aio
 
 from webhook.decisions.wire import decisions_pb2 as pb
-from webhook.decisions.wire.framing import (
-    SUPPORTED,
-    Ack,
-    Bye,
-    ClientHello,
-    ProtocolError,
-    Refusal,
-    ServerFrame,
-    ServerHello,
-)
+from webhook.decisions.wire.framing import SUPPORTED, Ack, ProtocolError, Refusal, ServerHello
 from webhook.proxies import grpc_options
 
 if TYPE_CHECKING:
     from webhook.decisions.exporter.transport import Address, SidecarConnection, TLSFiles
+    from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
 METHOD: Final = "/waddle.decisions.v1.DecisionLog/Stream"
 

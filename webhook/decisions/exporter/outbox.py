@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PAGE_BYTES: Final = 64 * 1024
 """Some sixty records of reviews."""

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.decisions.exporter.admission import (
-    NO_POLICIES,
-    RecordedPolicies,
-    judge,
-    verdict_of,
-    why,
-)
+from webhook.decisions.exporter.admission import NO_POLICIES, judge, verdict_of, why
 from webhook.decisions.wire.rows import FRAME, records
 
 if TYPE_CHECKING:
@@ -23,6 +17,7 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Responses, Result
     from webhook.constraint.snapshot import Snapshot
+    from webhook.decisions.exporter.admission import RecordedPolicies
 
 _EXISTING: Final = (True,)
 """The mark of a result that the old object had already."""

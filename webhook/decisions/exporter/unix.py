@@ -8,17 +8,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
 from webhook.decisions.wire.framing import (
-    Bye,
-    ClientHello,
     LineSplitter,
     ProtocolError,
-    ServerFrame,
     decode_server_line,
     encode,
 )
 
 if TYPE_CHECKING:
     from webhook.decisions.exporter.transport import Address, SidecarConnection
+    from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
 ANSWER_BYTES_MAX: Final = 64 * 1024
 """The longest line a receiver may send: an error's message is the longest."""

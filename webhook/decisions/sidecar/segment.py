@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 import orjson
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MAGIC: Final = b"WADDLE1\n"
 FRAME: Final = struct.Struct("<II")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from webhook.decisions.wire.framing import ProtocolError, StreamID
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 STREAMS_MAX: Final = 1024
 """The most streams remembered; the least recent is forgotten first. Each start of each replica is a

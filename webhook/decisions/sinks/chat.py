@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from webhook.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 RECORDS_MAX, RESULTS_MAX, CHARACTERS_MAX = 10, 3, 300
 """The most records of a message, results of a record, and characters of a text: 13,000 characters

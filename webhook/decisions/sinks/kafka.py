@@ -11,8 +11,6 @@ from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.sink import (
     ANSWER_SECONDS,
     ANSWER_SECONDS_MIN,
-    Item,
-    MakeSink,
     RecordsRefused,
     SinkUnavailable,
 )
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.decisions.configuration import Section
+    from webhook.decisions.sinks.sink import Item, MakeSink
 
 _REFUSED: Final = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD}

@@ -7,16 +7,13 @@ and compare with strings only.
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 from urllib.parse import quote_from_bytes
 
 from webhook.golang.floats import float_text
 from webhook.golang.format import BigInt, format_text
 from webhook.golang.strings import from_utf8, utf8
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 PRINTED_MAX: Final = 1 << 24
 """The longest result of a ``printf``, in characters: larger widths would fill the memory."""

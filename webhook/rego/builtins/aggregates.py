@@ -5,8 +5,8 @@ Documented in OPA's reference under "Aggregates"; behaviour from v1/topdown/aggr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from webhook.golang import bigfloat
 from webhook.rego.builtins.registry import Context, builtin, wrong_element, wrong_operand
@@ -34,9 +34,6 @@ from webhook.rego.types import (
     array_of,
     set_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 COLLECTION = any_of(ARRAY, SET)
 NUMBERS = any_of(array_of(NUMBER), set_of(NUMBER))

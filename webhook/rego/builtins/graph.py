@@ -9,21 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.objects import lookup
-from webhook.rego.builtins.registry import Context, builtin, wrong_operand
-from webhook.rego.run.values import (
-    UNDEFINED,
-    RegoObject,
-    RegoSet,
-    Value,
-    ordered,
-    sort_key,
-    type_name,
-)
+from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered, sort_key, type_name
 from webhook.rego.run.weight import WALKED_STEPS, afford_tree
 from webhook.rego.types import ANY, ARRAY, SET, any_of, array_of, object_of, set_of, static_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from webhook.rego.builtins.registry import Context
+    from webhook.rego.run.values import Value
 
 GRAPH = object_of(ANY, any_of(SET, ARRAY))
 VERTICES = any_of(SET, ARRAY)

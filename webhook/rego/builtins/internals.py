@@ -8,7 +8,7 @@ test.go and runtime.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import EvaluationError
@@ -16,9 +16,6 @@ from webhook.rego.location import NOWHERE
 from webhook.rego.run.text import printed_text
 from webhook.rego.run.values import RegoSet, Value, ordered, type_name
 from webhook.rego.types import ANY, BOOLEAN, SET, STRING, array_of, object_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def printed(context: Context, operands: list[Value]) -> Iterator[list[str]]:

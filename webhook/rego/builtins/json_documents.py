@@ -7,7 +7,8 @@ v1/topdown/json.go and encoding.go.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.json_patch import apply_patches, read_path
@@ -37,9 +38,6 @@ from webhook.rego.types import (
     array_of,
     set_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PATH = any_of(STRING, ARRAY)
 PATHS = any_of(array_of(PATH), set_of(PATH))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError, EvaluationError
@@ -27,9 +28,6 @@ from webhook.rego.types import (
     static_array,
 )
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_ADDRESSES: Final = 1 << 24
 """The most addresses of an expanded network: an IPv4 /8 with about 1.5 GB of text."""

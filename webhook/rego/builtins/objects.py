@@ -6,7 +6,7 @@ and subset.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from webhook.rego.builtins.registry import Context, builtin, wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
@@ -23,9 +23,6 @@ from webhook.rego.run.values import (
 )
 from webhook.rego.run.weight import afford_smaller
 from webhook.rego.types import ANY, ARRAY, BOOLEAN, OBJECT, SET, any_of, array_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 COLLECTION = any_of(ARRAY, SET, OBJECT)
 

@@ -8,22 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.golang import base64, url
-from webhook.rego.builtins.registry import Context, wrong_element, wrong_operand
+from webhook.rego.builtins.registry import wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import as_index, as_int
 from webhook.rego.run.text import json_items
-from webhook.rego.run.values import (
-    RegoObject,
-    RegoSet,
-    Value,
-    ordered,
-    ordered_affordable,
-    type_name,
-)
+from webhook.rego.run.values import RegoObject, RegoSet, ordered, ordered_affordable, type_name
 from webhook.rego.run.weight import afford_text
 
 if TYPE_CHECKING:
     from webhook.golang.url import Url
+    from webhook.rego.builtins.registry import Context
+    from webhook.rego.run.values import Value
 
 
 def _not_integral(position: int) -> BuiltinError:

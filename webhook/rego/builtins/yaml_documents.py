@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 from yaml.emitter import Emitter, ScalarAnalysis
@@ -28,9 +29,6 @@ from webhook.rego.run.text import display, json_items
 from webhook.rego.run.values import RegoObject, RegoSet, Value, ordered
 from webhook.rego.run.weight import afford_text
 from webhook.rego.types import ANY, BOOLEAN, STRING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def _fault(message: str) -> BuiltinError:

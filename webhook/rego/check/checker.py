@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.rego.builtins.registry import GATEKEEPER, Builtin
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.check import ir
 from webhook.rego.check.checker_refs import (
     RefFault,
@@ -24,23 +24,16 @@ from webhook.rego.check.checker_unify import unify_terms, unify_type
 from webhook.rego.check.checker_written import Written
 from webhook.rego.check.checks import expected_texts, function_text
 from webhook.rego.check.names import ROOTS
-from webhook.rego.check.schemas import (
-    SchemaError,
-    SchemaPath,
-    annotated_type,
-    input_type,
-    overridden,
-)
+from webhook.rego.check.schemas import SchemaError, annotated_type, input_type, overridden
 from webhook.rego.check.variables import LEAVES, NESTING, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError
-from webhook.rego.location import NOWHERE, Location
+from webhook.rego.location import NOWHERE
 from webhook.rego.types import (
     ANY,
     ArrayType,
     FunctionType,
     ObjectType,
     SetType,
-    Type,
     bounded,
     is_unknown,
     keys,
@@ -51,6 +44,11 @@ from webhook.rego.types import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.check.schemas import SchemaPath
+    from webhook.rego.location import Location
+    from webhook.rego.types import Type
 
 _DOCS = "https://www.openpolicyagent.org/docs/errors/rego-type-error/match-error"
 

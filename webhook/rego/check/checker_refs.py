@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.check import ir
@@ -26,9 +27,6 @@ from webhook.rego.types import (
     type_text,
     values,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class RefFault(Exception):

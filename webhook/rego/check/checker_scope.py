@@ -7,7 +7,8 @@ constants.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.check.checker_types import insert, is_empty, merge, opened
@@ -27,9 +28,6 @@ from webhook.rego.types import (
     union,
     values,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 BODIES_MAX: Final = 5_000
 """The most bodies of comprehensions typed for one rule: each use types the comprehension again,

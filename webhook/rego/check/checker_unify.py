@@ -9,20 +9,11 @@ from webhook.rego.check.checker_types import unifies
 from webhook.rego.check.names import ROOTS
 from webhook.rego.check.variables import expand
 from webhook.rego.run.values import equal
-from webhook.rego.types import (
-    ANY,
-    AnyOf,
-    ArrayType,
-    ObjectType,
-    SetType,
-    Type,
-    is_unknown,
-    select,
-    union,
-)
+from webhook.rego.types import ANY, AnyOf, ArrayType, ObjectType, SetType, is_unknown, select, union
 
 if TYPE_CHECKING:
     from webhook.rego.check.checker_scope import Scope
+    from webhook.rego.types import Type
 
 
 def unify_type(scope: Scope, term: ir.Term, type_: Type | None, *, widen: bool = False) -> bool:

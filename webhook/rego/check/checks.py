@@ -8,35 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.builtins.registry import GATEKEEPER, Builtin, lacking
-from webhook.rego.check.ir import (
-    Body,
-    Call,
-    Comprehension,
-    Const,
-    Every,
-    Function,
-    Lit,
-    Logic,
-    Not,
-    Ref,
-    Rule,
-    Term,
-    Var,
-    With,
-)
+from webhook.rego.builtins.registry import GATEKEEPER, lacking
+from webhook.rego.check.ir import Call, Comprehension, Const, Every, Logic, Not, Ref, Var
 from webhook.rego.check.variables import LEAVES, NESTING, composites_of, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax.builtin_names import OPERAND_NAMES
 from webhook.rego.syntax.tokens import FUTURE_V0, KEYWORDS
-from webhook.rego.types import Type, type_of, type_text
+from webhook.rego.types import type_of, type_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from webhook.rego.builtins.registry import Builtin
     from webhook.rego.check import ir
+    from webhook.rego.check.ir import Body, Function, Lit, Rule, Term, With
     from webhook.rego.check.tree import Node, Tree
     from webhook.rego.run.values import Value
+    from webhook.rego.types import Type
 
 
 def expected_texts(

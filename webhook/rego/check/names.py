@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from webhook.rego.syntax import ast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 Globals = dict[str, tuple[str, tuple[str, ...]]]
 """The root and path of each name."""

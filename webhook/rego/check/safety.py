@@ -8,24 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.check.ir import (
-    Body,
-    Call,
-    Comprehension,
-    Eq,
-    Every,
-    Function,
-    Lit,
-    Logic,
-    Not,
-    Print,
-    Rule,
-    Template,
-    Term,
-    Var,
-    is_generated,
-    is_wildcard,
-)
+from webhook.rego.check import ir
 from webhook.rego.check.names import ROOTS
 from webhook.rego.check.strict import nodes
 from webhook.rego.check.variables import (
@@ -48,7 +31,7 @@ if TYPE_CHECKING:
 
     from webhook.rego.location import Location
 
-Unsafe = dict[int, "tuple[Lit, set[str]]"]
+Unsafe = dict[int, "tuple[ir.Lit, set[str]]"]
 """By identity, literals that cannot be ordered, and variables that are missing for each."""
 
 _FUTURE: Final = frozenset({"in", "every", "contains", "if", "and", "or", "not"})
@@ -57,14 +40,14 @@ _FUTURE: Final = frozenset({"in", "every", "contains", "if", "and", "or", "not"}
 class Safety:
     """Orders the bodies of a program; faults are collected."""
 
-    def __init__(self, arity: Callable[[Function], int], faults: list[RegoLoadError]) -> None:
+    def __init__(self, arity: Callable[[ir.Function], int], faults: list[RegoLoadError]) -> None:
         self.arity = arity
         self.faults = faults
-        self._known: dict[Lit, set[str]] = {}
+        self._known: dict[ir.Lit, set[str]] = {}
 
-    def rule(self, rule: Rule, scope: str = "") -> None:
+    def rule(self, rule: ir.Rule, scope: str = "") -> None:
         """Order the bodies of a rule and its ``else`` branches, and check its head."""
-        branch: Rule | None = rule
+        branch: ir.Rule | None = rule
         while branch is not None:
             safe = set(ROOTS)
             for arg in branch.args or ():
@@ -73,7 +56,9 @@ class Safety:
             branch.body = self.body(branch.body, safe, branch.names, scope)
             branch = branch.else_
 
-    def body(self, body: Body, safe: set[str], names: dict[str, str], scope: str = "") -> Body:
+    def body(
+        self, body: ir.Body, safe: set[str], names: dict[str, str], scope: str = ""
+    ) -> ir.Body:
         """Returns the body in a safe order; reports literals that cannot be ordered."""
         ordered, unsafe = self._reorder(body, safe)
         if unsafe:
@@ -81,7 +66,7 @@ class Safety:
             return body
         return ordered
 
-    def _head(self, rule: Rule, args: set[str], scope: str) -> None:
+    def _head(self, rule: ir.Rule, args: set[str], scope: str) -> None:
         bound = set(args)
         for lit in rule.body:
             bound |= self._visible(lit)
@@ -90,21 +75,21 @@ class Safety:
             if term is not None:
                 visible(term, needed)
         for name in sorted(needed - bound):
-            if not is_generated(name):
+            if not ir.is_generated(name):
                 written = _text(rule.names.get(name, name))
                 self._fault(f"var {written} is unsafe{scope}", _place_in_head(rule, written))
 
     def _fault(self, message: str, location: Location) -> None:
         self.faults.append(RegoLoadError("rego_unsafe_var_error", message, location))
 
-    def _visible(self, lit: Lit) -> set[str]:
+    def _visible(self, lit: ir.Lit) -> set[str]:
         """Returns the literal's variables that count towards its body's; callers do not change it."""
         names = self._known.get(lit)
         if names is None:
             names = self._known[lit] = self._counted(lit)
         return names
 
-    def _counted(self, lit: Lit) -> set[str]:
+    def _counted(self, lit: ir.Lit) -> set[str]:
         names: set[str] = set()
         for term in terms_of(lit):
             visible(term, names)
@@ -112,17 +97,17 @@ class Safety:
             visible(modifier.value, names)
         if type(lit) not in NESTING:
             return names
-        if isinstance(lit, Not):
+        if isinstance(lit, ir.Not):
             if not lit.explicit:
                 names |= self._promoted(lit.body)
-        elif isinstance(lit, Logic):
+        elif isinstance(lit, ir.Logic):
             if not lit.explicit_left:
                 names |= self._promoted(lit.left)
             if not lit.explicit_right:
                 names |= self._promoted(lit.right)
         return names
 
-    def _promoted(self, body: Body) -> set[str]:
+    def _promoted(self, body: ir.Body) -> set[str]:
         """Variables of an operand without braces that its own literals do not bind."""
         seen: dict[str, int] = {}
         for lit in body:
@@ -132,37 +117,37 @@ class Safety:
             return set(seen)
         safe = {*ROOTS, *seen}
         for lit in body:
-            if isinstance(lit, Eq):
+            if isinstance(lit, ir.Eq):
                 for side in (lit.a, lit.b):
                     names: set[str] = set()
                     visible(side, names)
-                    if isinstance(side, Var):
+                    if isinstance(side, ir.Var):
                         safe -= names
         bound: set[str] = set()
         changed = True
         while changed:
             changed = False
             for lit in body:
-                if isinstance(lit, Eq):
+                if isinstance(lit, ir.Eq):
                     new = outputs(lit, safe, self.arity) - bound
                     if new:
                         bound |= new
                         safe |= new
                         changed = True
         for lit in body:
-            if not isinstance(lit, Eq):
+            if not isinstance(lit, ir.Eq):
                 self._bound_by_call(lit, bound)
         return {name for name, count in seen.items() if name not in bound or count == 1}
 
-    def _bound_by_call(self, lit: Lit, bound: set[str]) -> None:
-        if isinstance(lit, Call):
+    def _bound_by_call(self, lit: ir.Lit, bound: set[str]) -> None:
+        if isinstance(lit, ir.Call):
             count = self.arity(lit.name)
             given = lit.args if lit.out is None else [*lit.args, lit.out]
             if 0 <= count < len(given):
                 for term in given[count:]:
                     patterned(term, bound, sets=False)
 
-    def _reorder(self, body: Body, globals_: set[str]) -> tuple[Body, Unsafe]:
+    def _reorder(self, body: ir.Body, globals_: set[str]) -> tuple[ir.Body, Unsafe]:
         shown = [self._visible(lit) for lit in body]
         body_vars: set[str] = set().union(*shown) if shown else set()
         safe = body_vars & globals_
@@ -192,15 +177,15 @@ class Safety:
 
     def _ordered(
         self,
-        body: Body,
+        body: ir.Body,
         closed: list[set[str]],
         safe: set[str],
         unsafe: Unsafe,
         *,
         forgetting: bool = False,
-    ) -> tuple[Body, Unsafe]:
+    ) -> tuple[ir.Body, Unsafe]:
         """Returns the literals in a safe order, and the missing variables of all other literals."""
-        ordered: Body = []
+        ordered: ir.Body = []
         waiting = list(zip(body, closed, strict=True))
         while waiting:
             remaining = []
@@ -229,33 +214,33 @@ class Safety:
 
     # --- nested bodies -----------------------------------------------------------------------
 
-    def _closures(self, ordered: Body, globals_: set[str], unsafe: Unsafe) -> None:
+    def _closures(self, ordered: ir.Body, globals_: set[str], unsafe: Unsafe) -> None:
         known = set(globals_)
         for i, lit in enumerate(ordered):
             if i:
                 known |= self._visible(ordered[i - 1])
             for term in composites_of(lit):
                 self._in_term(term, lit, known, unsafe)
-            if isinstance(lit, Every):
+            if isinstance(lit, ir.Every):
                 known |= {lit.key.name, lit.value.name}
                 lit.body = self._nested(lit.body, known, unsafe)
-            elif isinstance(lit, Not):
+            elif isinstance(lit, ir.Not):
                 lit.body = self._nested(lit.body, known, unsafe)
-            elif isinstance(lit, Logic):
+            elif isinstance(lit, ir.Logic):
                 lit.left = self._nested(lit.left, known, unsafe)
                 lit.right = self._nested(lit.right, known, unsafe)
-            if isinstance(lit, Print):
+            if isinstance(lit, ir.Print):
                 self._check_print(lit.args, known)
-            elif isinstance(lit, Eq) and isinstance(lit.b, Template):
-                shown = [part for part in lit.b.parts if isinstance(part, Comprehension)]
+            elif isinstance(lit, ir.Eq) and isinstance(lit.b, ir.Template):
+                shown = [part for part in lit.b.parts if isinstance(part, ir.Comprehension)]
                 self._check_print([part for part in shown if not _is_variable(part)], known)
 
-    def _check_print(self, args: list[Comprehension], known: set[str]) -> None:
+    def _check_print(self, args: list[ir.Comprehension], known: set[str]) -> None:
         """Checks that a printed term uses only variables that are bound before."""
         for arg in args:
             for inner in arg.body:
                 for name in sorted(self._visible(inner) - known):
-                    if not is_generated(name):
+                    if not ir.is_generated(name):
                         self.faults.append(
                             RegoLoadError(
                                 "rego_compile_error",
@@ -264,7 +249,7 @@ class Safety:
                             )
                         )
 
-    def _nested(self, body: Body, known: set[str], unsafe: Unsafe) -> Body:
+    def _nested(self, body: ir.Body, known: set[str], unsafe: Unsafe) -> ir.Body:
         ordered, faults = self._reorder(body, known)
         if not faults:
             return ordered
@@ -273,8 +258,8 @@ class Safety:
             entry[1].update(names)
         return body
 
-    def _in_term(self, term: Term, lit: Lit, known: set[str], unsafe: Unsafe) -> None:
-        if isinstance(term, Comprehension):
+    def _in_term(self, term: ir.Term, lit: ir.Lit, known: set[str], unsafe: Unsafe) -> None:
+        if isinstance(term, ir.Comprehension):
             needed: set[str] = set()
             if term.key is not None:
                 everything(term.key, needed)
@@ -290,7 +275,7 @@ class Safety:
                 self._in_term(part, lit, known, unsafe)
 
 
-def _place_in_head(rule: Rule, name: str) -> Location:
+def _place_in_head(rule: ir.Rule, name: str) -> Location:
     """Returns a variable's place in a rule's head; the rule's place if it is not in the head."""
     head = rule.head
     for node in nodes((head.ref.path, head.key, head.value)):
@@ -303,21 +288,21 @@ def _copied(unsafe: Unsafe) -> Unsafe:
     return {at: (lit, set(names)) for at, (lit, names) in unsafe.items()}
 
 
-def _is_variable(part: Comprehension) -> bool:
+def _is_variable(part: ir.Comprehension) -> bool:
     """Whether a part of a template is a variable and nothing else: that may be bound later."""
     lit = part.body[-1]
-    return len(part.body) == 1 and isinstance(lit, Eq) and isinstance(lit.b, Var)
+    return len(part.body) == 1 and isinstance(lit, ir.Eq) and isinstance(lit.b, ir.Var)
 
 
 def _text(name: str) -> str:
-    return "_" if is_wildcard(name) else name.rsplit(" ", 1)[-1]
+    return "_" if ir.is_wildcard(name) else name.rsplit(" ", 1)[-1]
 
 
 def _errors(unsafe: Unsafe, names: dict[str, str], scope: str) -> list[RegoLoadError]:
     """Returns OPA's errors: for variables by name, or for expressions without names."""
     assigned: set[str] = set()
     for lit, _ in unsafe.values():
-        if isinstance(lit, Eq) and lit.assign:
+        if isinstance(lit, ir.Eq) and lit.assign:
             visible(lit.a, assigned)
     places: dict[str, Location] = {}
     for lit, missing in unsafe.values():
@@ -327,7 +312,7 @@ def _errors(unsafe: Unsafe, names: dict[str, str], scope: str) -> list[RegoLoadE
     named = [
         (name, place)
         for name, place in sorted(places.items(), key=lambda item: item[1].position())
-        if not is_generated(name) and not name.startswith("$ ")
+        if not ir.is_generated(name) and not name.startswith("$ ")
     ]
     others = [item for item in named if item[0] not in assigned]
     errors = []
@@ -343,7 +328,7 @@ def _errors(unsafe: Unsafe, names: dict[str, str], scope: str) -> list[RegoLoadE
         return errors
     seen: set[str] = set()
     for lit, missing in sorted(unsafe.values(), key=lambda item: item[0].location.position()):
-        if new := {name for name in missing if is_generated(name)} - seen:
+        if new := {name for name in missing if ir.is_generated(name)} - seen:
             seen |= new
             errors.append(
                 RegoLoadError("rego_unsafe_var_error", f"expression is unsafe{scope}", lit.location)

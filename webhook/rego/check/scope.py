@@ -7,13 +7,11 @@ declaredVarStack and localDeclaredVars).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from webhook.rego.check.strict import nodes
 from webhook.rego.syntax import ast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 SEEN, ARG, ASSIGNED, DECLARED = "seen", "arg", "assigned", "declared"
 

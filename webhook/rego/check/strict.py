@@ -7,16 +7,14 @@ compiling, so these errors come together with the errors of later stages.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax import ast
 from webhook.rego.syntax.unparse import unparse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ROOTS: Final = ("data", "input")
 

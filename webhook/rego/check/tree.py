@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from webhook.rego.check.ir import Array, Call, Const, Eq, Lit, Object, Ref, Rule, Term, Test, Var
 from webhook.rego.check.names import ROOTS
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.run.values import Key, Value, equal, is_small, key
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def conflicts_with_data(tree: Tree, data: dict[str, Any]) -> list[RegoLoadError]:

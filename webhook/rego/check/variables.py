@@ -8,142 +8,122 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.check.ir import (
-    Array,
-    Body,
-    Call,
-    Comprehension,
-    Const,
-    Eq,
-    Every,
-    Function,
-    Given,
-    Lit,
-    Logic,
-    Not,
-    Object,
-    Print,
-    Ref,
-    Set,
-    Template,
-    Term,
-    Test,
-    Var,
-)
+from webhook.rego.check import ir
 from webhook.rego.run.values import RegoObject, RegoSet, equal
 from webhook.rego.run.weight import SCALARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-LEAVES: Final = frozenset({Const, Var, Given})
+
+LEAVES: Final = frozenset({ir.Const, ir.Var, ir.Given})
 """Terms without terms inside; most terms are leaves.
 
 The compiler tests for classes with tuples: ``A | B`` is made anew each time, and takes twice as
 long.
 """
 
-NESTING: Final = frozenset({Every, Not, Logic})
+NESTING: Final = frozenset({ir.Every, ir.Not, ir.Logic})
 """Literals that contain bodies."""
 
 
-def visible(term: Term, names: set[str]) -> None:
+def visible(term: ir.Term, names: set[str]) -> None:
     """Adds the variables of a term to ``names``, except variables inside comprehensions."""
-    if type(term) is Var:
+    if type(term) is ir.Var:
         names.add(term.name)
     elif type(term) in LEAVES:  # most terms: the other cases need not be tested
         return
-    elif isinstance(term, Ref):
+    elif isinstance(term, ir.Ref):
         visible(term.head, names)
         for part in term.path:
-            if type(part) is not Const:
+            if type(part) is not ir.Const:
                 visible(part, names)
-    elif isinstance(term, (Array, Set)):
+    elif isinstance(term, (ir.Array, ir.Set)):
         for item in term.items:
             visible(item, names)
-    elif isinstance(term, Object):
+    elif isinstance(term, ir.Object):
         for name, value in term.items:
             visible(name, names)
             visible(value, names)
 
 
-def everything(term: Term, names: set[str]) -> None:
+def everything(term: ir.Term, names: set[str]) -> None:
     """Variables of a term, comprehensions included."""
     for part in walk(term):
-        if isinstance(part, Var):
+        if isinstance(part, ir.Var):
             names.add(part.name)
     for inner in comprehensions(term):
         for lit in every_literal(inner.body):
-            if isinstance(lit, Every):
+            if isinstance(lit, ir.Every):
                 names.add(lit.key.name)
                 names.add(lit.value.name)
 
 
-def comprehensions(term: Term) -> Iterator[Comprehension]:
+def comprehensions(term: ir.Term) -> Iterator[ir.Comprehension]:
     """Yields every comprehension in a term."""
     for part in walk(term):
-        if isinstance(part, Comprehension):
+        if isinstance(part, ir.Comprehension):
             yield part
 
 
-def every_literal(body: Body) -> Iterator[Lit]:
+def every_literal(body: ir.Body) -> Iterator[ir.Lit]:
     """Yields every literal of a body and of the bodies nested in it, outside of terms."""
     for lit in body:
         yield lit
-        if isinstance(lit, (Every, Not)):
+        if isinstance(lit, (ir.Every, ir.Not)):
             yield from every_literal(lit.body)
-        elif isinstance(lit, Logic):
+        elif isinstance(lit, ir.Logic):
             yield from every_literal(lit.left)
             yield from every_literal(lit.right)
 
 
-def terms_of(lit: Lit) -> Sequence[Term]:
+def terms_of(lit: ir.Lit) -> Sequence[ir.Term]:
     """Returns the terms of a literal, modifiers and nested bodies left out."""
     return _TERMS[type(lit)](lit)
 
 
-def _call_terms(lit: Call) -> Sequence[Term]:
+def _call_terms(lit: ir.Call) -> Sequence[ir.Term]:
     return lit.args if lit.out is None else [*lit.args, lit.out]
 
 
-_TERMS: Final[dict[type, Callable[[Any], Sequence[Term]]]] = {
-    Eq: lambda lit: (lit.a, lit.b),
-    Call: _call_terms,
-    Test: lambda lit: (lit.term,),
-    Every: lambda lit: (lit.domain,),
-    Print: lambda lit: lit.args,
-    Not: lambda lit: (),  # noqa: ARG005  # as the others
-    Logic: lambda lit: (),  # noqa: ARG005
+_TERMS: Final[dict[type, Callable[[Any], Sequence[ir.Term]]]] = {
+    ir.Eq: lambda lit: (lit.a, lit.b),
+    ir.Call: _call_terms,
+    ir.Test: lambda lit: (lit.term,),
+    ir.Every: lambda lit: (lit.domain,),
+    ir.Print: lambda lit: lit.args,
+    ir.Not: lambda lit: (),  # noqa: ARG005  # as the others
+    ir.Logic: lambda lit: (),  # noqa: ARG005
 }
 
 
-def parts_of(term: Term) -> Iterable[Term]:
+def parts_of(term: ir.Term) -> Iterable[ir.Term]:
     """Returns the terms just inside of a term; the head of a reference and closures left out."""
     if type(term) in LEAVES:
         return ()
-    if isinstance(term, Ref):
+    if isinstance(term, ir.Ref):
         return term.path
-    if isinstance(term, (Array, Set)):
+    if isinstance(term, (ir.Array, ir.Set)):
         return term.items
-    if isinstance(term, Object):
+    if isinstance(term, ir.Object):
         return itertools.chain.from_iterable(term.items)
-    if isinstance(term, Template):
+    if isinstance(term, ir.Template):
         return [part for part in term.parts if not isinstance(part, str)]
     return ()
 
 
-def composites_of(lit: Lit) -> list[Term]:
+def composites_of(lit: ir.Lit) -> list[ir.Term]:
     """Returns the terms of a literal that have others in them; most have none."""
-    composites: list[Term] = []
+    composites: list[ir.Term] = []
     for term in _TERMS[type(lit)](lit):
         if type(term) not in LEAVES:
             composites.append(term)  # noqa: PERF401  # CPython 3.11 calls a function for [… for …]
     return composites
 
 
-def closures_of(term: Term, closures: list[Comprehension | Template]) -> None:
+def closures_of(term: ir.Term, closures: list[ir.Comprehension | ir.Template]) -> None:
     """The outermost comprehensions and template strings of a term."""
-    if isinstance(term, (Comprehension, Template)):
+    if isinstance(term, (ir.Comprehension, ir.Template)):
         closures.append(term)
         return
     for part in parts_of(term):
@@ -151,20 +131,20 @@ def closures_of(term: Term, closures: list[Comprehension | Template]) -> None:
             closures_of(part, closures)
 
 
-def walk(term: Term) -> list[Term]:
+def walk(term: ir.Term) -> list[ir.Term]:
     """Returns the term and every term in it, bodies of comprehensions included."""
-    terms: list[Term] = []
+    terms: list[ir.Term] = []
     _walk(term, terms)
     return terms
 
 
-def _walk(term: Term, terms: list[Term]) -> None:
+def _walk(term: ir.Term, terms: list[ir.Term]) -> None:
     terms.append(term)
     if type(term) in LEAVES:
         return
-    if isinstance(term, Ref):
+    if isinstance(term, ir.Ref):
         _walk(term.head, terms)
-    elif isinstance(term, Comprehension):
+    elif isinstance(term, ir.Comprehension):
         if term.key is not None:
             _walk(term.key, terms)
         _walk(term.value, terms)
@@ -172,7 +152,7 @@ def _walk(term: Term, terms: list[Term]) -> None:
     _walk_all(parts_of(term), terms)
 
 
-def _walk_all(terms: Iterable[Term], reached: list[Term]) -> None:
+def _walk_all(terms: Iterable[ir.Term], reached: list[ir.Term]) -> None:
     for term in terms:
         if type(term) in LEAVES:
             reached.append(term)
@@ -180,98 +160,98 @@ def _walk_all(terms: Iterable[Term], reached: list[Term]) -> None:
             _walk(term, reached)
 
 
-def walk_body(body: Body) -> list[Term]:
+def walk_body(body: ir.Body) -> list[ir.Term]:
     """Returns every term in a body, at any depth."""
-    terms: list[Term] = []
+    terms: list[ir.Term] = []
     _walk_body(body, terms)
     return terms
 
 
-def _walk_body(body: Body, terms: list[Term]) -> None:
+def _walk_body(body: ir.Body, terms: list[ir.Term]) -> None:
     for lit in body:
         _walk_all(terms_of(lit), terms)
         for modifier in lit.withs:
             _walk(modifier.value, terms)
         if type(lit) not in NESTING:
             continue
-        if isinstance(lit, (Every, Not)):
+        if isinstance(lit, (ir.Every, ir.Not)):
             _walk_body(lit.body, terms)
-        elif isinstance(lit, Logic):
+        elif isinstance(lit, ir.Logic):
             _walk_body(lit.left, terms)
             _walk_body(lit.right, terms)
 
 
-def all_of_body(body: Body, names: set[str]) -> None:
+def all_of_body(body: ir.Body, names: set[str]) -> None:
     """Every variable in a body, at any depth."""
     for lit in every_literal(body):
         for term in terms_of(lit):
             everything(term, names)
         for modifier in lit.withs:
             everything(modifier.value, names)
-        if isinstance(lit, Every):
+        if isinstance(lit, ir.Every):
             names.add(lit.key.name)
             names.add(lit.value.name)
 
 
-def in_closures(lit: Lit, names: set[str]) -> None:
+def in_closures(lit: ir.Lit, names: set[str]) -> None:
     """Variables inside the comprehensions and nested bodies of a literal."""
-    closures: list[Comprehension | Template] = []
+    closures: list[ir.Comprehension | ir.Template] = []
     for term in composites_of(lit):
         closures_of(term, closures)
     for closure in closures:
         everything(closure, names)
     if type(lit) not in NESTING:
         return
-    if isinstance(lit, (Every, Not)):
+    if isinstance(lit, (ir.Every, ir.Not)):
         all_of_body(lit.body, names)
-    elif isinstance(lit, Logic):
+    elif isinstance(lit, ir.Logic):
         all_of_body(lit.left, names)
         all_of_body(lit.right, names)
 
 
-def patterned(term: Term, names: set[str], *, sets: bool = True) -> None:
+def patterned(term: ir.Term, names: set[str], *, sets: bool = True) -> None:
     """Variables that unification with a value can bind: no heads of references, no keys."""
-    if isinstance(term, Var):
+    if isinstance(term, ir.Var):
         names.add(term.name)
-    elif isinstance(term, Ref):
+    elif isinstance(term, ir.Ref):
         for part in term.path:
             patterned(part, names, sets=sets)
-    elif isinstance(term, Array) or (sets and isinstance(term, Set)):
+    elif isinstance(term, ir.Array) or (sets and isinstance(term, ir.Set)):
         for item in term.items:
             patterned(item, names, sets=sets)
-    elif isinstance(term, Object):
+    elif isinstance(term, ir.Object):
         for _, value in term.items:
             patterned(value, names, sets=sets)
 
 
-def enumerated(term: Term, safe: set[str], names: set[str]) -> None:
+def enumerated(term: ir.Term, safe: set[str], names: set[str]) -> None:
     """Adds variables bound by iteration: in the path of a reference whose head is known."""
     if type(term) in LEAVES:
         return
-    if isinstance(term, Ref):
+    if isinstance(term, ir.Ref):
         head = term.head
-        if not isinstance(head, Var) or head.name not in safe:
+        if not isinstance(head, ir.Var) or head.name not in safe:
             return
         for part in term.path:
-            if isinstance(part, Ref):
+            if isinstance(part, ir.Ref):
                 enumerated(part, safe, names)
                 for inner in part.path:
                     visible(inner, names)
             else:
                 visible(part, names)
                 enumerated(part, safe, names)
-    elif isinstance(term, (Array, Set)):
+    elif isinstance(term, (ir.Array, ir.Set)):
         for item in term.items:
             enumerated(item, safe, names)
-    elif isinstance(term, Object):
+    elif isinstance(term, ir.Object):
         for name, value in term.items:
             enumerated(name, safe, names)
             enumerated(value, safe, names)
 
 
-def outputs(lit: Lit, safe: set[str], arity: Callable[[Function], int]) -> set[str]:
+def outputs(lit: ir.Lit, safe: set[str], arity: Callable[[ir.Function], int]) -> set[str]:
     """Variables that the literal makes safe where ``safe`` are."""
-    if lit.negated or isinstance(lit, (Not, Logic, Print)):
+    if lit.negated or isinstance(lit, (ir.Not, ir.Logic, ir.Print)):
         return set()
     for modifier in lit.withs:
         needed: set[str] = set()
@@ -279,13 +259,13 @@ def outputs(lit: Lit, safe: set[str], arity: Callable[[Function], int]) -> set[s
         if needed - safe:
             return set()
     names: set[str] = set()
-    if isinstance(lit, Test):
+    if isinstance(lit, ir.Test):
         enumerated(lit.term, safe, names)
         return names
-    if isinstance(lit, Every):
+    if isinstance(lit, ir.Every):
         enumerated(lit.domain, safe, names)
         return names
-    if isinstance(lit, Eq):
+    if isinstance(lit, ir.Eq):
         enumerated(lit.a, safe, names)
         enumerated(lit.b, safe, names)
         known = names | safe
@@ -297,7 +277,7 @@ def outputs(lit: Lit, safe: set[str], arity: Callable[[Function], int]) -> set[s
     return _call_outputs(lit, safe, arity)
 
 
-def _call_outputs(lit: Call, safe: set[str], arity: Callable[[Function], int]) -> set[str]:
+def _call_outputs(lit: ir.Call, safe: set[str], arity: Callable[[ir.Function], int]) -> set[str]:
     count = arity(lit.name)
     if count < 0:
         return set()
@@ -325,7 +305,7 @@ class Unifier:
         self.unified: set[str] = set()
         self.unknown: dict[str, set[str]] = {}
 
-    def run(self, a: Term, b: Term) -> set[str]:
+    def run(self, a: ir.Term, b: ir.Term) -> set[str]:
         """Returns the variables that become bound."""
         self._unify(a, b)
         return self.unified
@@ -333,43 +313,43 @@ class Unifier:
     def _known(self, name: str) -> bool:
         return name in self.safe or name in self.unified
 
-    def _ref_safe(self, ref: Ref) -> bool:
-        return isinstance(ref.head, Var) and ref.head.name in self.safe
+    def _ref_safe(self, ref: ir.Ref) -> bool:
+        return isinstance(ref.head, ir.Var) and ref.head.name in self.safe
 
-    def _unify(self, a: Term, b: Term) -> None:
-        if isinstance(b, Var) and not isinstance(a, Var):
+    def _unify(self, a: ir.Term, b: ir.Term) -> None:
+        if isinstance(b, ir.Var) and not isinstance(a, ir.Var):
             a, b = b, a
-        if isinstance(a, Var):
+        if isinstance(a, ir.Var):
             self._variable(a.name, b)
-        elif isinstance(a, Ref):
+        elif isinstance(a, ir.Ref):
             if self._ref_safe(a):
                 self._mark_all(b)
-        elif isinstance(b, Ref):
+        elif isinstance(b, ir.Ref):
             if self._ref_safe(b):
                 self._mark_all(a)
-        elif isinstance(a, Comprehension):
-            if isinstance(b, Array) or (isinstance(b, Object) and a.kind == "object"):
+        elif isinstance(a, ir.Comprehension):
+            if isinstance(b, ir.Array) or (isinstance(b, ir.Object) and a.kind == "object"):
                 self._mark_all(b)
-        elif isinstance(b, Comprehension):
-            if isinstance(a, Array):
+        elif isinstance(b, ir.Comprehension):
+            if isinstance(a, ir.Array):
                 self._mark_all(a)
         else:
             self._composites(a, b)
 
-    def _composites(self, a: Term, b: Term) -> None:
+    def _composites(self, a: ir.Term, b: ir.Term) -> None:
         a, b = expand(a), expand(b)
-        if isinstance(a, Array) and isinstance(b, Array):
+        if isinstance(a, ir.Array) and isinstance(b, ir.Array):
             if len(a.items) == len(b.items):
                 for x, y in zip(a.items, b.items, strict=True):
                     self._unify(x, y)
-        elif isinstance(a, Object) and isinstance(b, Object) and len(a.items) == len(b.items):
+        elif isinstance(a, ir.Object) and isinstance(b, ir.Object) and len(a.items) == len(b.items):
             for name, value in a.items:
                 other = lookup(b, name)
                 if other is not None:
                     self._unify(value, other)
 
-    def _variable(self, name: str, b: Term) -> None:
-        if isinstance(b, Var):
+    def _variable(self, name: str, b: ir.Term) -> None:
+        if isinstance(b, ir.Var):
             if self._known(b.name):
                 self._mark(name)
             elif self._known(name):
@@ -377,7 +357,7 @@ class Unifier:
             else:
                 self.unknown.setdefault(name, set()).add(b.name)
                 self.unknown.setdefault(b.name, set()).add(name)
-        elif isinstance(b, (Array, Object)):
+        elif isinstance(b, (ir.Array, ir.Object)):
             if self._known(name):
                 self._mark_all(b)
                 return
@@ -389,11 +369,11 @@ class Unifier:
                 self.unknown.setdefault(name, set()).update(needed)
             else:
                 self._mark(name)
-        elif not isinstance(b, Ref) or self._ref_safe(b):
+        elif not isinstance(b, ir.Ref) or self._ref_safe(b):
             self._mark(name)
 
-    def _mark_all(self, term: Term) -> None:
-        if isinstance(term, (Var, Array, Object)):
+    def _mark_all(self, term: ir.Term) -> None:
+        if isinstance(term, (ir.Var, ir.Array, ir.Object)):
             names: set[str] = set()
             patterned(term, names)
             for name in names:
@@ -410,27 +390,31 @@ class Unifier:
                     self._mark(other)
 
 
-def expand(term: Term) -> Term:
+def expand(term: ir.Term) -> ir.Term:
     """Returns a constant collection as a collection of constants."""
-    if not isinstance(term, Const):
+    if not isinstance(term, ir.Const):
         return term
     value = term.value
     if type(value) in SCALARS:  # most are
         return term
     if isinstance(value, list):
-        return Array([Const(item) for item in value])
+        return ir.Array([ir.Const(item) for item in value])
     if isinstance(value, (dict, RegoObject)):
-        return Object([(Const(name), Const(item)) for name, item in value.items()])
+        return ir.Object([(ir.Const(name), ir.Const(item)) for name, item in value.items()])
     if isinstance(value, RegoSet):
-        return Set([Const(item) for item in value])
+        return ir.Set([ir.Const(item) for item in value])
     return term
 
 
-def lookup(term: Object, name: Term) -> Term | None:
+def lookup(term: ir.Object, name: ir.Term) -> ir.Term | None:
     """Returns the value under the same key: an equal constant or the same variable."""
     for other, value in term.items:
-        if isinstance(name, Const) and isinstance(other, Const) and equal(name.value, other.value):
+        if (
+            isinstance(name, ir.Const)
+            and isinstance(other, ir.Const)
+            and equal(name.value, other.value)
+        ):
             return value
-        if isinstance(name, Var) and isinstance(other, Var) and name.name == other.name:
+        if isinstance(name, ir.Var) and isinstance(other, ir.Var) and name.name == other.name:
             return value
     return None

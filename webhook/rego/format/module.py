@@ -10,16 +10,8 @@ from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.format.bodies import BodyLayout
 from webhook.rego.format.imports import ImportLayout, dotted_path, imports_for
 from webhook.rego.format.lines import LayoutFault, Lines
-from webhook.rego.format.nodes import (
-    ExprNode,
-    FileNode,
-    ImportNode,
-    RuleNode,
-    TermNode,
-    WithNode,
-    walk,
-)
-from webhook.rego.format.options import Target, options_of
+from webhook.rego.format.nodes import ExprNode, ImportNode, RuleNode, TermNode, WithNode, walk
+from webhook.rego.format.options import options_of
 from webhook.rego.format.placed import FilePlacer
 from webhook.rego.format.rules import RuleLayout
 from webhook.rego.format.terms import TermLayout
@@ -27,6 +19,8 @@ from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.parser import parse_written
 
 if TYPE_CHECKING:
+    from webhook.rego.format.nodes import FileNode
+    from webhook.rego.format.options import Target
     from webhook.rego.syntax.ast import Module, RegoVersion
 
 

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.golang.strings import quote
 from webhook.rego.builtins.module_json import RANKS
-from webhook.rego.format.nodes import (
-    BodyNode,
-    EveryNode,
-    ExprNode,
-    LogicalNode,
-    NotNode,
-    SomeNode,
-    TermNode,
-)
+from webhook.rego.format.nodes import EveryNode, ExprNode, LogicalNode, NotNode, SomeNode, TermNode
 from webhook.rego.run.numbers import number
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.unparse import NAME
+
+if TYPE_CHECKING:
+    from webhook.rego.format.nodes import BodyNode
 
 INFIX: Final = {
     **{

@@ -6,19 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook.rego.format.names import text
-from webhook.rego.format.nodes import (
-    EveryNode,
-    ExprNode,
-    FileNode,
-    LogicalNode,
-    NotNode,
-    RuleNode,
-    walk,
-)
+from webhook.rego.format.nodes import EveryNode, ExprNode, LogicalNode, NotNode, RuleNode, walk
 from webhook.rego.syntax import tokens as t
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from webhook.rego.format.nodes import FileNode
 
 Target: TypeAlias = Literal["v0", "v0v1", "v1"]
 """The versions of Rego that can parse the result; ``v0v1`` is both."""

@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.format.lines import LayoutFault, Lines, UnexpectedComment, closing_row
 from webhook.rego.format.names import text
-from webhook.rego.format.nodes import (
-    ExprNode,
-    HeadNode,
-    Place,
-    RuleNode,
-    TermNode,
-    is_constant,
-    is_true,
-)
+from webhook.rego.format.nodes import TermNode, is_constant, is_true
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.rego.format.bodies import BodyLayout
+    from webhook.rego.format.nodes import ExprNode, HeadNode, Place, RuleNode
     from webhook.rego.format.options import LayoutRules
     from webhook.rego.format.terms import TermLayout
 

@@ -5,14 +5,12 @@ Each cache replaces a function of generated code and has its own slot in the eva
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from webhook.rego.run.runtime import CONTEXT, INPUT, MISSING, REPLACED, State, index, replaced
 from webhook.rego.run.values import RegoSet, Value, key
 from webhook.rego.run.weight import CHARACTERS_A_STEP
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 LONG_NAME: Final = 1024
 """Characters of a shared document's name from which on it is paid for."""

@@ -13,18 +13,16 @@ of 64 bits (OPA v1/topdown/arithmetic.go), so that ``0.1 + 0.2`` is ``0.3``.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from webhook.golang import bigfloat
 from webhook.golang.bigfloat import Binary, int_from_text, int_text
 from webhook.golang.floats import float_text, general
 from webhook.rego.errors import EvaluationError
 from webhook.rego.syntax.magnitude import MAX_EXPONENT, fault_of_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _PLAIN: Final = 1 << 53
 """Below it every integral float is the integer that it prints as."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from webhook.rego.run.runtime import (
     CONTEXT,
@@ -17,9 +18,6 @@ from webhook.rego.run.runtime import (
     size,
 )
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value, key, make_object
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 
 class Branching:

@@ -9,8 +9,9 @@ pattern from a small sublanguage that means the same to both is also given to
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import re2
 
@@ -18,9 +19,6 @@ from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.weight import charge
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CACHED: Final = 512
 """Patterns kept; OPA keeps 100 for each process."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json.encoder
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from webhook.api.names import LONE_SURROGATE
 from webhook.golang.strings import quote
@@ -24,9 +25,6 @@ from webhook.rego.run.values import (
 )
 from webhook.rego.run.weight import FREE_STEPS, SHORT, afford_text, charge, text_steps
 from webhook.slices import sorted_in_slices
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 MAX_CHARACTERS: Final = 1 << 24
 """Longest string that may be made: ten times the largest object that an API server stores."""

@@ -26,8 +26,9 @@ A function whose name ends in ``_affordable`` does not: its caller has weighed t
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, ValuesView
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from webhook.rego.run.weight import (
     FREE_STEPS,
@@ -38,9 +39,6 @@ from webhook.rego.run.weight import (
     tree_steps,
 )
 from webhook.slices import sorted_in_slices
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, ValuesView
 
 Value: TypeAlias = Any
 """A Rego value, as in the table above."""

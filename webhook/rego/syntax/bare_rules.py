@@ -5,25 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.ast import (
-    Body,
-    Call,
-    Expr,
-    Head,
-    Ref,
-    Rule,
-    SomeDecl,
-    SomeIn,
-    String,
-    Term,
-    Var,
-)
+from webhook.rego.syntax.ast import Call, Expr, Head, Ref, Rule, SomeDecl, SomeIn, String, Var
 from webhook.rego.syntax.builtin_names import BUILTIN_NAMES
 from webhook.rego.syntax.parser_rules import WrittenRule
 from webhook.rego.syntax.parser_terms import KINDS_OF_TERM
 
 if TYPE_CHECKING:
     from webhook.rego.location import Location
+    from webhook.rego.syntax.ast import Body, Term
 
 _OPERATORS: Final = frozenset(t.NAMES[t.ADD : t.DOT])
 

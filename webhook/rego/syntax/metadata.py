@@ -7,15 +7,13 @@ its document, its package, and the subpackage scopes from the nearest outwards.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax.annotations import attach, read_annotations
 from webhook.rego.syntax.ast import Annotations, Module, Ref, Rule, String, Var
 from webhook.rego.syntax.parser import parse_ref
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Path = tuple[str, ...]
 

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 from webhook.rego.errors import EvaluationError
 from webhook.rego.run.values import (
     UNDEFINED,
-    Key,
     RegoObject,
     RegoSet,
-    Value,
     equal,
     key,
     make_object,
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.rego.check.tree import Node
     from webhook.rego.location import Location
+    from webhook.rego.run.values import Key, Value
 
 
 def step_into(value: Value, step: Value) -> Value:

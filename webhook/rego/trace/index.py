@@ -6,17 +6,15 @@ different constant, or a literal needs a document that is missing. (OPA v1/ast/i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.rego.builtins.globs import compiled
 from webhook.rego.check import ir
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value, equal
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 _KEPT: Final = frozenset({"internal.print", "internal.test_case"})
 """The functions that are called for their effect: a rule with one is always evaluated."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.rego.check import ir
 from webhook.rego.trace.events import TracedNode, TraceEvent, is_literal
 from webhook.rego.trace.text import TermWriter, constant_text, terms_within, written_path
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _PADDING: Final = 4
 _PLACE_MAX: Final = 64

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.check.variables import walk, walk_body
 from webhook.rego.run.text import display
 from webhook.rego.run.values import Value, key, sort_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 

@@ -6,14 +6,12 @@ containers. ``rule_bodies`` writes equal literals once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.check.names import ROOTS
 from webhook.rego.run.weight import SCALARS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Names = dict[str, str]
 """Variables of one rule, and the corresponding variables of another rule."""

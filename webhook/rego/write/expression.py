@@ -17,16 +17,14 @@ assignment, so each may stand between brackets and commas without parentheses.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from webhook.rego.run.runtime import MISSING
 from webhook.rego.run.values import RegoSet, Value
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class Kind(Enum):

@@ -14,15 +14,7 @@ from webhook.rego.run import metered, packages, runtime
 from webhook.rego.run.numbers import Numeral
 from webhook.rego.run.patterns import pattern
 from webhook.rego.run.text import argument_text
-from webhook.rego.run.values import (
-    UNDEFINED,
-    RegoObject,
-    RegoSet,
-    Value,
-    equal,
-    lazy_set,
-    make_object,
-)
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, equal, lazy_set, make_object
 from webhook.rego.write.payment import sources
 from webhook.values import dataclass
 
@@ -30,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.run.values import Value
     from webhook.rego.write.unit import Unit
 
 

@@ -9,13 +9,11 @@ functions): for every turn, call, built-in and member, however short later loops
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from webhook.rego.write.statement import PAYS, WrittenFunction
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 FREE_STEPS: Final = 40_000
 """The most free steps of an evaluation: at most 2 ms, a fifth of its budget on the admission thread

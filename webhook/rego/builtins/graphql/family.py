@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from webhook.rego.builtins.graphql.parser import parse_query
 from webhook.rego.builtins.graphql.schema import check_schema
@@ -12,9 +13,6 @@ from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.run.values import RegoObject, Value
 from webhook.rego.types import ANY, BOOLEAN, OBJECT, STRING, any_of, object_of, static_array
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _DOCUMENT: Final = any_of(STRING, object_of(ANY, ANY))
 _CACHE: Final = "graphql"

@@ -7,13 +7,11 @@ comments that are part of OPA's trees.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from webhook.golang.strings import quote
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NAME: Final = "Name"
 INT: Final = "Int"

@@ -6,17 +6,15 @@ without a query type, for one, is valid to OPA.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.rego.builtins.graphql.sdl import parse_schema
 from webhook.rego.builtins.graphql.tree import NULL, OBJECT, Node, make
 from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _BUILT_IN_DIRECTIVES: Final = frozenset(
     ("include", "skip", "deprecated", "specifiedBy", "defer", "oneOf")

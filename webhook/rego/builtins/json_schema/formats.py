@@ -5,15 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import ipaddress
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from webhook.golang import url as go_url
 from webhook.golang.mail import is_address
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.patterns import pattern as compile_pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _LABEL: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]{0,61}[a-zA-Z0-9])"
 _HOSTNAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hmac
 import re
+from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.golang.base64 import encode_url
 from webhook.golang.strings import from_utf8, utf8
@@ -19,9 +20,6 @@ from webhook.rego.run.text import json_text
 from webhook.rego.run.values import RegoObject, Value, compare
 from webhook.rego.types import BOOLEAN, NAMED, OBJECT, STRING, static_array
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Checking a signature takes about 100 µs, at 50 ns a step.
 _STEPS_A_SIGNATURE: Final = 2_000

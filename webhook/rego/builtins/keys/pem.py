@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from webhook.golang import base64
 from webhook.rego.builtins import operands
 from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _BEGIN: Final = re.compile(rb"(?:\A|(?<=\n))-----BEGIN ")
 _END: Final = b"\n-----END "

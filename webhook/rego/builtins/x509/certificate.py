@@ -7,7 +7,8 @@ are read with :mod:`webhook.rego.builtins.keys.der`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from webhook.golang.base64 import encode
 from webhook.rego.builtins.keys import asymmetric as keys
@@ -15,9 +16,6 @@ from webhook.rego.builtins.keys import der
 from webhook.rego.builtins.keys.der import NULL
 from webhook.rego.builtins.x509 import extensions as certificate_extensions
 from webhook.rego.errors import BuiltinError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Fields = dict[str, Any]
 """A structure in Go's JSON form."""

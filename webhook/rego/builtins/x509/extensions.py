@@ -5,15 +5,13 @@ from __future__ import annotations
 import base64
 import ipaddress
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from webhook.golang.base64 import encode
 from webhook.rego.builtins.keys import der
 from webhook.rego.builtins.operands import url_of
 from webhook.rego.errors import BuiltinError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _STANDARD: Final = [2, 5, 29]
 _AUTHORITY_INFO: Final = [1, 3, 6, 1, 5, 5, 7, 1, 1]
