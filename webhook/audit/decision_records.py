@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.audit.sink import Audited, AuditSink, SweepEnd, SweepStart
 from webhook.decisions.exporter.admission import (
     NO_POLICIES,
     RecordedPolicies,
@@ -22,7 +23,6 @@ from webhook.decisions.exporter.record import audit_finished, audit_started
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.exporter import Exporter
 
@@ -35,7 +35,7 @@ PATIENCE_SECONDS: Final = 30.0
 totals are more urgent than undeliverable records."""
 
 
-class DecisionRecords:
+class DecisionRecords(AuditSink):
     """A sink that writes to an exporter on another event loop. Used by one task."""
 
     def __init__(
@@ -80,9 +80,6 @@ class DecisionRecords:
             self._waiting.append(audited)
             if len(self._waiting) >= TOGETHER or not audited.audit_id:
                 await self._flush()
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: a deletion is no decision."""
 
     async def end(self, end: SweepEnd) -> None:
         """Sends the rest, then ``audit_finished``."""

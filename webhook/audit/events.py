@@ -14,13 +14,13 @@ import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.audit.sink import Audited, AuditSink, Identity, SweepStart
 from webhook.audit.tally import truncated
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.events.counted import CountedEvents, event_name
 
 if TYPE_CHECKING:
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.result import Result
     from webhook.log import Logger
@@ -36,7 +36,7 @@ QUEUE_MAX: Final = SWEEP_EVENTS_MAX
 """Events that wait for the API server, 1.5 KB each. The sweep waits for none of them."""
 
 
-class AuditEvents:
+class AuditEvents(AuditSink):
     """A sink that makes Events; :meth:`run` writes them in its own task."""
 
     def __init__(
@@ -65,12 +65,6 @@ class AuditEvents:
                 continue
             self._of_sweep += 1
             self._queue.put_nowait(self._event(audited, result))
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: Events expire."""
-
-    async def end(self, end: SweepEnd) -> None:
-        """Does nothing: queued Events are still written."""
 
     async def run(self) -> None:
         """Writes until cancelled; a bug here must not end the audit."""

@@ -6,13 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.admission_policies.kinds import POLICY
+from webhook.audit.sink import Audited, AuditSink, SweepEnd, SweepStart
 from webhook.kyverno.kinds import KINDS, is_evaluated
 from webhook.metrics.audit import ADMISSION_POLICY_VIOLATIONS, KYVERNO_POLICY_VIOLATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.constraint.result import Result
     from webhook.log import Logger
     from webhook.metrics.registry import Metric, Registry
@@ -57,7 +57,7 @@ OF_KYVERNO_POLICIES: Final = Counted(
 )
 
 
-class ForeignTotals:
+class ForeignTotals(AuditSink):
     """A sink of the audit: violations by policy and action. Used by one task."""
 
     def __init__(self, counted: Counted, registry: Registry, log: Logger) -> None:
@@ -76,9 +76,6 @@ class ForeignTotals:
         if audited.audit_id:
             keys = map(self._counted.key, audited.responses.results)
             self._counts.update(key for key in keys if key is not None)
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: the next sweep does not list it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Reports the numbers of a sweep of every kind."""

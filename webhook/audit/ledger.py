@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from webhook.audit.sink import Audited, AuditSink, Identity, SweepEnd, SweepStart
 from webhook.audit.tally import ConstraintKey, Count, violation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.constraint.result import Result
 
 OBJECT_BYTES: Final = 300
@@ -29,7 +29,7 @@ _Entry = tuple[int, tuple[tuple[int, int], ...]]
 """A hash of the results, and the number of violations of each constraint, by its number."""
 
 
-class AuditLedger:
+class AuditLedger(AuditSink):
     """A sink, and a receiver of totals. Used by one task."""
 
     def __init__(self, limit: int) -> None:
@@ -58,9 +58,6 @@ class AuditLedger:
         if audited.audit_id and audited.responses.results:
             entry = self._entry(audited.responses.results)
             self._fresh.setdefault(audited.identity.gvk, {})[audited.identity.uid] = entry
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: :meth:`change` corrects the counts."""
 
     async def end(self, end: SweepEnd) -> None:
         """Ends a sweep: objects absent from complete kinds are dropped; others stay."""

@@ -7,7 +7,7 @@ without violations, so that it can replace all its data about an object.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of, text
 from webhook.values import dataclass
@@ -118,8 +118,8 @@ class SweepEnd:
     duration_ns: int = 0
 
 
-class AuditSink(Protocol):
-    """Receives the results of an audit.
+class AuditSink:
+    """Receives the results of an audit; a sink defines the calls that it needs.
 
     Calls are awaited in turn, so that a slow sink slows the sweep and nothing accumulates; a sink
     with I/O has its own bounded queue. An exception is a bug, and ends the sweep: sinks must handle
@@ -139,7 +139,7 @@ class AuditSink(Protocol):
         """Receives the end of a sweep; called for each beginning, unless the process is stopped."""
 
 
-class Sinks:
+class Sinks(AuditSink):
     """Several sinks as one, called in turn."""
 
     def __init__(self, sinks: Sequence[AuditSink]) -> None:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from webhook.audit.sink import AuditSink, SweepEnd, SweepStart
 from webhook.metrics.audit import (
     AUDIT_DURATION,
     AUDIT_EVENTS,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from webhook.audit.events import AuditEvents
     from webhook.audit.kept import KeptResults
     from webhook.audit.pages import ListStatistics
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.audit.statuses import ConstraintStatuses
     from webhook.audit.tally import ConstraintKey, Count
     from webhook.metrics.registry import Metric, Registry
@@ -40,7 +40,7 @@ ACTIONS = ("deny", "dryrun", "warn", "scoped", "unrecognized")
 """The values of ``enforcement_action`` that are always exported, as in Gatekeeper."""
 
 
-class AuditMetrics:
+class AuditMetrics(AuditSink):
     """A sink and a receiver of totals that keeps the audit's metrics. Used by one task."""
 
     def __init__(self, registry: Registry, lists: ListStatistics) -> None:
@@ -53,12 +53,6 @@ class AuditMetrics:
         """When it began."""
         del start
         self._registry.set(AUDIT_LAST_RUN, int(time.time()))
-
-    async def audited(self, audited: Audited) -> None:
-        """Does nothing: objects are counted at the end."""
-
-    async def gone(self, identity: Identity) -> None:
-        """Nothing."""
 
     async def end(self, end: SweepEnd) -> None:
         """Records the counts and duration of a sweep."""

@@ -20,7 +20,7 @@ from webhook.audit.ledger import AuditLedger
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.reviewer import Reviewer
 from webhook.audit.scope import Scope
-from webhook.audit.sink import Audited, AuditSink, Identity, Sinks, SweepEnd, SweepStart
+from webhook.audit.sink import Audited, AuditSink, Sinks, SweepEnd, SweepStart
 from webhook.audit.source import CacheSource, ListSource
 from webhook.audit.statuses import ConstraintStatuses
 from webhook.audit.sweep import Sweep
@@ -115,7 +115,7 @@ def _shown(mutator: MutatorId) -> str:
     return f"{mutator.kind}.{extension_named(mutator.kind).group} /{mutator.name}"
 
 
-class DriftTotals:
+class DriftTotals(AuditSink):
     """A sink of the audit. Used by one task."""
 
     def __init__(self, registry: Registry, log: Logger) -> None:
@@ -132,9 +132,6 @@ class DriftTotals:
         """Counts an object with each mutator that would change it."""
         if audited.audit_id:
             self._objects.update(drift.mutator for drift in audited.drifts)
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: the next sweep does not list it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Reports the numbers of a sweep of every kind."""
@@ -161,7 +158,7 @@ class DriftTotals:
         return sorted(mutator for mutator, _ in self._objects.most_common(20))
 
 
-class ExcusedTotals:
+class ExcusedTotals(AuditSink):
     """A sink for excused violations and the use of exceptions. Used by one task."""
 
     def __init__(self, registry: Registry, uses: ExceptionUses) -> None:
@@ -186,9 +183,6 @@ class ExcusedTotals:
                 for result in (*responses.excused, *responses.results)
                 if result.excuse is not None
             )
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: the next sweep does not list it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Reports the numbers of a sweep of every kind."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from webhook.audit.sink import Audited, AuditSink, SweepEnd, SweepStart
 from webhook.audit.tally import ConstraintKey, Count, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
 
 
 class TotalsReceiver(Protocol):
@@ -20,7 +20,7 @@ class TotalsReceiver(Protocol):
         """Receives the totals of every constraint that the sweep decided, zero included."""
 
 
-class Totals:
+class Totals(AuditSink):
     """A sink that counts. Used by one task.
 
     Counts are kept by kind until the sweep ends: counts of incomplete or deleted kinds are dropped.
@@ -47,9 +47,6 @@ class Totals:
             tally = self._by_kind[gvk] = Tally(self._limit)
         for result in audited.responses.results:
             tally.add(audited.identity, result)
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: sweeps report no deletions."""
 
     async def end(self, end: SweepEnd) -> None:
         """Adds up the counts, and publishes decided totals."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import labels_of
+from webhook.audit.sink import Audited, AuditSink, SweepEnd, SweepStart
 from webhook.audit.tally import ConstraintKey, Count, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.constraint.constraint import Constraint
     from webhook.log import Logger
 
 
-class ViolationLog:
+class ViolationLog(AuditSink):
     """A sink, and a receiver of totals: a line for each begin and end of a sweep, and violation."""
 
     def __init__(self, log: Logger) -> None:
@@ -52,9 +52,6 @@ class ViolationLog:
                 resource_name=identity.name,
                 resource_labels=labels,
             )
-
-    async def gone(self, identity: Identity) -> None:
-        """Nothing."""
 
     async def end(self, end: SweepEnd) -> None:
         """Logs ``audit_finished``, with the parts that were not done."""

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from webhook.audit.scope import everything
+from webhook.audit.sink import Audited, AuditSink, Identity, SweepEnd, SweepStart
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint import enforcement
 from webhook.constraint.selection import about
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.api.gvk import GroupKind, GroupVersionKind
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.reports.confirmation import Confirmer
@@ -38,7 +38,7 @@ UNLISTED_MAX: Final = 200
 second or less."""
 
 
-class AuditReports:
+class AuditReports(AuditSink):
     """A sink of the audit. Used on one event loop."""
 
     def __init__(

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Self
 
+from webhook.audit.sink import Audited, AuditSink, SweepEnd, SweepStart
 from webhook.cli.progress import REST_SECONDS, bar, draw
 from webhook.printable import one_line
 
@@ -14,10 +15,9 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
 
 
-class Progress:
+class Progress(AuditSink):
     """A sink that draws on standard error while it is entered, and erases its line at the end."""
 
     def __init__(self, terminal: TextIO | None = None) -> None:
@@ -59,9 +59,6 @@ class Progress:
             self._draw()
         elif time.monotonic() - self._drawn_at > REST_SECONDS:
             self._draw()
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
         """All of them."""

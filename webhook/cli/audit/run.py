@@ -14,7 +14,7 @@ from webhook.api.gvk import GroupVersionKind, name_of
 from webhook.audit.admission_policies import read_admission_policies
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
-from webhook.audit.sink import Audited, AuditSink, Identity, Sinks, SweepEnd, SweepStart
+from webhook.audit.sink import Audited, AuditSink, Identity, Sinks, SweepEnd
 from webhook.audit.source import ListSource
 from webhook.audit.sweep import Sweep
 from webhook.audit.totals import Totals
@@ -84,7 +84,7 @@ class AuditedViolation:
 
 
 @dataclass(slots=True)
-class AuditOutcome:
+class AuditOutcome(AuditSink):
     """The findings of an audit; also the sink that collects them."""
 
     findings: list[AuditedViolation] = field(default_factory=list)
@@ -114,17 +114,11 @@ class AuditOutcome:
             self.faults or end.failed or end.unreadable or end.undecided or end.left_out
         )
 
-    async def start(self, start: SweepStart) -> None:
-        """Does nothing."""
-
     async def audited(self, audited: Audited) -> None:
         """Keeps the violations, and the excused ones."""
         identity, responses = audited.identity, audited.responses
         self.findings += [AuditedViolation(identity, result) for result in responses.results]
         self.excused += [AuditedViolation(identity, result) for result in responses.excused]
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Keeps the end, with the findings in the order of constraints and objects."""

@@ -19,6 +19,7 @@ from webhook.api.admission import InvalidReview
 from webhook.api.config import CONFIG
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
 from webhook.api.shapes import object_of
+from webhook.audit.sink import Audited, AuditSink, SweepEnd
 from webhook.cli.check import mutators as check_mutators
 from webhook.cli.check.mutators import MutationChecked, take_change
 from webhook.cli.cluster_access import REVIEW_SECONDS
@@ -45,7 +46,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.client import Client
     from webhook.constraint.review import Document
@@ -430,7 +430,7 @@ def _request_of(document: dict[str, Any]) -> dict[str, Any]:
 # --- a cluster ------------------------------------------------------------------------------------
 
 
-class _Comparison:
+class _Comparison(AuditSink):
     """A sink of an audit by the policies to check; also reviews each object by those in force."""
 
     def __init__(self, effect: Effect, before: PolicySet, checked: PolicyCheck, ask: Ask) -> None:
@@ -438,9 +438,6 @@ class _Comparison:
         self._effect = effect
         self._before = before
         self._checked = checked
-
-    async def start(self, start: SweepStart) -> None:
-        """Does nothing."""
 
     async def audited(self, audited: Audited) -> None:
         """Compares the results of both sets of policies for an object."""
@@ -456,9 +453,6 @@ class _Comparison:
         for drift in audited.drifts:
             if (effect := self._checked.mutation.cluster.get(drift.mutator)) is not None:
                 effect.take(shown, drift)
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Records the gaps of the sweep."""

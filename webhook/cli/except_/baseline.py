@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import GroupVersionKind, name_of, namespace_of, split_group_version
 from webhook.api.shapes import objects_of
+from webhook.audit.sink import Audited, AuditSink
 from webhook.cli import exit_codes
 from webhook.cli.audit.report import missing
 from webhook.cli.audit.run import AuditOutcome, CannotAudit, Request, audit
@@ -30,7 +31,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.exceptions.writing import ExceptionTerms
 
 OWNERS_MAX: Final = 8
@@ -57,14 +57,11 @@ class _Controller(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Violations:
+class _Violations(AuditSink):
     """Collects violations with their objects' controllers: a sink of the audit."""
 
     baseline: Baseline
     listed: list[tuple[StandingViolation, _Controller | None]] = field(default_factory=list)
-
-    async def start(self, start: SweepStart) -> None:
-        """Does nothing: there are no results yet."""
 
     async def audited(self, audited: Audited) -> None:
         """Keeps the violations in the baseline's part; each constraint once for an object."""
@@ -83,12 +80,6 @@ class _Violations:
             seen.add(constraint.key)
             violation = StandingViolation(constraint, gvk.group, gvk.kind, place, name)
             self.listed.append((violation, _controller_of(audited.object)))
-
-    async def gone(self, identity: Identity) -> None:
-        """Does nothing: only a continuous audit calls it."""
-
-    async def end(self, end: SweepEnd) -> None:
-        """Does nothing: the outcome has the end."""
 
 
 def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
