@@ -58,7 +58,6 @@ _ALWAYS: Final = frozenset({"oldObject", "options", "userInfo"})
 ABSENT: Final = "elsewhere the operation is empty, and there is no user and no old object"
 
 _OPERATION: Final = "input.review.operation"
-_COMPREHENSIONS: Final = (ast.ArrayComprehension, ast.SetComprehension, ast.ObjectComprehension)
 _MODULE: Final = "policy.rego"
 
 
@@ -315,7 +314,7 @@ class _Needs:
                 yield from self._of_term(term.operator)
                 for argument in term.args:
                     yield from self._of_term(argument)
-        elif is_dataclass(term) and not isinstance(term, _COMPREHENSIONS):
+        elif is_dataclass(term) and not isinstance(term, ast.COMPREHENSIONS):
             for field in fields(term):
                 yield from self._of_value(getattr(term, field.name))
 

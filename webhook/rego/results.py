@@ -137,7 +137,7 @@ def _varies(part: Any) -> bool:
 
 def _parts(node: Any) -> Iterator[ast.Term]:
     """Yields all terms, except the terms of comprehensions."""
-    if isinstance(node, ast.ArrayComprehension | ast.SetComprehension | ast.ObjectComprehension):
+    if isinstance(node, ast.COMPREHENSIONS):
         return
     if isinstance(node, tuple):
         for item in node:

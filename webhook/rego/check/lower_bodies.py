@@ -9,6 +9,7 @@ from webhook.rego.check.lower_terms import TermLowering, is_empty_set, requires_
 from webhook.rego.check.names import ROOTS
 from webhook.rego.check.scope import ASSIGNED, DECLARED, declared_in, is_assignment, term_vars
 from webhook.rego.syntax import ast
+from webhook.rego.syntax.parser_terms import KINDS_OF_TERM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,20 +110,8 @@ class BodyLowering(TermLowering):
             return ir.Array([self._assigned(item) for item in term.items])
         if isinstance(term, ast.Object):
             return ir.Object([(self.term(key), self._assigned(value)) for key, value in term.items])
-        scalar = {
-            ast.Null: "null",
-            ast.Boolean: "boolean",
-            ast.Number: "number",
-            ast.String: "string",
-            ast.Ref: "ref",
-            ast.Set: "set",
-            ast.Call: "call",
-            ast.ArrayComprehension: "arraycomprehension",
-            ast.SetComprehension: "setcomprehension",
-            ast.ObjectComprehension: "objectcomprehension",
-            ast.TemplateString: "templatestring",
-        }
-        self.fault("rego_compile_error", f"cannot assign to {scalar[type(term)]}", term.location)
+        kind = KINDS_OF_TERM[type(term)]
+        self.fault("rego_compile_error", f"cannot assign to {kind}", term.location)
         return ir.Const(None)
 
     def _declare(self, name: str, how: str, place: Location) -> str:

@@ -133,9 +133,7 @@ def _pattern_vars(term: ast.Term) -> Iterator[str]:
 def _closure_vars(term: ast.Term) -> Iterator[str]:
     """Yields the variables in the comprehensions of a term, including nested bodies."""
     for node in nodes(term):
-        if isinstance(
-            node, ast.ArrayComprehension | ast.SetComprehension | ast.ObjectComprehension
-        ):
+        if isinstance(node, ast.COMPREHENSIONS):
             called = {
                 id(call.operator if isinstance(call.operator, ast.Var) else call.operator.head)
                 for call in nodes(node)

@@ -12,16 +12,11 @@ from webhook.rego.format.names import order, text
 from webhook.rego.format.nodes import Place, TermNode, synthetic_place
 from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.parser_terms import ROOTS
+from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, ROOTS
 
 if TYPE_CHECKING:
     from webhook.rego.syntax.cursor import Parenthesised
     from webhook.rego.syntax.lexer import Tokens
-
-_COLLECTIONS: Final = {
-    ast.ArrayComprehension: "arraycomprehension",
-    ast.SetComprehension: "setcomprehension",
-}
 
 
 class TermPlacer:
@@ -98,7 +93,7 @@ class TermPlacer:
                 return TermNode("objectcomprehension", (*heads, self.bodies.body(term.body)), place)
             case _:
                 body = self.bodies.body(term.body)
-                return TermNode(_COLLECTIONS[type(term)], (self.term(term.term), body), place)
+                return TermNode(KINDS_OF_TERM[type(term)], (self.term(term.term), body), place)
 
     # --- references and calls --------------------------------------------------------------
 

@@ -8,7 +8,7 @@ carries the :class:`Location` it came from, and equality ignores it.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.rego.location import NOWHERE, Location
 from webhook.values import made
@@ -148,6 +148,9 @@ class ObjectComprehension:
     value: Term
     body: Body
     location: Location = _location()
+
+
+COMPREHENSIONS: Final = (ArrayComprehension, SetComprehension, ObjectComprehension)
 
 
 @node(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax import ast
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from webhook.rego.location import Location
     from webhook.rego.syntax.parser_bodies import BodyParser
     from webhook.rego.syntax.parser_scalars import ScalarParser
-
-_COMPREHENSIONS: Final = (ast.ArrayComprehension, ast.SetComprehension, ast.ObjectComprehension)
 
 
 def is_ground(term: ast.Term) -> bool:
@@ -377,7 +375,7 @@ def _not_constant(term: ast.Term) -> list[str]:
             kinds.append(_kind(part))
         elif isinstance(part, ast.TemplateString):
             todo.extend(piece for piece in part.parts if not isinstance(piece, str))
-        elif not isinstance(part, _COMPREHENSIONS):
+        elif not isinstance(part, ast.COMPREHENSIONS):
             todo.extend(_children(part))
     return kinds
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from webhook.rego.location import Location
 
 _VALUE_MAX: Final = 64
-_CLOSED: Final = (ast.ArrayComprehension, ast.SetComprehension, ast.ObjectComprehension)
 
 
 @dataclass(slots=True)
@@ -146,7 +145,7 @@ def _terms(node: Any) -> Iterator[Any]:
         yield from _terms(node.args)
     elif isinstance(node, ast.With):
         yield from _terms(node.value)
-    elif hasattr(node, "__dataclass_fields__") and not isinstance(node, _CLOSED):
+    elif hasattr(node, "__dataclass_fields__") and not isinstance(node, ast.COMPREHENSIONS):
         yield node
         for name in node.__dataclass_fields__:
             if name not in {"location", "body", "left", "right"}:
