@@ -420,7 +420,7 @@ class World:
         Groups, which may be of all kinds, are among them where all others are.
         """
         ours, theirs = self.projected.in_force(), self.whole.in_force()
-        if self.projected.policies.data_digest != self.whole.policies.data_digest:
+        if self.projected.policies.data.digest != self.whole.policies.data.digest:
             return None
         alike = {kind for kind in ours if ours[kind] == theirs.get(kind)}
         return alike | {CONSTRAINT_GROUPS.kind} if ours == theirs else alike

@@ -108,7 +108,7 @@ def differing(seed: str) -> tuple[int, int, int]:
         ours, theirs = projected.in_force(), whole.in_force()
         waits += ours != theirs
         same = {kind for kind in ours if ours[kind] == theirs.get(kind)}
-        if projected.policies.data_digest != whole.policies.data_digest:
+        if projected.policies.data.digest != whole.policies.data.digest:
             continue  # Changes during a relist are seen late.
         review = some_object(random, random.choice(NAMESPACES), "reviewed", 0)
         review["data"] = {"a": random.choice(["a", "b", ""]), "b": some_value(random)}

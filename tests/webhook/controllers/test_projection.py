@@ -348,7 +348,7 @@ def test_less_is_kept_a_while_after_a_template_is_gone(monkeypatch):
     bench.policies.retry()
     assert bench.history() == [("narrow", "ConfigMap")]
     assert bench.kept == {"a": {"data": {"word": "no"}}}
-    assert bench.policies.data_kept == {CONFIG_MAP: (len('{"data":{"word":"no"}}'), False)}
+    assert bench.policies.data.kept == {CONFIG_MAP: (len('{"data":{"word":"no"}}'), False)}
     bench.take("Beta", "data.other")  # It is listed again.
     assert bench.messages == ["Alpha"]
 

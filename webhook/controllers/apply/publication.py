@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.snapshot import Snapshot
-    from webhook.controllers.generate.statuses import Statuses
     from webhook.controllers.object_faults import ObjectFaults, PolicyKey
-    from webhook.controllers.revisions.policy_state import AppliedFault, InForceNow
     from webhook.controllers.revisions.revisions import InForce, Revisions
     from webhook.exceptions.exception import PolicyException
     from webhook.exceptions.stage import Excusing
@@ -109,7 +107,7 @@ class ClusterPolicies:
         self._registry, self._log = registry, log
         self.tracker = Tracker(time.monotonic)
         self._projection = SyncProjection(client, watches[1]) if projects else None
-        self._policy = PolicyController(
+        self.policy = PolicyController(
             client,
             self.tracker,
             pod,
@@ -119,7 +117,7 @@ class ClusterPolicies:
             object_faults=object_faults,
             projection=self._projection,
         )
-        self._data = SyncController(client, self.tracker, pod, self._projection)
+        self.data = SyncController(client, self.tracker, pod, self._projection)
         self._extension = ExtensionController(
             self.tracker,
             pod,
@@ -133,8 +131,8 @@ class ClusterPolicies:
         self.reconciler = Reconciler(
             client,
             self.tracker,
-            self._policy,
-            self._data,
+            self.policy,
+            self.data,
             self._extension,
             namespace=pod.namespace,
             policy_watches=watches[0],
@@ -148,7 +146,7 @@ class ClusterPolicies:
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
         """Whether this version of a template or constraint differs from the one in force."""
-        return self._policy.is_new(group, name, document, digest)
+        return self.policy.is_new(group, name, document, digest)
 
     def publish(self) -> bool:
         """Puts the changes taken so far into service; returns whether statuses may have changed."""
@@ -170,9 +168,9 @@ class ClusterPolicies:
     def _swap(self) -> None:
         """Puts the client's snapshot into service, if it has changed."""
         snapshot, before = self._client.snapshot, self._serving.revision
-        policies = self._extension.policy_set(snapshot, self._data.exclusions)
-        synced = self._data.kinds & self._data.synced
-        unsynced = self._data.kinds - synced
+        policies = self._extension.policy_set(snapshot, self.data.exclusions)
+        synced = self.data.kinds & self.data.synced
+        unsynced = self.data.kinds - synced
         if (
             before is not None
             and before.policies.is_same(policies)
@@ -187,7 +185,7 @@ class ClusterPolicies:
         if extensions is not None:
             self._news.append(("mutators in force", extensions))
         if before is None or before.snapshot.digest != snapshot.digest:
-            active, errors = self._policy.counts
+            active, errors = self.policy.counts
             self._registry.replace(TEMPLATES, {("active",): active, ("error",): errors})
             gauge(self._registry, snapshot)
             fields = {
@@ -224,7 +222,7 @@ class ClusterPolicies:
         The counts come from the metrics, so reviews do no extra work. Constraints beyond the limit
         of series share one: any of them may have been violated when it grows.
         """
-        staged = self._policy.staged
+        staged = self.policy.staged
         if not staged:
             self._counted = {}
             return
@@ -235,7 +233,7 @@ class ClusterPolicies:
         counted = {key: counts[key] + others for key in staged}
         for key, count in counted.items():
             if count > self._counted.get(key, 0):
-                self._policy.violated(*key, now)
+                self.policy.violated(*key, now)
         self._counted = counted
 
     def take_fights(self) -> None:
@@ -247,7 +245,7 @@ class ClusterPolicies:
         guard = self._serving.guard
         if guard.changes != self._breaker_changes:
             self._breaker_changes = guard.changes
-            self._policy.take_breakers(guard.views())
+            self.policy.take_breakers(guard.views())
         if guard.breakers and self._serving.revision is not None:
             guard.keep(item.key for item in self._serving.revision.snapshot.constraints)
 
@@ -266,26 +264,6 @@ class ClusterPolicies:
         }
 
     # --- objects that depend on the policies, for their keepers --------------------------------
-
-    @property
-    def kinds(self) -> frozenset[str]:
-        """Returns the constraint kinds that have a template, including broken ones."""
-        return self._policy.kinds
-
-    @property
-    def crds(self) -> Mapping[str, Json]:
-        """The constraint CRDs that there should be, by name."""
-        return self._policy.crds
-
-    @property
-    def not_newest(self) -> dict[tuple[str, ...], float]:
-        """Returns how many objects are not enforced in their newest version, by kind and cause."""
-        return self._policy.not_newest
-
-    @property
-    def excluded(self) -> tuple[str, ...]:
-        """The patterns of namespaces that Config excludes from admission."""
-        return self._data.excluded
 
     @property
     def exceptions(self) -> tuple[PolicyException, ...]:
@@ -330,62 +308,24 @@ class ClusterPolicies:
             self._constraints = snapshot, known
         return self._constraints[1]
 
-    def enforced(self) -> InForceNow:
-        """Returns the templates in force by name, and the constraints by kind and name."""
-        return self._policy.enforced()
-
-    @property
-    def data_counts(self) -> Mapping[GroupVersionKind, int]:
-        """The number of objects of each synced kind."""
-        return self._data.counts
-
-    @property
-    def data_kept(self) -> Mapping[GroupVersionKind, tuple[int, bool]]:
-        """The kept bytes of JSON of each synced kind, and whether its objects are whole.
-
-        Empty if all objects of all kinds are whole.
-        """
-        return self._data.kept
-
-    @property
-    def data_digest(self) -> str:
-        """A digest of the data that policies may read, independent of the order of arrival."""
-        return self._data.digest
-
     def take_good(self) -> dict[PolicyKey, InForce | None]:
         """Returns the objects that came into force since the last call.
 
         None for a withdrawn one.
         """
-        return {**self._policy.take_good(), **self._extension.take_good()}
-
-    def take_generation_faults(self) -> list[AppliedFault]:
-        """Returns the faults of generations found since the last call."""
-        return self._policy.take_generation_faults()
+        return {**self.policy.take_good(), **self._extension.take_good()}
 
     # --- results from other parts --------------------------------------------------------------
-
-    def audited(self, results: Mapping[PolicyKey, Json | None]) -> None:
-        """Takes the results of this replica's share of the audit; None for no violation."""
-        self._policy.audited(results)
 
     def revised(self, subjects: Iterable[PolicyKey]) -> None:
         """Applies the objects of these changed revisions again, if they need one."""
         known = list(subjects)
-        self._policy.revised(known)
+        self.policy.revised(known)
         self._extension.revised(known)
-
-    def take_generated(self, statuses: Statuses) -> None:
-        """Takes the statuses of generated policies and bindings."""
-        self._policy.take_generated(statuses)
-
-    def take_warnings(self, statuses: Statuses) -> None:
-        """Takes the warnings about CEL expressions that are accepted but probably wrong."""
-        self._policy.take_warnings(statuses)
 
     def retry(self) -> None:
         """Compiles templates again whose retry is due, and looks at synced data."""
-        self._policy.retry()
+        self.policy.retry()
         self.reconciler.look_at_data()
         if self._projection is not None:
             self._tell_kept(self._projection)
@@ -404,10 +344,6 @@ class ClusterPolicies:
                 self._news.append(("paths of synced objects are kept", fields))
         self._kept = now
 
-    def take_unestablished(self, crds: Mapping[str, str]) -> None:
-        """The constraint CRDs that are not established, by name, with the reason."""
-        self._policy.take_unestablished(crds)
-
     # --- readiness -----------------------------------------------------------------------------
 
     def awaited(self) -> str:
@@ -424,7 +360,7 @@ class ClusterPolicies:
         if not self._may_have_faults:
             return
         self._may_have_faults = False
-        faults = {**self._policy.faults(), **self._extension.faults()}
+        faults = {**self.policy.faults(), **self._extension.faults()}
         before, self.faults = self.faults, tuple(faults)
         self._new_faults += [
             (fault, faults[fault]) for fault in sorted(faults.keys() - set(before))

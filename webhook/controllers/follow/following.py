@@ -339,17 +339,17 @@ class Following:
 
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
         """Publishes audit results in our statuses."""
-        self._policies.audited(results)
+        self._policies.policy.audited(results)
         self._publish()
 
     def _generated(self, statuses: Statuses) -> None:
         """Publishes the state of generated policies and bindings in our statuses."""
-        self._policies.take_generated(statuses)
+        self._policies.policy.take_generated(statuses)
         self._publish()
 
     def _warned(self, statuses: Statuses) -> None:
         """Publishes warnings about expressions in our statuses."""
-        self._policies.take_warnings(statuses)
+        self._policies.policy.take_warnings(statuses)
         self._publish()
 
     async def read_namespace(self, name: str, seconds: float) -> NamespaceAnswer:
@@ -486,29 +486,29 @@ class Following:
         policies = self._policies
         self._crds_moved = True
         self._writers.want(policies.statuses(), prune=policies.is_serving)
-        self._registry.replace(POLICIES_NOT_NEWEST, policies.not_newest)
+        self._registry.replace(POLICIES_NOT_NEWEST, policies.policy.not_newest)
         if self._generates:
-            self._crds.want(policies.crds, prune=False)
+            self._crds.want(policies.policy.crds, prune=False)
         if policies.is_serving:
             if self._generation is not None:
                 self._generation.follow(
-                    *policies.enforced(), policies.excluded, policies.exceptions
+                    *policies.policy.enforced(), policies.data.excluded, policies.exceptions
                 )
             if self._expressions is not None:
-                self._expressions.follow(*policies.enforced())
+                self._expressions.follow(*policies.policy.enforced())
             if self._rules is not None and (revision := self._serving.revision) is not None:
                 self._rules.follow(revision)
             if self._exceptions is not None:
                 self._exceptions.follow(policies.constraints, policies.exceptions)
             if self._aggregation is not None:
                 self._aggregation.touch_foreign()
-        faults = policies.take_generation_faults()
+        faults = policies.policy.take_generation_faults()
         if self._prevalidation is not None:
             self._prevalidation.tell_faults(faults)
         if self._revisions is not None and policies.is_serving:
             self._revisions.keep(policies.take_good())
         if self._aggregation is not None:
-            self._aggregation.follow(policies.kinds)
+            self._aggregation.follow(policies.policy.kinds)
         if policies.is_serving:
             self._tell(self._outdated(), policies.faults)
 
@@ -546,14 +546,16 @@ class Following:
             policies.retry()
             if self._crds.is_synced and (self._crds_moved or self._waits.is_waiting):
                 self._crds_moved = False
-                policies.take_unestablished(self._waits.look(policies.crds, self._crds.store))
+                policies.policy.take_unestablished(
+                    self._waits.look(policies.policy.crds, self._crds.store)
+                )
             self._publish()
             policies.look_for_faults()
             self._tell(policies.awaited() or self._outdated(), policies.faults)
             self._metrics.refresh(
-                synced=policies.data_counts,
-                kept=policies.data_kept,
-                data_digest=policies.data_digest,
+                synced=policies.data.counts,
+                kept=policies.data.kept,
+                data_digest=policies.data.digest,
                 writes=self._writes(),
                 pruned=self._writers.pruned,
             )
