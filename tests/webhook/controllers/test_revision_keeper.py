@@ -60,7 +60,7 @@ class Kept:
 
     def take(self, verdict, **outcome):
         """Read that a replica said this of the template's first generation."""
-        self.keeper.take(tried_revision(verdict, **outcome))
+        self.keeper.known.take(tried_revision(verdict, **outcome))
 
 
 def tried_revision(verdict, version="1", message="", generation=1):
@@ -86,7 +86,7 @@ def test_what_was_read_while_another_tried_does_not_undo_what_the_watch_reported
     name = read_revision(tried_revision("trying")).name
     for verdict, known in (("trying", "trying"), ("ended", "ended"), ("trying", "ended")):
         kept.take(verdict)
-        assert kept.keeper.named("u", name).outcome.verdict == known
+        assert kept.keeper.known.named("u", name).outcome.verdict == known
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_a_generation_that_went_beyond_its_bounds_elsewhere_need_not_be_tried_he
     kept, verdict, version, refusal
 ):
     """A fault of the text is found again, with its place; another version may take less."""
-    assert kept.keeper.refusal(DOCUMENT, DIGEST) == ""
+    assert kept.keeper.known.refusal(DOCUMENT, DIGEST) == ""
     kept.take(verdict, version=version, message="too slow")
-    assert kept.keeper.refusal(DOCUMENT, DIGEST) == refusal
-    assert kept.keeper.refusal(DOCUMENT, "another") == ""
+    assert kept.keeper.known.refusal(DOCUMENT, DIGEST) == refusal
+    assert kept.keeper.known.refusal(DOCUMENT, "another") == ""
 
 
 def change(kind, document):
@@ -120,14 +120,14 @@ def test_what_the_watch_tells_late_does_not_undo_what_was_written_since(kept):
     kept.keeper.change([change("set", tried_revision("trying"))])
     kept.take("ended")
     kept.keeper.change([change("set", tried_revision("trying"))])
-    assert kept.keeper.named("u", name).outcome.verdict == "ended"
+    assert kept.keeper.known.named("u", name).outcome.verdict == "ended"
     kept.keeper.change([change("set", tried_revision("passed"))])
-    assert kept.keeper.named("u", name).outcome.verdict == "passed"
+    assert kept.keeper.known.named("u", name).outcome.verdict == "passed"
 
     anew = tried_revision("trying")
     anew["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
     kept.keeper.change([change("set", anew)])
-    assert kept.keeper.named("u", name).outcome.verdict == "trying"
+    assert kept.keeper.known.named("u", name).outcome.verdict == "trying"
 
 
 def test_an_answer_that_comes_after_its_revision_has_gone_again_is_of_nothing(kept):
@@ -137,25 +137,25 @@ def test_an_answer_that_comes_after_its_revision_has_gone_again_is_of_nothing(ke
     name = read_revision(document).name
     for kind in ("set", "delete"):
         kept.keeper.change([change(kind, document)])
-    kept.keeper.take(document)
-    assert kept.keeper.named("u", name) is None
+    kept.keeper.known.take(document)
+    assert kept.keeper.known.named("u", name) is None
 
     again = {**document, "metadata": {**document["metadata"], "uid": "of-another"}}
-    kept.keeper.take(again)
-    assert kept.keeper.named("u", name) is not None
+    kept.keeper.known.take(again)
+    assert kept.keeper.known.named("u", name) is not None
 
 
 def test_a_revision_that_cannot_be_read_is_reported_and_the_others_count(kept):
     whole = tried_revision("passed")
     torn = {**whole, "metadata": {**whole["metadata"], "name": "torn"}, "spec": {}}
     kept.keeper.change([change("set", torn), change("set", whole)])
-    assert [item.name for item in kept.keeper.of("u")] == [whole["metadata"]["name"]]
+    assert [item.name for item in kept.keeper.known.of("u")] == [whole["metadata"]["name"]]
     assert len(kept.changes) == 1
     (line,) = kept.lines
     assert b"a PolicyRevision was ignored" in line or b"cannot be followed" in line
     kept.keeper.change([change("delete", whole)])
-    assert list(kept.keeper.of("u")) == []
-    assert kept.keeper.named("u", whole["metadata"]["name"]) is None
+    assert list(kept.keeper.known.of("u")) == []
+    assert kept.keeper.known.named("u", whole["metadata"]["name"]) is None
 
 
 @asynccontextmanager
@@ -436,13 +436,13 @@ def test_what_an_earlier_key_has_signed_is_signed_anew_and_what_is_not_ours_is_l
             await kept.keeper.wait_loaded([].append)
             in_force = InForce(at(1), DIGEST)
             kept.keeper.change([change("set", one) for one in (kept_as, forged)])
-            assert kept.keeper.ignored["wrong_signature",] == 1
+            assert kept.keeper.known.ignored["wrong_signature",] == 1
             kept.keeper.keep({(TEMPLATES, DOCUMENT["metadata"]["name"]): in_force})
             while path not in [one for one, _ in kept.requests]:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             while not kept.keeper.keeper.queue.is_idle:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-            known = kept.keeper.named("u", kept_as["metadata"]["name"])
+            known = kept.keeper.known.named("u", kept_as["metadata"]["name"])
             assert known.signature.startswith(NEXT.name)
             assert [one for one, _ in kept.requests].count(path) == 1
             others = {one for one, _ in kept.requests} - {KEYS, REVISIONS, path}
@@ -455,10 +455,10 @@ def test_after_a_restore_of_etcd_what_answers_alone_have_reported_is_not_there(k
     """The revision was taken for kept, and never made again."""
     kept.take("passed")
     kept.keeper.synced()
-    assert kept.keeper.all()
+    assert kept.keeper.known.all()
     kept.keeper._reflector._statistics.restores += 1
     kept.keeper.synced()
-    assert kept.keeper.all() == []
+    assert kept.keeper.known.all() == []
     kept.take("passed")
     kept.keeper.synced()
-    assert kept.keeper.all(), "one restore counts once"
+    assert kept.keeper.known.all(), "one restore counts once"

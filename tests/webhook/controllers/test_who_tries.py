@@ -77,7 +77,7 @@ def test_who_is_at_it_is_waited_for_though_no_status_of_it_was_heard_of(tmp_path
         held.writes(large, "trying", "uid-2", __version__)
         assert held.holds(large)
         # The write that says that we are at it finds the other's word.
-        await turns_until(lambda: held.revisions.named("large", name) is not None)
+        await turns_until(lambda: held.revisions.known.named("large", name) is not None)
         for _ in range(10):
             await asyncio.sleep(0)
         held.arrives(large, "ended", "uid-2")
@@ -284,7 +284,7 @@ def test_what_is_found_as_policies_are_applied_is_kept_once(tmp_path, trials, ve
             await asyncio.sleep(0)
         assert [method for method, _ in held.server.requests] == ["POST"]
         assert (
-            held.revisions.named(
+            held.revisions.known.named(
                 document["metadata"]["uid"], name_of(document, digest_of(document))
             )
             is not None

@@ -177,7 +177,7 @@ class Prevalidation:
                 for large in (True, False):
                     tasks.create_task(self._try_forever(large=large))
                 tasks.create_task(self._tell_faults_forever())
-                for item in self._revisions.all():
+                for item in self._revisions.known.all():
                     self._tell(item)  # an earlier process of this Pod may have claimed it
                 await asyncio.get_running_loop().create_future()
             finally:
@@ -281,7 +281,7 @@ class Prevalidation:
         with self._object_faults.object("revision", "outcome", document["kind"], fault.name):
             digest = revision.digest_of(document)
             name = revision.name_of(document, digest)
-            known = self._revisions.named(document["metadata"].get("uid", ""), name)
+            known = self._revisions.known.named(document["metadata"].get("uid", ""), name)
             outcome = None if known is None else known.outcome
             if (outcome is not None and outcome.is_final) or not self._records.are_kept:
                 return
@@ -291,7 +291,7 @@ class Prevalidation:
 
     def _outcome(self, document: Mapping[str, Any], name: str) -> TrialOutcome | None:
         """Returns the outcome of a generation, if a replica of the same version has written one."""
-        revision = self._revisions.named(document["metadata"].get("uid", ""), name)
+        revision = self._revisions.known.named(document["metadata"].get("uid", ""), name)
         outcome = None if revision is None else revision.outcome
         return None if outcome is None else _trusted(outcome)
 
@@ -357,7 +357,7 @@ class Prevalidation:
     def _claimant(self, held: _Held) -> str:
         """Returns the UID of the replica that has claimed the trial; empty without a claim."""
         uid = held.document["metadata"].get("uid", "")
-        revision = self._revisions.named(uid, held.revision)
+        revision = self._revisions.known.named(uid, held.revision)
         outcome = None if revision is None else revision.outcome
         return "" if outcome is None or outcome.is_final else outcome.uid
 

@@ -240,7 +240,7 @@ class Following:
             registry=self._registry,
             log=self._log,
             wait_for_broken=waits,
-            revisions=self._revisions,
+            revisions=None if self._revisions is None else self._revisions.known,
             object_faults=self._object_faults,
             external_data=self._external_data,
             kyverno=self._kyverno,
@@ -585,7 +585,7 @@ class Following:
             registry.replace(POLICY_STATES, self._aggregation.conditions.counts)
         if self._revisions is not None:
             registry.set(POLICY_REVISIONS, self._revisions.count)
-            registry.replace(POLICY_REVISIONS_IGNORED, self._revisions.ignored)
+            registry.replace(POLICY_REVISIONS_IGNORED, self._revisions.known.ignored)
 
     def _writes(self) -> dict[str, tuple[int, int]]:
         """Returns the counts of writes and of failed writes, by kind of object written."""

@@ -105,7 +105,7 @@ class RevisionKeeper:
         self._log = log
         self._limit = limit
         self._tell = tell
-        self._known = KnownRevisions(keys, log)
+        self.known = KnownRevisions(keys, log)
         self._rollouts = rollouts or RolloutRecords(keys, log)
         self._rollouts.listeners.append(self._rolled)
         self._keeps_rollouts = True
@@ -129,27 +129,6 @@ class RevisionKeeper:
 
     # --- kept revisions ------------------------------------------------------------------------
 
-    def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """Returns the revisions of an object that may be enforced."""
-        return self._known.of(uid)
-
-    def named(self, uid: str, name: str) -> PolicyRevision | None:
-        """Returns a revision of an object, with any outcome."""
-        return self._known.named(uid, name)
-
-    def refusal(self, document: Mapping[str, Any], digest: str) -> str:
-        """Returns why a generation need not be tried: another replica's trial exceeded its limits."""
-        return self._known.refusal(document, digest)
-
-    def all(self) -> list[PolicyRevision]:
-        """Returns every revision that counts, with any outcome."""
-        return self._known.all()
-
-    @property
-    def ignored(self) -> dict[tuple[str, ...], float]:
-        """Returns the numbers of revisions that do not count, by reason."""
-        return self._known.ignored
-
     @property
     def is_loaded(self) -> bool:
         """Whether all kept revisions are known, and there is a key to sign others."""
@@ -165,7 +144,7 @@ class RevisionKeeper:
         subjects: list[PolicyKey] = []
 
         def take(change: Change) -> None:
-            revision = self._known.take_change(change)
+            revision = self.known.take_change(change)
             subject = _subject_of(change.object)
             if change.kind == "set" and self._keys.can_sign:
                 self._rollouts.take(subject[1], status_of(change.object).get(FIELD))
@@ -173,7 +152,7 @@ class RevisionKeeper:
                 self.listener(revision)
                 subjects.append(subject[0])
             if self._writers is not None and (
-                subject[0] in self._desired or self._is_refused_again(subject[1])
+                subject[0] in self._desired or len(self.known.faulty(subject[1])) > 1
             ):
                 self.keeper.add(subject, SETTLED_SECONDS)
             elif self._writers is not None and change.kind == "set" and self._may_be_left(subject):
@@ -204,11 +183,11 @@ class RevisionKeeper:
         self._restores = restores
         gone = [
             revision
-            for revision in self._known.all()
+            for revision in self.known.all()
             if not self._reflector.store.get("", revision.name)
         ]
         for item in gone:
-            self._known.forget(item)
+            self.known.forget(item)
         self._judge_anew()
 
     # --- at the start --------------------------------------------------------------------------
@@ -341,7 +320,7 @@ class RevisionKeeper:
         for item in revisions:
             self.keeper.writes += 1
             await self._client.delete(REVISIONS, item.name)
-            self._known.forget(item)
+            self.known.forget(item)
 
     def _may_be_left(self, subject: _Subject) -> bool:
         """Whether these may be revisions of a constraint deleted with its template and kind."""
@@ -352,7 +331,7 @@ class RevisionKeeper:
             is_constraint
             and (in_force is None or _uid_of(in_force) != uid)
             and (TEMPLATES, kind.lower()) not in self._desired
-            and bool(self._known.of_subject(uid))
+            and bool(self.known.of_subject(uid))
         )
 
     async def _drops_what_is_left(self, subject: _Subject, writers: frozenset[str]) -> bool:
@@ -370,7 +349,7 @@ class RevisionKeeper:
                 return False
             if await self._uid(table.TEMPLATES.resource, kind.lower()) is not None:
                 return False
-            await self._drop(self._known.of_subject(uid))
+            await self._drop(self.known.of_subject(uid))
         except (ApiError, ApiUnreachable) as error:
             self._failed(subject, error)
         else:
@@ -400,13 +379,13 @@ class RevisionKeeper:
         Raises ApiError, ApiUnreachable.
         """
         name = document["metadata"]["name"]
-        if (uid := self._known.ignored_uid(name)) is not None:
+        if (uid := self.known.ignored_uid(name)) is not None:
             self.keeper.writes += 1
             await self._client.delete(REVISIONS, name, uid=uid)
         self.keeper.writes += 1
         kept = await self._client.create(REVISIONS, self.signed(document))
         self.check_kept(kept)
-        self._known.take(kept)
+        self.known.take(kept)
         return kept
 
     def check_kept(self, written: Json) -> None:
@@ -425,7 +404,7 @@ class RevisionKeeper:
         status: Json = {"signature": self._keys.sign(item.signed_bytes)}
         if item.outcome is not None:
             status["outcome"] = item.outcome.document()
-        self._known.take(await self._client.merge(REVISIONS, item.name, "", {"status": status}))
+        self.known.take(await self._client.merge(REVISIONS, item.name, "", {"status": status}))
 
     def _rolled(self, document: Mapping[str, Any]) -> None:
         """Queues a changed roll-out record, to keep it beside its generation."""
@@ -439,7 +418,7 @@ class RevisionKeeper:
         if not self._keeps_rollouts:
             return []
         lacking: list[tuple[str, Json]] = []
-        for item in self._known.of_subject(uid):
+        for item in self.known.of_subject(uid):
             record = self._rollouts.of_generation(uid, item.generation)
             kept = status_of(self._reflector.store.get("", item.name)).get(FIELD)
             if record is not None and record != kept:
@@ -456,14 +435,14 @@ class RevisionKeeper:
     def _lacking(self, in_force: InForce) -> Json | None:
         """Returns the revision to create; None if it is kept already."""
         name = revision.name_of(in_force.document, in_force.digest)
-        if self.named(_uid_of(in_force), name) is not None:
+        if self.known.named(_uid_of(in_force), name) is not None:
             return None
         return revision_object(in_force.document, in_force.digest)
 
     def _misjudged(self, in_force: InForce) -> PolicyRevision | None:
         """Returns the revision of the version in force, if its outcome forbids enforcement."""
         name = revision.name_of(in_force.document, in_force.digest)
-        judged = None if in_force.revision else self.named(_uid_of(in_force), name)
+        judged = None if in_force.revision else self.known.named(_uid_of(in_force), name)
         return None if judged is None or judged.may_be_enforced else judged
 
     def _passed(self) -> TrialOutcome:
@@ -475,7 +454,7 @@ class RevisionKeeper:
         """Returns the revisions to sign anew with a newer key, without those that are being tried."""
         return [
             item
-            for item in self._known.of_subject(uid)
+            for item in self.known.of_subject(uid)
             if item is not misjudged
             and self._keys.is_outdated(item.signature)
             and (item.outcome is None or item.outcome.is_final)
@@ -496,22 +475,14 @@ class RevisionKeeper:
         1. Revisions beyond the limit. 2. Unusable ones older than the generation in force. 3. Of
         newer unusable ones, all but the newest.
         """
-        faulty = self._known.faulty(uid)
+        faulty = self.known.faulty(uid)
         if in_force is None:
             return faulty[:-1]
-        beyond = surplus(self.of(uid), in_force, rollback_of(in_force.document), self._limit)
+        beyond = surplus(self.known.of(uid), in_force, rollback_of(in_force.document), self._limit)
         beyond += [revision for revision in faulty if revision.generation < in_force.generation]
         return beyond + [
             revision for revision in faulty[:-1] if revision.generation > in_force.generation
         ]
-
-    def _is_refused_again(self, uid: str) -> bool:
-        """Whether an outcome has been superseded by a newer one."""
-        return len(self._known.faulty(uid)) > 1
-
-    def take(self, document: Json) -> PolicyRevision | None:
-        """Takes a revision from an answer, before the watch delivers it; it may not count."""
-        return self._known.take(document)
 
     def _failed(self, subject: _Subject, error: ApiError | ApiUnreachable) -> None:
         if isinstance(error, ApiError) and error.is_forbidden:

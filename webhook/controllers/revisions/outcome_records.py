@@ -108,7 +108,7 @@ class OutcomeRecords:
     def _taken(self, item: Json) -> PolicyRevision | None:
         """Returns a revision that was read or written, if it counts."""
         try:
-            return self._revisions.take(item)
+            return self._revisions.known.take(item)
         except InvalidRevision:
             return None
 
@@ -140,7 +140,7 @@ class OutcomeRecords:
         Raises ApiError, ApiUnreachable.
         """
         name = revision.name_of(document, digest)
-        if self._revisions.named(document["metadata"].get("uid", ""), name) is None:
+        if self._revisions.known.named(document["metadata"].get("uid", ""), name) is None:
             try:
                 return await self._made(document, digest, outcome)
             except ApiError as error:
