@@ -179,7 +179,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "log",
         _SIDECAR + "session",
         "Session.bye",
-        "self._intake.finish",
+        "self._intake.streams.finish",
         "(lambda *_: None)",
         found_by=4,
     ),

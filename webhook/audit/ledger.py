@@ -32,9 +32,7 @@ _Entry = tuple[int, tuple[tuple[int, int], ...]]
 class AuditLedger(AuditSink):
     """A sink, and a receiver of totals. Used by one task."""
 
-    def __init__(self, limit: int) -> None:
-        """``limit`` is the most violations kept of each constraint."""
-        self._limit = limit
+    def __init__(self) -> None:
         self._numbers: dict[ConstraintKey, int] = {}
         self._keys: list[ConstraintKey] = []
         self._kinds: dict[GroupVersionKind, dict[str, _Entry]] = {}

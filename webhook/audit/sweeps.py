@@ -266,7 +266,7 @@ class Sweeps:
             every.append(ForeignTotals(OF_ADMISSION_POLICIES, registry, log))
         if options.kyverno_policies:
             every.append(ForeignTotals(OF_KYVERNO_POLICIES, registry, log))
-        self._ledger = AuditLedger(limit) if options.continuous else None
+        self._ledger = AuditLedger() if options.continuous else None
         self._watches = ObjectWatches(client) if options.continuous else None
         self._continuous: Continuous | None = None
         # Changes go to all sinks except the totals, which the ledger then corrects.

@@ -203,10 +203,6 @@ class Section:
         ]
         return self._below[key]
 
-    def has(self, key: str) -> bool:
-        """Whether the key is there."""
-        return key in self._values
-
     def finish(self) -> None:
         """Refuses keys that were not read."""
         unknown = sorted(str(key) for key in self._values.keys() - self._read)

@@ -224,10 +224,6 @@ class _Fields:
         value: str = self._take(name, str, "text", otherwise)
         return value
 
-    def flag(self, name: str, *, otherwise: bool) -> bool:
-        value: bool = self._take(name, bool, "boolean", otherwise)
-        return value
-
     def number(self, name: str, otherwise: int) -> int:
         value: int = self._take(name, int, "whole number", otherwise)
         return value

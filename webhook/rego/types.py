@@ -241,12 +241,6 @@ def _optional(type_: Type | None) -> tuple[Any, ...]:
     return () if type_ is None else (order_key(type_),)
 
 
-def compare(a: Type | None, b: Type | None) -> int:
-    """-1, 0 or 1: OPA's order of types, by which unions are sorted."""
-    x, y = order_key(a), order_key(b)
-    return (x > y) - (x < y)
-
-
 def contains(a: Type | None, b: Type | None) -> bool:
     """Whether ``a`` is ``b`` or a union with ``b`` among its members."""
     if isinstance(a, AnyOf):

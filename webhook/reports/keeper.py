@@ -136,7 +136,6 @@ class Reports:
         self.client = client
         self._registry = registry
         self._serving = serving
-        self._log = log
         self._process = process
         self._remembers = process == AUDIT
         self._tells_drift = options.mutation_drift

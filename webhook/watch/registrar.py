@@ -45,11 +45,6 @@ class Registrar:
         """The fields of each kind's objects that this registrar keeps; whole objects for other
         kinds."""
 
-    @property
-    def requested(self) -> frozenset[GroupVersionKind]:
-        """The kinds that this registrar requests."""
-        return frozenset(self._requested)
-
     async def next(self) -> Event:
         """Returns the next event."""
         return await self.queue.get()

@@ -69,7 +69,7 @@ def test_totals_after_any_changes_are_those_of_a_sweep() -> None:
     """Objects that come, go, get worse, get better and come back."""
     snapshot, chance = policies(), random.Random(7)
     objects = {number: config_map(number, "a") for number in range(6)}
-    ledger = AuditLedger(limit=LIMIT)
+    ledger = AuditLedger()
     swept(snapshot, list(objects.values()), ledger)
     known: dict[Any, Count] = {}
     for _ in range(200):
@@ -85,7 +85,7 @@ def test_totals_after_any_changes_are_those_of_a_sweep() -> None:
             identity = identity_of(objects[number])
             ledger.change(identity, found)
         known |= ledger.take_changed()
-    fresh = swept(snapshot, list(objects.values()), AuditLedger(limit=LIMIT))
+    fresh = swept(snapshot, list(objects.values()), AuditLedger())
     for key, count in fresh.items():
         assert (known[key].total, known[key].actions) == (count.total, count.actions)
     assert ledger.objects == sum(bool(item["data"]) for item in objects.values())
@@ -93,7 +93,7 @@ def test_totals_after_any_changes_are_those_of_a_sweep() -> None:
 
 def test_the_first_violations_are_the_new_ones_too_and_none_of_what_is_gone() -> None:
     """In their order, within the limit; short of it only until the next sweep."""
-    snapshot, ledger = policies(), AuditLedger(limit=LIMIT)
+    snapshot, ledger = policies(), AuditLedger()
     swept(snapshot, [config_map(number, "a") for number in range(3, 9)], ledger)
     early = config_map(1, "a", "b")
     ledger.change(identity_of(early), results(snapshot, early))
@@ -112,7 +112,7 @@ def test_the_first_violations_are_the_new_ones_too_and_none_of_what_is_gone() ->
 
 def test_the_same_results_are_no_news() -> None:
     """A Pod's status changes all the time; that reports nothing."""
-    snapshot, ledger = policies(), AuditLedger(limit=LIMIT)
+    snapshot, ledger = policies(), AuditLedger()
     obj = config_map(1, "a")
     swept(snapshot, [obj], ledger)
     assert not ledger.differs(identity_of(obj), results(snapshot, obj))
@@ -124,7 +124,7 @@ def test_the_same_results_are_no_news() -> None:
 
 def test_a_constraint_that_no_sweep_reported_a_total_of_has_none_by_a_change() -> None:
     """A part of the truth would be worse than the old total."""
-    snapshot, ledger = policies(), AuditLedger(limit=LIMIT)
+    snapshot, ledger = policies(), AuditLedger()
     obj = config_map(1, "a")
     ledger.change(identity_of(obj), results(snapshot, obj))
     assert ledger.take_changed() == {}

@@ -38,7 +38,7 @@ def test_more_than_the_log_holds_arrives_at_once_and_is_committed_as_a_sink_take
         marks: list[int] = []
 
         def sink() -> None:
-            marks.append(intake.durable(STREAM))
+            marks.append(intake.streams.durable(STREAM))
             log.trim(log.end)
             if intake.committed == 100:
                 committed.set()
@@ -80,14 +80,14 @@ def test_what_a_disk_does_not_take_is_tried_again_and_reported(tmp_path: Path) -
         log = SegmentLog(FullDisk(3), tmp_path / "queue", TIGHT)
         intake = Intake(log, Streams(), Log(lines.append).logger("sidecar"))
         intake.accept([Record(line(1), STREAM, 1)], "owner")
-        assert intake.durable(STREAM) == 0
+        assert intake.streams.durable(STREAM) == 0
         committed = asyncio.Event()
         intake.listen("sink", committed.set)
         intake.start()
         async with asyncio.timeout(PATIENCE_SECONDS):
             await committed.wait()
             await intake.close()
-        assert intake.durable(STREAM) == 1
+        assert intake.streams.durable(STREAM) == 1
         return intake
 
     intake = asyncio.run(run())
@@ -112,6 +112,6 @@ def test_what_is_pending_when_a_process_gives_up_is_not_committed(tmp_path: Path
         intake.abandon()
         async with asyncio.timeout(PATIENCE_SECONDS):
             await intake.close()
-        assert (intake.committed, intake.durable(STREAM)) == (0, 0)
+        assert (intake.committed, intake.streams.durable(STREAM)) == (0, 0)
 
     asyncio.run(run())

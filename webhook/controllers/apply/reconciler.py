@@ -90,7 +90,6 @@ class Reconciler:
         ``object_faults`` takes unforeseen errors of objects.
         """
         self._object_faults = object_faults or ObjectFaults()
-        self._client = client
         self._tracker = tracker
         self._policy = policy
         self._data = data

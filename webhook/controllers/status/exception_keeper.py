@@ -82,7 +82,6 @@ class ExceptionKeeper:
         self._pod = pod
         self._log = log
         self._registry = registry
-        self._object_faults = object_faults
         self._facts = facts
         self._uses = uses
         self._faults = faults

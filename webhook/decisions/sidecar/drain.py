@@ -61,7 +61,6 @@ class DrainCounters:
     attempts: int = 0
     failures: int = 0
     consecutive_failures: int = 0
-    last_error: str = ""
     durable_offset: int = field(default=0)
 
 
@@ -227,7 +226,6 @@ class Drain(threading.Thread):
         counters = self.counters
         counters.failures += 1
         counters.consecutive_failures += 1
-        counters.last_error = str(error)
         seconds = max(self._backoff.next_seconds(), error.retry_after_seconds)
         # The first failure and then each doubling: a week's outage is a few dozen lines.
         if counters.consecutive_failures & (counters.consecutive_failures - 1) == 0:

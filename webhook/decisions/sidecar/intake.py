@@ -68,7 +68,7 @@ class Intake:
 
     def __init__(self, log: SegmentLog, streams: Streams, logger: Logger) -> None:
         self._log = log
-        self._streams = streams
+        self.streams = streams
         self._logger = logger
         self._loop = asyncio.get_running_loop()
         self._condition = threading.Condition()
@@ -107,24 +107,6 @@ class Intake:
         """Starts the committing thread."""
         self._thread.start()
 
-    def open(self, stream: StreamID, acknowledged: int, owner: str) -> int:
-        """Opens a sender's stream; returns its highest durable number.
-
-        Raises :class:`ProtocolError` for a stream of another owner.
-        """
-        return self._streams.open(stream, acknowledged, owner)
-
-    def finish(self, stream: StreamID, last_sequence: int) -> None:
-        """Ends a stream at its sender's last number.
-
-        Raises :class:`ProtocolError` for an invalid one.
-        """
-        self._streams.finish(stream, last_sequence)
-
-    def durable(self, stream: StreamID) -> int:
-        """Returns the highest durable number of a stream."""
-        return self._streams.durable(stream)
-
     def listen(self, key: object, callback: Callable[[], None]) -> None:
         """Calls back after each commit, on the event loop, until :meth:`unlisten`."""
         self._listeners[key] = callback
@@ -141,7 +123,7 @@ class Intake:
         new: list[Record] = []
         refused: list[ProtocolError] = []
         size = 0
-        streams = self._streams
+        streams = self.streams
         for record in records:
             if record.stream is not None:
                 try:
@@ -159,9 +141,9 @@ class Intake:
     def _queue(self, records: list[Record], size: int) -> None:
         self.received += len(records)
         with self._condition:
-            if self._streams.began != self._began:
-                self._began = self._streams.began
-                self._owners = self._streams.owners
+            if self.streams.began != self._began:
+                self._began = self.streams.began
+                self._owners = self.streams.owners
             self._pending += records
             self._pending_bytes += size
             if self._pending_bytes > PENDING_BYTES_MAX:
@@ -269,7 +251,7 @@ class Intake:
 
     def _committed(self, count: int, marks: dict[StreamID, int]) -> None:
         self.committed += count
-        self._streams.commit(marks)
+        self.streams.commit(marks)
         self._room.set()
         for callback in list(self._listeners.values()):
             callback()

@@ -50,7 +50,9 @@ class Session:
         if self._begun:
             raise ProtocolError("bad_frame", "hello must be the first frame")
         self._begun = True
-        self._acknowledged = self._intake.open(hello.stream, hello.acknowledged, self._owner)
+        self._acknowledged = self._intake.streams.open(
+            hello.stream, hello.acknowledged, self._owner
+        )
         self.stream = hello.stream
         return ServerHello(self._acknowledged, shared_protocol(hello.protocols))
 
@@ -90,7 +92,7 @@ class Session:
         """Returns the acknowledgement to send; None without a new one."""
         if self.stream is None:
             return None
-        durable = self._intake.durable(self.stream)
+        durable = self._intake.streams.durable(self.stream)
         if durable <= self._acknowledged:
             return None
         self._acknowledged = durable
@@ -118,7 +120,7 @@ class Session:
     def bye(self, last_sequence: int) -> None:
         """The sender has nothing more."""
         if self.stream is not None:
-            self._intake.finish(self.stream, last_sequence)
+            self._intake.streams.finish(self.stream, last_sequence)
 
     def _accept(self, records: list[Record]) -> None:
         if not records:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.golang import base64, url
-from webhook.rego.builtins.registry import wrong_element, wrong_operand
+from webhook.rego.builtins.registry import wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import as_index, as_int
 from webhook.rego.run.text import json_items
-from webhook.rego.run.values import RegoObject, RegoSet, ordered, ordered_affordable, type_name
+from webhook.rego.run.values import RegoObject, RegoSet, ordered_affordable, type_name
 from webhook.rego.run.weight import afford_text
 
 if TYPE_CHECKING:
@@ -47,20 +47,6 @@ def big_integer(position: int, value: Value) -> int:
     if number is None:
         raise _not_integral(position)
     return number
-
-
-def strings(position: int, value: Value, *kinds: str) -> list[str]:
-    """Returns the strings of an array or, in order, of a set; errors name ``kinds``."""
-    if type(value) is RegoSet:
-        items = ordered(value)
-    elif type(value) is list:
-        items = value
-    else:
-        wrong_operand(position, value, *(kinds or ("array", "set")))
-    for item in items:
-        if type(item) is not str:
-            wrong_element(position, value, item, "string")
-    return items
 
 
 def url_of(text: str) -> Url:

@@ -108,11 +108,6 @@ class Key:
             return "*jwk.symmetricKey"
         return f"*jwk.{names[self.kind]}{'Private' if self.private else 'Public'}Key"
 
-    @property
-    def public(self) -> Any:
-        """Returns the key that verifies signatures of this one."""
-        return self.material.public_key() if self.private else self.material
-
 
 def parse(text: str) -> list[Key]:
     """Returns the keys of a set, or the single key."""
