@@ -1,13 +1,14 @@
 """``python -m tests.chart_pages``: what of the chart is made of other files.
 
-That is values.schema.json and README, made of values.yaml; its copies of CRDs and dashboards; and the
-list of CRDs for Kustomize.
+That is values.schema.json and README, made of values.yaml; its copies of CRDs and dashboards; the
+list of CRDs for Kustomize; and the kinds of statuses in the rights, here and for Kustomize.
 
 The comment above a value says what it is for; its default says its type. What more a schema can
 say of a value is in ``BOUNDS``. A value without a comment is an error, so that each is described.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any
@@ -21,10 +22,19 @@ from webhook.decisions.rules import RecordRule, RecordSelection
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks.sink import TYPES as SINKS
+from webhook.policy_kinds.known import STATUS_KINDS
 
 MANIFESTS = ROOT / "manifests"
 CHART = MANIFESTS / "helm" / "waddle"
 KUSTOMIZATION = "kustomization.yaml"
+RIGHTS = tuple(
+    f"{folder}/{name}"
+    for folder in ("templates", "../../base")
+    for name in ("rbac.yaml", "audit-rbac.yaml")
+)
+STATUSES = re.compile(
+    r"(  - apiGroups: \[status\.gatekeeper\.sh\]\n    resources:\n)(?:      - \w+\n)+"
+)
 
 Json = dict[str, Any]
 
@@ -337,8 +347,12 @@ def pages() -> dict[str, str]:
     kustomization = (
         f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{listed}"
     )
-    made = {"values.schema.json": schema(text), "README.md": readme(text)}
-    return {**made, **copied, f"../../crds/{KUSTOMIZATION}": kustomization}
+    statuses = "".join(f"      - {kind.plural}\n" for kind in STATUS_KINDS)
+    rights = {
+        name: STATUSES.sub(rf"\g<1>{statuses}", (CHART / name).read_text()) for name in RIGHTS
+    }
+    pages = {"values.schema.json": schema(text), "README.md": readme(text), **rights}
+    return {**pages, **copied, f"../../crds/{KUSTOMIZATION}": kustomization}
 
 
 def main() -> None:
