@@ -9,22 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from webhook.console.provider import Provider, ProviderOptions, SignIn
 from webhook.console.visitor import BEGIN, END, Sent, SignInRefused, Visitor
 
-
-class Sealing(Protocol):
-    """Seals cookies; implemented by :class:`webhook.console.sealing.Sealer`."""
-
-    def seal(self, use: str, value: object, until: float) -> str:
-        """Returns a text that only holders of the key can make and read."""
-
-    def open(self, use: str, sealed: str, now: float) -> list[object] | None:
-        """Returns the sealed values; None if the seal is invalid or has expired."""
-
+if TYPE_CHECKING:
+    from webhook.console.sealing import Sealer
 
 SIGN_IN_SECONDS: Final = 600
 """The longest time between the redirect to the provider and the return."""
@@ -44,7 +36,7 @@ class Login:
     def __init__(
         self,
         options: ProviderOptions,
-        sealer: Sealing,
+        sealer: Sealer,
         session_seconds: float,
         now: Callable[[], float] = time.time,
     ) -> None:

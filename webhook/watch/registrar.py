@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from webhook.watch.queue import Event, EventQueue
 
@@ -11,22 +11,10 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.store import Object
+    from webhook.watch.manager import Manager
 
 Transform: TypeAlias = "Callable[[Object], Object]"
 """Takes an object and returns the fields to keep."""
-
-
-class Watches(Protocol):
-    """Watches kinds for registrars: the manager."""
-
-    def joined(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
-        """Adds a registrar to a kind."""
-
-    def left(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
-        """Removes a registrar from a kind."""
-
-    def projected(self, registrar: Registrar, gvk: GroupVersionKind, *, is_narrower: bool) -> None:
-        """A registrar keeps other parts of a kind's objects."""
 
 
 class Registrar:
@@ -36,7 +24,7 @@ class Registrar:
     already watched kind are replayed from the store.
     """
 
-    def __init__(self, name: str, manager: Watches) -> None:
+    def __init__(self, name: str, manager: Manager) -> None:
         self.name = name
         self.queue = EventQueue()
         self._manager = manager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from webhook.api import pod_status
 from webhook.controllers.status_kinds import LabelledSubject, is_named_for_owner, subject_of
@@ -15,19 +15,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import StatusKind
     from webhook.cluster.store import Change, Object
     from webhook.controllers.object_faults import ObjectFaults
-
-
-class StatusListener(Protocol):
-    """Receives the changes of status objects."""
-
-    def touch(self, subject: LabelledSubject) -> None:
-        """Queues a subject: one of its statuses changed or was deleted."""
-
-    def status_changed(self, subject: LabelledSubject, status: Object) -> None:
-        """Takes the current status of a subject from a replica."""
-
-    def touch_all(self) -> None:
-        """Queues all subjects: anything may have changed."""
+    from webhook.controllers.status.aggregation import Aggregation
 
 
 class StatusIndex:
@@ -38,7 +26,7 @@ class StatusIndex:
     """
 
     def __init__(
-        self, kind: StatusKind, listener: StatusListener, object_faults: ObjectFaults
+        self, kind: StatusKind, listener: Aggregation, object_faults: ObjectFaults
     ) -> None:
         self.kind = kind
         self.subjects: dict[LabelledSubject, dict[str, Object]] = {}

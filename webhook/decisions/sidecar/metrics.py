@@ -6,61 +6,29 @@ Names begin with ``waddle_decisions_``; each is declared once, here.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import orjson
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from prometheus_client.metrics_core import Metric
     from prometheus_client.registry import Collector
 
-    from webhook.decisions.sidecar.intake import Intake
     from webhook.decisions.sidecar.log import SegmentLog
+    from webhook.decisions.sidecar.process import Sidecar
     from webhook.decisions.sidecar.queue import Queue
-    from webhook.decisions.sidecar.streams import Streams
 
 PREFIX = "waddle_decisions_"
-
-
-class Observed(Protocol):
-    """A running sidecar, as far as its metrics go."""
-
-    intake: Intake
-    streams: Streams
-
-    @property
-    def queues(self) -> dict[str, Queue]:
-        """The queues that are being drained: ``own``, and ``adopted`` during an adoption."""
-
-    @property
-    def adopted_before(self) -> Mapping[tuple[str, str], int]:
-        """The numbers of records of former adopted queues, by sink and counter."""
-
-    @property
-    def connections(self) -> int:
-        """Senders connected now."""
-
-    @property
-    def rejected(self) -> int:
-        """Lines and connections that were no protocol of ours."""
-
-    @property
-    def adopted(self) -> int:
-        """The number of other Pods' queues drained so far."""
-
-    @property
-    def adoption_failures(self) -> int:
-        """Attempts at that which failed."""
 
 
 class SidecarCollector:
     """Reads the counters of a running sidecar."""
 
-    def __init__(self, sidecar: Observed, now: Callable[[], dt.datetime]) -> None:
+    def __init__(self, sidecar: Sidecar, now: Callable[[], dt.datetime]) -> None:
         self._sidecar = sidecar
         self._now = now
 
