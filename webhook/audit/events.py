@@ -18,11 +18,11 @@ from webhook.audit.sink import Audited, AuditSink, Identity, SweepStart
 from webhook.audit.tally import truncated
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.constraint.result import Result, logged_violation
 from webhook.events.counted import CountedEvents, event_name
 
 if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
-    from webhook.constraint.result import Result
     from webhook.log import Logger
 
 REASON: Final = "AuditViolation"
@@ -142,22 +142,12 @@ def _name(identity: Identity, result: Result) -> str:
 
 
 def _annotations(audited: Audited, result: Result) -> dict[str, str]:
-    gvk, constraint = audited.identity.gvk, result.constraint
-    group, _, version = str(constraint.document.get("apiVersion", "")).rpartition("/")
+    identity = audited.identity
     return {
         "process": "audit",
         "auditTimestamp": audited.audit_id,
         "event_type": "violation_audited",
-        "constraint_group": group,
-        "constraint_api_version": version,
-        "constraint_kind": constraint.kind,
-        "constraint_name": constraint.name,
+        **logged_violation(result, identity.gvk, identity.namespace, identity.name),
         "constraint_namespace": "",
-        "constraint_action": result.enforcement_action,
         "constraint_enforcement_actions": ",".join(result.scoped_actions),
-        "resource_group": gvk.group,
-        "resource_api_version": gvk.version,
-        "resource_kind": gvk.kind,
-        "resource_namespace": audited.identity.namespace,
-        "resource_name": audited.identity.name,
     }

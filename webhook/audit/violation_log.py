@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.api.gvk import labels_of
 from webhook.audit.sink import Audited, AuditSink, SweepEnd, SweepStart
 from webhook.audit.tally import ConstraintKey, Count, truncated
+from webhook.constraint.result import logged_violation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,6 @@ class ViolationLog(AuditSink):
         if not results:
             return
         identity = audited.identity
-        gvk = identity.gvk
         labels = labels_of(audited.object)
         for result in results:
             self._write(
@@ -41,15 +41,10 @@ class ViolationLog(AuditSink):
                 audited.audit_id,
                 details=result.details,
                 event_type="violation_audited",
-                **_constraint(result.constraint),
-                constraint_action=result.enforcement_action,
+                **logged_violation(result, identity.gvk, identity.namespace, identity.name),
+                constraint_namespace="",
                 constraint_enforcement_actions=list(result.scoped_actions),
                 constraint_annotations=_annotations(result.constraint),
-                resource_group=gvk.group,
-                resource_api_version=gvk.version,
-                resource_kind=gvk.kind,
-                resource_namespace=identity.namespace,
-                resource_name=identity.name,
                 resource_labels=labels,
             )
 
@@ -83,7 +78,8 @@ class ViolationLog(AuditSink):
                 "audit results for constraint",
                 end.audit_id,
                 event_type="constraint_audited",
-                **_constraint(constraint),
+                **constraint.logged_fields,
+                constraint_namespace="",
                 constraint_action=constraint.enforcement_action,
                 constraint_status="enforced",
                 constraint_violations=str(count.total),
@@ -91,17 +87,6 @@ class ViolationLog(AuditSink):
 
     def _write(self, message: str, audit_id: str, **fields: Any) -> None:
         self._log.info(message, process="audit", audit_id=audit_id, semantic=True, **fields)
-
-
-def _constraint(constraint: Constraint) -> dict[str, str]:
-    group, _, version = str(constraint.document.get("apiVersion", "")).rpartition("/")
-    return {
-        "constraint_group": group,
-        "constraint_api_version": version,
-        "constraint_kind": constraint.kind,
-        "constraint_name": constraint.name,
-        "constraint_namespace": "",
-    }
 
 
 def _annotations(constraint: Constraint) -> Mapping[str, str]:

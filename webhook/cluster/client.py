@@ -26,7 +26,6 @@ from webhook.cluster.store import Object, slim
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
-    from types import TracebackType
 
     from webhook.api.resource import Resource
     from webhook.log import Logger
@@ -104,12 +103,7 @@ class ClusterClient:
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._session is not None
         await self._session.close()
         self._session = None

@@ -59,6 +59,17 @@ class Constraint:
     """Whether requests that it matches pass while no replica answers."""
 
     @property
+    def logged_fields(self) -> dict[str, str]:
+        """The fields of Gatekeeper's log lines and Events that name the constraint."""
+        group, _, version = str(self.document.get("apiVersion", "")).rpartition("/")
+        return {
+            "constraint_group": group,
+            "constraint_api_version": version,
+            "constraint_kind": self.kind,
+            "constraint_name": self.name,
+        }
+
+    @property
     def key(self) -> tuple[str, str]:
         """Kind and name, the identity of a constraint."""
         return self.kind, self.name

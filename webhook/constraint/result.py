@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
+    from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.causes import UndecidedCause
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.isolation import FaultAnswer
@@ -164,6 +165,22 @@ decided; the review must start again where it may take longer (``Budget.deferrab
 
 def _constraint_order(result: Result) -> tuple[str, str]:
     return result.constraint.kind, result.constraint.name
+
+
+def logged_violation(
+    result: Result, gvk: GroupVersionKind, namespace: str, name: str
+) -> dict[str, str]:
+    """Returns a violation of an object as the fields of Gatekeeper's log lines and Events."""
+    constraint = result.constraint
+    return {
+        **constraint.logged_fields,
+        "constraint_action": result.enforcement_action,
+        "resource_group": gvk.group,
+        "resource_api_version": gvk.version,
+        "resource_kind": gvk.kind,
+        "resource_namespace": namespace,
+        "resource_name": name,
+    }
 
 
 answer_order: Final = attrgetter("enforcement_action", "msg", "constraint.kind", "constraint.name")

@@ -17,13 +17,13 @@ from webhook.api import timestamp
 from webhook.api.gvk import name_of, namespace_of, text
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.constraint.result import Result, logged_violation
 from webhook.events.counted import MESSAGE_CHARACTERS_MAX, CountedEvents, event_name
 from webhook.metrics.admission import ADMISSION_EVENTS
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.cluster.client import ClusterClient
-    from webhook.constraint.result import Result
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.serving.recorder import Reviewed
@@ -144,21 +144,10 @@ class AdmissionEvents:
         }
 
     def _annotations(self, request: AdmissionRequest, result: Result, name: str) -> dict[str, str]:
-        constraint = result.constraint
-        group, _, version = str(constraint.document.get("apiVersion", "")).rpartition("/")
         return {
             "process": "admission",
             "event_type": "violation",
-            "constraint_name": constraint.name,
-            "constraint_group": group,
-            "constraint_api_version": version,
-            "constraint_kind": constraint.kind,
-            "constraint_action": result.enforcement_action,
+            **logged_violation(result, request.kind, request.namespace, name),
             "constraint_enforcement_actions": ",".join(result.scoped_actions),
-            "resource_group": request.kind.group,
-            "resource_api_version": request.kind.version,
-            "resource_kind": request.kind.kind,
-            "resource_namespace": request.namespace,
-            "resource_name": name,
             "request_username": request.username,
         }

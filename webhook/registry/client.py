@@ -30,7 +30,6 @@ from webhook.registry.transport import (
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from types import TracebackType
 
 INDEX_DEPTH_MAX: Final = 3
 """The depth of nested indexes at most; tools write one level, for platforms."""
@@ -58,13 +57,8 @@ class RegistryClient:
         await self._transport.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._transport.__aexit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        await self._transport.__aexit__()
 
     # --- reading ------------------------------------------------------------------------------
 

@@ -41,7 +41,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-    from types import TracebackType
 
 REDIRECTS_MAX: Final = 5
 TRIES_MAX: Final = 4
@@ -145,12 +144,7 @@ class RegistryTransport:
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._session is not None
         await self._session.close()
         self._session = None

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
+from webhook.constraint.result import Responses, logged_violation
 from webhook.server import submission
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
-    from webhook.constraint.result import Responses
 
 KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
 """The known enforcement actions; others are reported as an error of the constraint."""
@@ -44,10 +44,8 @@ def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, A
                 }
             )
             break
-        constraint = result.constraint
         if not KNOWN_ACTIONS.intersection(result.actions):
             continue
-        group, _, version = str(constraint.document.get("apiVersion", "")).rpartition("/")
         events.append(
             {
                 "message": f"denied admission: {result.msg}",
@@ -56,17 +54,8 @@ def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, A
                 "process": "admission",
                 "details": result.details,
                 "event_type": "violation",
-                "constraint_name": constraint.name,
-                "constraint_group": group,
-                "constraint_api_version": version,
-                "constraint_kind": constraint.kind,
-                "constraint_action": result.enforcement_action,
+                **logged_violation(result, request.kind, request.namespace, name),
                 "constraint_enforcement_actions": list(result.scoped_actions),
-                "resource_group": request.kind.group,
-                "resource_api_version": request.kind.version,
-                "resource_kind": request.kind.kind,
-                "resource_namespace": request.namespace,
-                "resource_name": name,
                 "request_username": request.username,
             }
         )

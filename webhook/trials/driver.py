@@ -29,17 +29,10 @@ class TriedDriver:
         return self._driver.compile(template, code)
 
 
-class TriedRegoDriver:
+class TriedRegoDriver(TriedDriver):
     """A driver of Rego that uses code from another process."""
 
-    def __init__(self, driver: RegoDriver, trials: Trials) -> None:
-        self._driver = driver
-        self._trials = trials
-
-    @property
-    def name(self) -> str:
-        """The engine's name in templates: trials are before the driver, not instead of it."""
-        return self._driver.name
+    _driver: RegoDriver
 
     def compile(self, template: Template, code: Code) -> Evaluator:
         """Loads or compile; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""

@@ -11,7 +11,6 @@ from webhook.cli.progress import REST_SECONDS, bar, draw
 from webhook.printable import one_line
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import TextIO
 
     from webhook.api.gvk import GroupVersionKind
@@ -35,12 +34,7 @@ class Progress(AuditSink):
         self._draw()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         draw(self._terminal, "")
 
     async def start(self, start: SweepStart) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from webhook.cli.demo.build import NoControlPlane
 from webhook.cli.demo.processes import end_process
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 START_SECONDS_MAX: Final = 150
 """The longest wait for the start, which ends itself after 120 seconds."""
@@ -53,12 +50,7 @@ class ControlPlane:
         self.kubeconfig, self.server = Path(facts["kubeconfig"]), str(facts["server"])
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._end()
 
     async def ended(self) -> int:
