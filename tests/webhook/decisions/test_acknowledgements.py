@@ -21,6 +21,7 @@ class Committing:
         self.newest = 0
         self.committed = 0
         self._listeners: dict[object, Callable[[], None]] = {}
+        self.streams = self
 
     @property
     def is_durable(self) -> bool:

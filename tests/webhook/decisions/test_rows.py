@@ -404,6 +404,7 @@ class Taken:
 
     def __init__(self) -> None:
         self.records: list[Any] = []
+        self.streams = self
 
     def open(self, *_: Any) -> int:
         return 0
