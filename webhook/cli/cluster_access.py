@@ -23,9 +23,6 @@ REVIEW_SECONDS: Final = 10.0
 AGAIN_SECONDS: Final = 0.2
 """Between two questions whether a kind is served by now."""
 
-PAGE_OBJECTS: Final = 500
-"""Objects of a page, as in client-go."""
-
 TEMPLATES: Final = table.TEMPLATES.resource
 EXTENSIONS: Final = tuple(row.resource for row in known.EXTENSIONS if row.status is not None)
 """Policies beside templates and constraints."""
@@ -68,33 +65,18 @@ async def list_objects(
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
-    from webhook.cluster.client import DEADLINE_SECONDS  # noqa: PLC0415  # brings aiohttp
-    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # as above
-    from webhook.cluster.page_size import PageSize, sized_page  # noqa: PLC0415  # as above
+    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # brings aiohttp
+    from webhook.cluster.page_size import list_pages  # noqa: PLC0415  # as above
 
-    objects: list[Object] = []
-    parameters = dict(query or {})
-    size = PageSize(PAGE_OBJECTS, PAGE_OBJECTS)
-    while True:
-        try:
-            page, _ = await sized_page(
-                client,
-                resource.collection(namespace),
-                parameters,
-                size,
-                deadline_seconds=DEADLINE_SECONDS,
-            )
-        except ApiError as error:
-            if error.is_absent:
-                return []
-            raise
-        # Items of a built-in kind's list lack their kind.
-        kind = {"apiVersion": resource.gvk.group_version, "kind": resource.gvk.kind}
-        objects += [kind | item for item in page["items"]]
-        token = page["metadata"].get("continue")
-        if not token:
-            return objects
-        parameters["continue"] = token
+    # Items of a built-in kind's list lack their kind.
+    kind = {"apiVersion": resource.gvk.group_version, "kind": resource.gvk.kind}
+    try:
+        pages = list_pages(client, resource, namespace, query)
+        return [kind | item async for page in pages for item in page]
+    except ApiError as error:
+        if error.is_absent:
+            return []
+        raise
 
 
 async def await_served(client: ClusterClient, resource: Resource, *, within_seconds: float) -> None:

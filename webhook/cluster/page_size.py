@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cluster.errors import AnswerTooLarge
+from webhook.cluster.client import DEADLINE_SECONDS, ClusterClient
+from webhook.cluster.errors import AnswerTooLarge, ApiError
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
-    from webhook.cluster.client import ClusterClient
+    from webhook.api.resource import Resource
+    from webhook.cluster.store import Object
 
 FIRST_OBJECTS: Final = 5
 """The first page of a list of unknown object size: as many of the largest objects as fit into one
 page.
 """
+
+LIST_OBJECTS: Final = 500
+"""The objects on a page of a list of small ones, as in client-go."""
 
 PAGE_BYTES: Final = 1 << 20
 """The intended size of a page, in bytes. Decoded, Pods take about seven times as much."""
@@ -99,3 +104,33 @@ async def sized_page(
             continue
         size.took(page, page_bytes)
         return page, page_bytes
+
+
+async def list_pages(
+    client: ClusterClient,
+    resource: Resource,
+    namespace: str = "",
+    query: Mapping[str, str] | None = None,
+) -> AsyncGenerator[list[Object], None]:
+    """Yields the pages of a kind's objects; at least one page.
+
+    If the continue token of a list has expired, the list goes on with the token that the API server
+    provides instead, at the current objects. Raises the exceptions of requests:
+    :class:`~webhook.cluster.errors.ApiError` with ``is_absent`` if the kind is not served.
+    """
+    parameters = dict(query or {})
+    path, size = resource.collection(namespace), PageSize(LIST_OBJECTS, LIST_OBJECTS)
+    while True:
+        try:
+            page, _ = await sized_page(
+                client, path, parameters, size, deadline_seconds=DEADLINE_SECONDS
+            )
+        except ApiError as error:
+            if not error.is_expired or not error.continue_token:
+                raise
+            parameters["continue"] = error.continue_token
+            continue
+        yield page["items"]
+        parameters["continue"] = page["metadata"].get("continue", "")
+        if not parameters["continue"]:
+            return

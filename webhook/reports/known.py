@@ -6,9 +6,9 @@ import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.cluster.page_size import list_pages
 from webhook.cluster.store import Key, key_of
 from webhook.reports.finding import Finding, Policy, ReportSubject, digest, order
-from webhook.reports.reading import pages
 from webhook.reports.report import finding_in, is_ours, subject_in
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ async def known_reports(client: ClusterClient, api: ReportApi, *, by_resource: b
     others: set[Key] = set()
     scattered: defaultdict[ReportSubject, list[Finding]] = defaultdict(list)
     for resource in api.resources:
-        async for page in pages(client, resource):
+        async for page in list_pages(client, resource):
             for document in page:
                 if not is_ours(document):
                     continue

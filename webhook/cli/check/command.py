@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import NAMESPACE, PAGE_OBJECTS, cluster_options
+from webhook.cli.cluster_access import NAMESPACE, cluster_options
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import FILENAMES, PROVIDERS, STANDARD_INPUT
@@ -262,6 +262,7 @@ def checked_in_cluster(
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
+    from webhook.cluster.page_size import LIST_OBJECTS  # noqa: PLC0415
     from webhook.policies.request_coverage import coverage_problems  # noqa: PLC0415
 
     async def run() -> PolicyCheck:
@@ -282,7 +283,7 @@ def checked_in_cluster(
             check_run.check_foreign(policies, checked)
             _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
             checked.cluster = await check_run.effect_on_cluster(
-                client, policies, checked, PAGE_OBJECTS, ask
+                client, policies, checked, LIST_OBJECTS, ask
             )
         return checked
 

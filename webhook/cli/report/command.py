@@ -112,8 +112,8 @@ async def summarize(
     :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
+    from webhook.cluster.page_size import list_pages  # noqa: PLC0415
     from webhook.reports.known import results_by_subject  # noqa: PLC0415
-    from webhook.reports.reading import pages  # noqa: PLC0415
     from webhook.reports.report import of_source  # noqa: PLC0415
     from webhook.reports.summary import ReportSummary  # noqa: PLC0415
 
@@ -124,7 +124,7 @@ async def summarize(
         kinds = [api.namespaced] if namespace else api.resources
         try:
             for resource in kinds:
-                async for page in pages(client, resource, namespace):
+                async for page in list_pages(client, resource, namespace):
                     summary = summary or ReportSummary()
                     for document in page:
                         shown = document if all_sources else of_source(document)
