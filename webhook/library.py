@@ -32,7 +32,7 @@ from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.limits import Limits
 from webhook.constraint.placement import namespace_for
-from webhook.constraint.result import Excuse, Result
+from webhook.constraint.result import Excuse
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
@@ -46,7 +46,6 @@ from webhook.policies.policy_files import PolicyFiles
 from webhook.policies.recorded_answers import (
     InvalidAnswers,
     RecordedAnswers,
-    RecordedProvider,
     read_answers,
     recorded_provider,
 )
@@ -64,7 +63,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
+    from webhook.constraint.result import Result
     from webhook.external_data.exchange import Ask, ProviderRequest
+    from webhook.policies.recorded_answers import RecordedProvider
     from webhook.rego.syntax.ast import RegoVersion
     from webhook.review.outcome import Found
     from webhook.review.policy_set import PolicySet

@@ -6,9 +6,11 @@ A policy can find 200,000 violations in an object of 2 MB. Sorting their message
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
 from heapq import merge
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
 
 T = TypeVar("T")
 

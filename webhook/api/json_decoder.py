@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from webhook.api.long_texts import LongText, decode_text, end_of_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DEPTH_MAX: Final = 10_016
 """Go's decoder takes 10,000 levels (encoding/json, maxNestingDepth); reviews, lists and records add

@@ -6,12 +6,14 @@ counts as absent, as in Go. A test compares these schemas with the CRDs in manif
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA, WILDCARD_PATTERN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 
 def _object(**properties: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from webhook.admission_policies.advice import NEAR
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED, gone_since
 from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
-from webhook.constraint.constraint import Constraint, is_constraint
+from webhook.constraint.constraint import is_constraint
 from webhook.constraint.targets import admission
 from webhook.exceptions.permission import fault_of_annotation
 from webhook.external_data import provider
@@ -34,6 +34,7 @@ from webhook.policy_kinds.table import POLICY_KINDS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from webhook.constraint.constraint import Constraint
     from webhook.constraint.entry import Entry
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot

@@ -12,18 +12,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.check.types import BOOL, DYN, STRING, Type
-from webhook.cel.engine import Expression, compile_checked
+from webhook.cel.check.types import BOOL, DYN, STRING
+from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.errors import EvaluationError, TimeUp
-from webhook.cel.fast.policy import Part, Whole, whole_form
+from webhook.cel.fast.policy import Part, whole_form
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, Meter
 from webhook.cel.run.values import NOTHING, VARIABLES
-from webhook.cel.syntax.ast import Expr, Select, children
+from webhook.cel.syntax.ast import Select, children
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_review import any_object, objects_of, variables_of
-from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS, CelSource
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
 from webhook.constraint.drivers.cel_validator import (
     CompiledValidation,
     Composed,
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.cel.check.checker import Checked
+    from webhook.cel.check.types import Type
+    from webhook.cel.engine import Expression
+    from webhook.cel.fast.policy import Whole
+    from webhook.cel.syntax.ast import Expr
+    from webhook.constraint.drivers.cel_source import CelSource
     from webhook.constraint.limits import Budget, Limits
 
 PREPARED_MAX: Final = 1_000

@@ -7,8 +7,7 @@ constants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.check.checker_types import insert, is_empty, merge, opened
@@ -21,13 +20,17 @@ from webhook.rego.types import (
     ObjectType,
     Scalar,
     SetType,
-    Type,
     bounded,
     select,
     type_of,
     union,
     values,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from webhook.rego.types import Type
 
 BODIES_MAX: Final = 5_000
 """The most bodies of comprehensions typed for one rule: each use types the comprehension again,

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webhook.rego.builtins.registry import GATEKEEPER, Builtin
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.check.checks import path_text
-from webhook.rego.check.ir import Comprehension, is_wildcard
-from webhook.rego.check.ir import Function as FunctionName
+from webhook.rego.check.ir import is_wildcard
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.run.numbers import Numeral
 from webhook.rego.run.runtime import FIRST_SLOT
-from webhook.rego.run.values import RegoObject, RegoSet, Value
-from webhook.rego.write.expression import Expression, named, scalar
+from webhook.rego.run.values import RegoObject, RegoSet
+from webhook.rego.write.expression import named, scalar
 from webhook.rego.write.purity import Purity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
+    from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.check.ir import Comprehension
+    from webhook.rego.check.ir import Function as FunctionName
     from webhook.rego.check.tree import Node, Tree
     from webhook.rego.location import Location
+    from webhook.rego.run.values import Value
+    from webhook.rego.write.expression import Expression
     from webhook.rego.write.function_requests import FunctionRequest
     from webhook.rego.write.payment import Payment
     from webhook.rego.write.statement import WrittenFunction

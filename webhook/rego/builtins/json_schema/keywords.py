@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from webhook.rego.builtins.json_schema.nodes import Draft, Schema
+from webhook.rego.builtins.json_schema.nodes import Draft
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run import numbers
 from webhook.rego.run.patterns import pattern as compile_pattern
+
+if TYPE_CHECKING:
+    from webhook.rego.builtins.json_schema.nodes import Schema
 
 
 def invalid_type(expected: str, given: str) -> BuiltinError:
