@@ -504,7 +504,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "forged",
         "webhook.controllers.revisions.keeper",
         "RevisionKeeper.make",
-        "self._known.ignored_uid(name)",
+        "self.known.ignored_uid(name)",
         "None",
         found_by=48,
     ),

@@ -44,7 +44,7 @@ def test_what_is_wrong_is_known_after_each_change_and_not_looked_for_without_one
     (fault,) = policies.faults
     assert "rego_parse_error" in fault
 
-    monkeypatch.setattr(policies._policy, "faults", lambda: pytest.fail("nothing has changed"))
+    monkeypatch.setattr(policies.policy, "faults", lambda: pytest.fail("nothing has changed"))
     policies.publish()
     policies.look_for_faults()
     assert policies.faults == (fault,)
