@@ -131,6 +131,13 @@ class Tracker:
         """Cancels the wait for an object that was deleted or given up on."""
         self._settle(kind, name)
 
+    def take(self, kind: str, name: str, error: str, *, waits: bool) -> None:
+        """Records whether an object can be used; a broken one stays awaited only with ``waits``."""
+        if error:
+            self.fail(kind, name, error)
+        if not (error and waits):
+            self._settle(kind, name)
+
     def fail(self, kind: str, name: str, error: str) -> None:
         """Records the error of an object, which stays awaited. An empty name means the list."""
         tracker = self._kinds.get(kind)

@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from webhook.golang.floats import float_text
-from webhook.parsers.errors import ParseError, line_at
+from webhook.parsers.errors import ParseError, TextReader
 
 _DEPTH_MAX: Final = 300
 _BLANK: Final = re.compile(r"(?:[\s,]+|;[^\n]*)+")
@@ -30,17 +30,9 @@ def parse(raw: bytes, path: str = "") -> Any:
     return value
 
 
-class _Reader:
-    """A text with the position of reading."""
-
+class _Reader(TextReader):
+    action = "unmarshal EDN"
     NOTHING: Final = object()
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def _fault(self, message: str) -> ParseError:
-        return ParseError(f"unmarshal EDN: {message}", line_at(self._text, self._at))
 
     def value(self, depth: int) -> Any:
         """Returns the next value; NOTHING at the end."""

@@ -28,6 +28,19 @@ def line_at(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
 
+class TextReader:
+    """A text with the position of reading; ``action`` begins the messages of its faults."""
+
+    action = ""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def _fault(self, message: str) -> ParseError:
+        return ParseError(f"{self.action}: {message}", line_at(self._text, self._at))
+
+
 EXPANDED_MAX: Final = 16 << 20
 """The most characters from the references of one file; files themselves have some KiB."""
 

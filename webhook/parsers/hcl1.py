@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from webhook.parsers import numbers
-from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, ParseError, line_at
+from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, TextReader
 
 _BLANK: Final = re.compile(r"(?:\s+|,|/\*.*?\*/|(?:#|//)[^\n]*)+", re.DOTALL)
 _COMMENT: Final = re.compile(r"/\*.*?\*/|(?:#|//)[^\n]*", re.DOTALL)
@@ -37,15 +37,8 @@ def parse(raw: bytes, path: str = "") -> Any:
     return _Reader(raw.decode("utf-8", "replace").removeprefix("\ufeff")).read()
 
 
-class _Reader:
-    """A text with the position of reading."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def _fault(self, message: str) -> ParseError:
-        return ParseError(f"unmarshal hcl: {message}", line_at(self._text, self._at))
+class _Reader(TextReader):
+    action = "unmarshal hcl"
 
     def read(self) -> dict[str, Any]:
         """Returns the items of a file, which may be a single JSON object."""

@@ -10,7 +10,7 @@ import re
 from dataclasses import field
 from typing import Any, Final
 
-from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, Expansion, ParseError, line_at
+from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, Expansion, ParseError, TextReader, line_at
 from webhook.parsers.numbers import typed
 from webhook.values import dataclass
 
@@ -57,15 +57,8 @@ def parse(raw: bytes, path: str = "") -> Any:
     return _Shown(root, text).object(root.items or {}, 0)
 
 
-class _Reader:
-    """A text with the position of reading."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def _fault(self, message: str) -> ParseError:
-        return ParseError(f"parse hocon: {message}", line_at(self._text, self._at))
+class _Reader(TextReader):
+    action = "parse hocon"
 
     def read(self) -> _Value:
         """Returns the object of a file, with or without braces."""

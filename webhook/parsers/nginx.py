@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from webhook.parsers.errors import ParseError, line_at
+from webhook.parsers.errors import TextReader
 
 _DEPTH_MAX: Final = 100
 _TOKEN: Final = re.compile(
@@ -24,15 +24,8 @@ def parse(raw: bytes, path: str = "") -> Any:
     return {"directives": directives}
 
 
-class _Reader:
-    """A text with the position of reading."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def _fault(self, message: str) -> ParseError:
-        return ParseError(f"parse nginx: {message}", line_at(self._text, self._at))
+class _Reader(TextReader):
+    action = "parse nginx"
 
     def _next(self) -> str:
         """Returns the next token; "" at the end."""

@@ -296,15 +296,8 @@ class ExtensionController:
         return True
 
     def _tell_readiness(self, key: ExtensionKey, state: ExtensionState | None) -> None:
-        kind, name = key
-        if state is None:
-            self._tracker.cancel(kind, name)
-        elif not state.error or state.in_force is not None:
-            self._tracker.observe(kind, name)
-        else:
-            self._tracker.fail(kind, name, state.error)
-            if not self._wait_for_broken:
-                self._tracker.cancel(kind, name)
+        error = "" if state is None or state.in_force is not None else state.error
+        self._tracker.take(*key, error, waits=self._wait_for_broken)
 
     @property
     def statuses(self) -> Mapping[str, Json]:

@@ -409,14 +409,10 @@ class PolicyController:
         return self._published.take_news()
 
     def _update_readiness(self, kind: str, name: str, state: State | None) -> None:
-        if state is None:
-            self._tracker.cancel(kind, name)
-        elif state.error is None or not is_broken(state, self._templates):
-            self._tracker.observe(kind, name)
-        else:
-            self._tracker.fail(kind, name, state.error.message)
-            if not self._wait_for_broken:
-                self._tracker.cancel(kind, name)
+        error = ""
+        if state is not None and state.error is not None and is_broken(state, self._templates):
+            error = state.error.message or state.error.code
+        self._tracker.take(kind, name, error, waits=self._wait_for_broken)
 
     @property
     def statuses(self) -> Mapping[str, Json]:
