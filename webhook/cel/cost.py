@@ -16,6 +16,7 @@ from webhook.cel.syntax.ast import (
     Bind,
     Call,
     Constant,
+    Expr,
     Fold,
     ListOf,
     MapOf,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.cel.check.checker import Checked
-    from webhook.cel.syntax.ast import Expr
 
 ENTRIES: Final = 100
 """The entries of each list and map: a typical number for an object in use. The largest object that

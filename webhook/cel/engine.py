@@ -21,8 +21,8 @@ from webhook.cel.exact.evaluator import exact_form
 from webhook.cel.fast.expression import fast_form
 from webhook.cel.run.inputs import given_of
 from webhook.cel.run.texts import with_shown_value
-from webhook.cel.run.values import lost_within
-from webhook.cel.syntax.ast import Bind, Call, Constant, Fold, children
+from webhook.cel.run.values import Value, lost_within
+from webhook.cel.syntax.ast import Bind, Call, Constant, Expr, Fold, children
 from webhook.cel.syntax.parser import parse
 from webhook.values import dataclass
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from webhook.cel.check.types import Type
     from webhook.cel.folds import Run
     from webhook.cel.run.meter import Meter
-    from webhook.cel.run.values import Value
-    from webhook.cel.syntax.ast import Expr
 
 
 @dataclass(frozen=True, slots=True, eq=False)

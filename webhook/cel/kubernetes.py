@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.cel.check.environment import JSON_PATCH, Environment, Overload
 from webhook.cel.check.types import (
@@ -22,9 +23,6 @@ from webhook.cel.check.types import (
     map_of,
 )
 from webhook.cel.run.values import VARIABLES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def _message(name: str) -> Type:

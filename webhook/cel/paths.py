@@ -13,16 +13,14 @@ from webhook.cel.library import optionals
 from webhook.cel.library.all import invoke
 from webhook.cel.run import access
 from webhook.cel.run.inputs import given_of
-from webhook.cel.run.values import NONE, NOTHING, Optional, Uint, held, there
-from webhook.cel.syntax.ast import Call, Constant, Name, OptMap, Select
+from webhook.cel.run.values import NONE, NOTHING, Optional, Uint, Value, held, there
+from webhook.cel.syntax.ast import Call, Constant, Expr, Name, OptMap, Select
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
     from webhook.cel.folds import Run
     from webhook.cel.run.meter import Meter
-    from webhook.cel.run.values import Value
-    from webhook.cel.syntax.ast import Expr
 
 
 def stored_in(node: Expr) -> Expr | None:

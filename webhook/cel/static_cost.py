@@ -28,11 +28,12 @@ from webhook.cel.check.estimates import (
     union,
     union_of_entries,
 )
-from webhook.cel.check.types import list_of
+from webhook.cel.check.types import Type, list_of
 from webhook.cel.syntax.ast import (
     Bind,
     Call,
     Constant,
+    Expr,
     Fold,
     ListOf,
     MapOf,
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
     from webhook.cel.check.environment import Overload
     from webhook.cel.check.objects import Declared
-    from webhook.cel.check.types import Type
-    from webhook.cel.syntax.ast import Expr
 
 _SORTED: Final = "@__sortBy_input__"
 """The variable that the macro ``sortBy`` makes of its target."""

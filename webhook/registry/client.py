@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final, Self, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 from webhook.registry.errors import (
@@ -27,9 +28,6 @@ from webhook.registry.transport import (
     RegistryRequest,
     RegistryTransport,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 INDEX_DEPTH_MAX: Final = 3
 """The depth of nested indexes at most; tools write one level, for platforms."""

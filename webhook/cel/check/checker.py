@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check import types
-from webhook.cel.check.environment import VALUES
+from webhook.cel.check.environment import VALUES, Environment, Overload
 from webhook.cel.check.message_literals import field_of, message_type_of
 from webhook.cel.check.types import BOOL, DYN, ERROR, INT, Mapping, Type
 from webhook.cel.errors import Problem
@@ -38,7 +38,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cel.check.environment import Environment, Overload
     from webhook.cel.library.registry import Operand
 
 _CONSTANTS: dict[type, Type] = {

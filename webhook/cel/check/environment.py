@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.cel.check import types
 from webhook.cel.check.overloads import NEWEST, OVERLOADS
 from webhook.cel.check.types import Type, read_type
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
-from webhook.cel.check.checker import MAX_COPIES
+from webhook.cel.check.checker import MAX_COPIES, Checked
 from webhook.cel.check.environment import UNDEFINED, VALUES
-from webhook.cel.check.types import unwrapped
+from webhook.cel.check.types import Type, unwrapped
 from webhook.cel.errors import EvaluationError, Problem
 from webhook.cel.library.all import invoke
 from webhook.cel.library.formatting import REFUSALS, clauses_of
@@ -14,10 +15,11 @@ from webhook.cel.run.access import go_type
 from webhook.cel.run.conversions import CONVERSIONS
 from webhook.cel.run.membership import constants, is_unhashable
 from webhook.cel.run.meter import Meter
-from webhook.cel.run.values import NOTHING, TypeValue
+from webhook.cel.run.values import NOTHING, TypeValue, Value
 from webhook.cel.syntax.ast import (
     Call,
     Constant,
+    Expr,
     ListOf,
     MapOf,
     Message,
@@ -26,15 +28,6 @@ from webhook.cel.syntax.ast import (
     children,
     place_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from webhook.cel.check.checker import Checked
-    from webhook.cel.check.types import Type
-    from webhook.cel.run.values import Value
-    from webhook.cel.syntax.ast import Expr
-
 
 _PROVIDED: Final = (VALUES | UNDEFINED.keys()) - {"type", "optional_type"}
 

@@ -16,8 +16,8 @@ from webhook.cel.library.all import invoke
 from webhook.cel.paths import is_native
 from webhook.cel.run import access
 from webhook.cel.run.equality import NO_OVERLOAD
-from webhook.cel.run.values import from_key, type_name
-from webhook.cel.syntax.ast import Call, SortBy
+from webhook.cel.run.values import Value, from_key, type_name
+from webhook.cel.syntax.ast import Call, Expr, SortBy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
     from webhook.cel.folds import Run
     from webhook.cel.run.meter import Meter
-    from webhook.cel.run.values import Value
-    from webhook.cel.syntax.ast import Expr
 
 LISTERS: Final = frozenset({"distinct", "sort"})
 

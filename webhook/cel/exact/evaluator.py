@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel import folds, paths
 from webhook.cel.check import types
-from webhook.cel.check.checker import narrowed_name
+from webhook.cel.check.checker import Checked, narrowed_name
 from webhook.cel.check.literals import known_members, known_value
 from webhook.cel.errors import EvaluationError
 from webhook.cel.exact import costed, nodes
-from webhook.cel.paths import Key
+from webhook.cel.paths import Key, Keys
 from webhook.cel.run import access, equality, membership, messages
 from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
 from webhook.cel.run.values import (
@@ -26,12 +26,14 @@ from webhook.cel.run.values import (
     Optional,
     TypeValue,
     Uint,
+    Value,
     type_name,
 )
 from webhook.cel.syntax.ast import (
     Bind,
     Call,
     Constant,
+    Expr,
     Fold,
     ListOf,
     MapOf,
@@ -46,12 +48,8 @@ from webhook.cel.syntax.ast import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.cel.check.checker import Checked
     from webhook.cel.folds import Run
-    from webhook.cel.paths import Keys
     from webhook.cel.run.meter import Meter
-    from webhook.cel.run.values import Value
-    from webhook.cel.syntax.ast import Expr
 
 _BINARY: Final[dict[str, Callable[[Value, Value], Value]]] = {
     **OPERATORS,

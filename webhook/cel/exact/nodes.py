@@ -12,14 +12,13 @@ from webhook.cel.errors import Ended, EvaluationError
 from webhook.cel.exact import costed
 from webhook.cel.library.all import invoke
 from webhook.cel.run import access, membership
-from webhook.cel.run.values import NOTHING, Lost, there
+from webhook.cel.run.values import NOTHING, Lost, Value, there
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.cel.folds import Run
     from webhook.cel.run.meter import Meter
-    from webhook.cel.run.values import Value
 
 
 def once(literal: Run) -> Run:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 from webhook.cel.fast.lines import Lines, Unwritten
 from webhook.cel.fast.operators import cost_of
 from webhook.rego.write import expression as source
-from webhook.rego.write.expression import Kind
+from webhook.rego.write.expression import Expression, Kind
 
 if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Expr, Fold
-    from webhook.rego.write.expression import Expression
 
 MAX_LOOPS: Final = 12
 """Loops within each other; CPython takes 20 blocks."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.paths import goes_on, stored_in
-from webhook.cel.syntax.ast import Call, children
+from webhook.cel.syntax.ast import Call, Expr, children
 from webhook.rego.write.expression import Kind
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
-    from webhook.cel.syntax.ast import Expr
 
 OPERATORS: Final = {
     "_-_": "subtract",

@@ -7,8 +7,9 @@ whenever it returns. After any exception the validations are evaluated one by on
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.cel.check.checker import Checked
 from webhook.cel.errors import EvaluationError, LimitExceeded, Unsure
@@ -16,16 +17,10 @@ from webhook.cel.fast.expression import NAMESPACE, function_of
 from webhook.cel.fast.lines import Unwritten
 from webhook.cel.fast.operators import KNOWN, cost_of
 from webhook.cel.fast.writer import Writer
-from webhook.cel.run.values import NOTHING, VARIABLES
-from webhook.cel.syntax.ast import Name, Select, children
+from webhook.cel.run.values import NOTHING, VARIABLES, Value
+from webhook.cel.syntax.ast import Expr, Name, Select, children
 from webhook.rego.write import expression as source
 from webhook.rego.write.expression import Expression, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from webhook.cel.run.values import Value
-    from webhook.cel.syntax.ast import Expr
 
 MAX_LINES: Final = 2_000
 """The most lines of one function: a variable that several branches read is written in each."""

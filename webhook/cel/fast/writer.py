@@ -7,9 +7,10 @@ of a policy becomes a name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
-from webhook.cel.check.checker import narrowed_name
+from webhook.cel.check.checker import Checked, narrowed_name
 from webhook.cel.check.environment import functions
 from webhook.cel.check.literals import known_members
 from webhook.cel.fast.lines import Unwritten
@@ -23,6 +24,7 @@ from webhook.cel.syntax.ast import (
     Bind,
     Call,
     Constant,
+    Expr,
     Fold,
     ListOf,
     MapOf,
@@ -31,13 +33,6 @@ from webhook.cel.syntax.ast import (
 )
 from webhook.rego.write import expression as source
 from webhook.rego.write.expression import Expression, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from webhook.cel.check.checker import Checked
-    from webhook.cel.syntax.ast import Expr
-
 
 MAX_NODES: Final = 2_000
 

@@ -10,15 +10,13 @@ import base64
 import binascii
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from webhook.api.names import LABEL, LABEL_1035, LABEL_VALUE, QUALIFIED, SUBDOMAIN, UUID
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import NONE, Opaque, Optional
 from webhook.golang.url import fault_of_request_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NAME: Final = "kubernetes.NamedFormat"
 _MAX_TEXT: Final = 100_000

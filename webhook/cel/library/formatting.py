@@ -18,6 +18,7 @@ from webhook.cel.run.values import (
     Timestamp,
     TypeValue,
     Uint,
+    Value,
     from_key,
     type_name,
 )
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from webhook.cel.run.meter import Meter
-    from webhook.cel.run.values import Value
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]*))?(.?))", re.DOTALL | re.ASCII)
 _MAX_PRECISION: Final = 1_000

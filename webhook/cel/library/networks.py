@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.cel.errors import EvaluationError
-from webhook.cel.library.addresses import InvalidAddress, parse_address, parse_prefix
+from webhook.cel.library.addresses import Address, InvalidAddress, parse_address, parse_prefix
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import Opaque
 from webhook.golang.strings import quote
-
-if TYPE_CHECKING:
-    from webhook.cel.library.addresses import Address
 
 IP: Final = "net.IP"
 CIDR: Final = "net.CIDR"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.cel.errors import EvaluationError, Unsure
 from webhook.cel.library.registry import form
 from webhook.cel.run.arithmetic import TIME_MIN
 from webhook.cel.run.texts import showing
-from webhook.cel.run.values import NONE, NOTHING, Duration, Lost, Optional, Timestamp, held
-
-if TYPE_CHECKING:
-    from webhook.cel.run.values import Value
+from webhook.cel.run.values import NONE, NOTHING, Duration, Lost, Optional, Timestamp, Value, held
 
 
 @form("optional.none")

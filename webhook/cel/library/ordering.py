@@ -6,10 +6,8 @@ The difference to a stable sort shows only with items that are equal or have no 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
 
 _Item = TypeVar("_Item")
 

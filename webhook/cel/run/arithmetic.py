@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.equality import NO_OVERLOAD, no_overload
-from webhook.cel.run.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, Uint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from webhook.cel.run.values import Value
+from webhook.cel.run.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, Uint, Value
 
 SECOND: Final = 1_000_000_000
 TIME_MIN: Final = -62135596800 * SECOND

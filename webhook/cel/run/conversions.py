@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run import times
@@ -19,13 +20,9 @@ from webhook.cel.run.values import (
     Timestamp,
     TypeValue,
     Uint,
+    Value,
     type_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from webhook.cel.run.values import Value
 
 _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _UINT: Final = re.compile(r"[0-9]+", re.ASCII)

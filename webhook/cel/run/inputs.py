@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.run.values import Optional
+from webhook.cel.run.values import Optional, Value
 
 if TYPE_CHECKING:
     from webhook.cel.run.meter import Meter
-    from webhook.cel.run.values import Value
 
 _AT: Final = "#given"
 """The key of the inputs among the variables: no variable has this name."""

@@ -6,7 +6,8 @@ where a policy mutates. A policy can make no others (cel-go, common/types/provid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.arithmetic import SECOND
@@ -21,12 +22,8 @@ from webhook.cel.run.values import (
     Timestamp,
     TypeValue,
     Uint,
+    Value,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from webhook.cel.run.values import Value
 
 NAMES: Final = frozenset({"google.protobuf.Duration", "google.protobuf.Timestamp"})
 """The types of times."""

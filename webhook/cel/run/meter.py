@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from webhook.cel.errors import LimitExceeded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXPRESSION_COST: Final = 1_000_000
 """The cost limit of one expression (k8s.io/apiserver, pkg/apis/cel/config.go, PerCallLimit)."""

@@ -8,13 +8,12 @@ from webhook.cel.errors import EvaluationError, Unsure
 from webhook.cel.run import access, equality
 from webhook.cel.run.arithmetic import add
 from webhook.cel.run.membership import is_in
-from webhook.cel.run.values import NOTHING, Lost, Opaque, Optional, from_key, held
+from webhook.cel.run.values import NOTHING, Lost, Opaque, Optional, Value, from_key, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from webhook.cel.run.meter import Meter
-    from webhook.cel.run.values import Value
     from webhook.rego.run.patterns import Pattern
 
 AT_ONCE: Final = 500

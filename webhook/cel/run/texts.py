@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook import duration
 from webhook.cel.errors import EvaluationError, ShownError
@@ -21,15 +22,11 @@ from webhook.cel.run.values import (
     Timestamp,
     TypeValue,
     UintKey,
+    Value,
     from_key,
 )
 from webhook.golang.floats import float_text
 from webhook.golang.time import date_of
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from webhook.cel.run.values import Value
 
 
 def double_text(value: float) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.arithmetic import SECOND
-from webhook.cel.run.values import INT_MAX, INT_MIN, UINT_MAX
+from webhook.cel.run.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp
 from webhook.duration import InvalidDuration, parse_duration
 from webhook.golang.strings import quote
 from webhook.golang.time import RFC3339, NoTimeZones, date_of, days_of, load_zone, parse_time
@@ -17,8 +17,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable
     from zoneinfo import ZoneInfo
-
-    from webhook.cel.run.values import Duration, Timestamp
 
 
 def read_timestamp(text: str) -> tuple[int, int] | None:

@@ -6,14 +6,11 @@ Nodes are compared by identity: the checker keeps types and names in dicts whose
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 FoldKind: TypeAlias = Literal[
     "all", "exists", "exists_one", "map", "filter", "list", "map_value", "map_entry"

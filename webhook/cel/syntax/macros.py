@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.cel.syntax.ast import (
     Bind,
+    Call,
     Constant,
+    Expr,
     Fold,
+    FoldKind,
     MapOf,
     Message,
     Name,
@@ -16,9 +19,6 @@ from webhook.cel.syntax.ast import (
     SortBy,
     qualified,
 )
-
-if TYPE_CHECKING:
-    from webhook.cel.syntax.ast import Call, Expr, FoldKind
 
 ACCUMULATORS: Final = frozenset({"__result__", "@result"})
 """Names that cel-go uses itself; a macro's variable must not have them."""

@@ -7,7 +7,9 @@ A chain of ``&&`` or of ``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import Final, NoReturn
 
 from webhook.cel.errors import ParseError, Problem
 from webhook.cel.syntax import literals
@@ -15,6 +17,7 @@ from webhook.cel.syntax.ast import (
     Call,
     Constant,
     Entry,
+    Expr,
     FieldOf,
     ListOf,
     MapOf,
@@ -28,12 +31,6 @@ from webhook.cel.syntax.ast import (
 )
 from webhook.cel.syntax.lexer import Token, tokens_of
 from webhook.cel.syntax.macros import MacroError, expand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from collections.abc import Set as AbstractSet
-
-    from webhook.cel.syntax.ast import Expr
 
 MAX_DEPTH: Final = 200
 """The deepest nesting of nodes; cel-go allows 250. A check takes three of Python's 1,000 call

@@ -6,15 +6,12 @@ It follows OPA (v1/ast/compile.go, unify.go).
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.run.values import RegoObject, RegoSet, equal
 from webhook.rego.run.weight import SCALARS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
 
 LEAVES: Final = frozenset({ir.Const, ir.Var, ir.Given})
 """Terms without terms inside; most terms are leaves.
