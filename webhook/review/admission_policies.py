@@ -40,6 +40,7 @@ from webhook.review.admission_requests import (
     looking,
     other_versions,
     request_of,
+    requested_namespace,
     title_of,
 )
 
@@ -275,9 +276,10 @@ class AdmissionPolicies:
         """Adds the policies' verdicts to the responses."""
         if responses is DEFERRED or not self._pairs:
             return responses
-        request, namespace = request_of(examined.value, examined.snapshot)
+        request = request_of(examined.value)
         if request is None:
             return responses
+        namespace = requested_namespace(request, examined.value, examined.snapshot)
         case = _Case(request, namespace, examined, self.answers, self._store)
         for policy, binding, constraint in self._pairs:
             if not (policy.matches(request, namespace) and binding.matches(request, namespace)):

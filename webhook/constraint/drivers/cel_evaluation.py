@@ -16,7 +16,7 @@ from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.errors import EvaluationError, TimeUp
-from webhook.cel.fast.policy import Part, whole_form
+from webhook.cel.fast.policy import Part
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, Meter
 from webhook.cel.run.values import NOTHING, VARIABLES
@@ -31,6 +31,7 @@ from webhook.constraint.drivers.cel_validator import (
     message_of,
     pass_on,
     violations,
+    whole_of,
 )
 from webhook.constraint.errors import CompileError, PolicyError
 
@@ -85,23 +86,6 @@ class _Compiler:
         self.parts[expression] = Part(checked, expression.tells)
         return expression
 
-    def whole(
-        self, variables: Mapping[str, Expression], validations: Sequence[CompiledValidation]
-    ) -> Whole | None:
-        """Compiles all expressions to one function; returns None if that is not possible."""
-        if not validations:
-            return None
-        pairs = [
-            (
-                self.parts[validation.expression],
-                None
-                if validation.message_expression is None
-                else self.parts[validation.message_expression],
-            )
-            for validation in validations
-        ]
-        return whole_form({name: self.parts[of] for name, of in variables.items()}, pairs)
-
 
 class CelEvaluator:
     """A compiled template.
@@ -155,7 +139,7 @@ class CelEvaluator:
         self._conditions = [condition for condition in conditions if condition is not None]
         self._validations = validations
         self._fails = source.fails
-        self._whole = None if self._conditions else compiler.whole(variables, validations)
+        self._whole = None if self._conditions else whole_of(compiler.parts, variables, validations)
         parts = [part.checked for part in compiler.parts.values()]
         self._absent = _NO_PARAMETERS if all(map(_only_selects_parameters, parts)) else None
         self._prepared: dict[int, tuple[Any, tuple[Any, ...] | None]] = {}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.api.shapes import object_of
 from webhook.cel.errors import EvaluationError, LimitExceeded, NobodyAnswers, TimeUp
 from webhook.cel.fast.operators import KNOWN
+from webhook.cel.fast.policy import whole_form
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
 from webhook.constraint.secrecy import without_secrets
 from webhook.golang.strings import SPACES
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.cel.engine import Expression
+    from webhook.cel.fast.policy import Part, Whole
 
 _UNPAID: Final = Meter(0)
 """The cost meter before an evaluation begins."""
@@ -36,6 +38,27 @@ class CompiledValidation:
     expression: Expression
     message: str
     message_expression: Expression | None
+
+
+def whole_of(
+    parts: Mapping[Expression, Part],
+    variables: Mapping[str, Expression],
+    validations: Sequence[CompiledValidation],
+) -> Whole | None:
+    """Returns all validations as one function; None if that is impossible.
+
+    ``parts`` has the checked form of each expression.
+    """
+    if not validations:
+        return None
+    pairs = [
+        (
+            parts[validation.expression],
+            None if validation.message_expression is None else parts[validation.message_expression],
+        )
+        for validation in validations
+    ]
+    return whole_form({name: parts[variable] for name, variable in variables.items()}, pairs)
 
 
 def conditions_hold(
