@@ -107,7 +107,10 @@ class Matching:
 
     def __call__(self, request: Json, namespace: Json | None) -> bool:
         """Whether rules and selectors match a request."""
-        requested = requested_resource(request)
+        return self.includes(requested_resource(request), request, namespace)
+
+    def includes(self, requested: RequestedResource, request: Json, namespace: Json | None) -> bool:
+        """Whether rules and selectors match a request, whose resource is known."""
         return self.names(requested) and self.selects(requested, request, namespace)
 
     def names(self, requested: RequestedResource) -> bool:

@@ -9,8 +9,12 @@ from webhook.cel.check.types import BOOL, STRING
 from webhook.cel.errors import EvaluationError, TimeUp
 from webhook.cel.fast.operators import KNOWN
 from webhook.cel.run.meter import EXPRESSION_COST, Meter
-from webhook.cel.run.values import NOTHING
-from webhook.constraint.drivers.cel_validator import CompiledValidation, Composed, whole_of
+from webhook.constraint.drivers.cel_validator import (
+    CompiledValidation,
+    Composed,
+    Prepared,
+    whole_of,
+)
 from webhook.kyverno.autogen import generated_specs
 from webhook.kyverno.compiling import objects_in
 from webhook.kyverno.kinds import EXCEPTION_KINDS, MUTATING_KINDS, InvalidPolicy
@@ -86,7 +90,7 @@ class Rule(CompiledSpec):
             for at, validation in enumerate(self._validations)
         ]
         self._whole = self._together()
-        self._prepared = () if self._whole is None else self._constants(self._whole)
+        self._prepared = self._constants()
         self._run_on_objects = self._on_objects(self._whole)
         self._fail_conditions = None
         if self.conditions:
@@ -106,19 +110,15 @@ class Rule(CompiledSpec):
             return None
         return whole_of(self.parts, self.variables, self._validations)
 
-    def _constants(self, whole: Whole) -> tuple[Any, ...]:
-        """Returns the values of constant variables; NOTHING for one without a value."""
-        composed = Composed(self.variables, {}, None)
-        composed.meter = Meter(COST)
-        values = []
-        for name in whole.prepared:
-            try:
-                values.append(composed[name])
-            except EvaluationError:
-                values.append(NOTHING)
-        if any(value is NOTHING for value in values[: whole.needed]):
+    def _constants(self) -> tuple[Any, ...]:
+        """Returns the values of constant variables, without which nothing is evaluated at once."""
+        if self._whole is None:
+            return ()
+        prepared = Prepared(self._whole, lambda _: Composed(self.variables, {}, None))
+        values = prepared.values(None)
+        if values is None:
             self._whole = None
-        return tuple(values)
+        return values or ()
 
     def by_objects(self, operation: str, objects: Json, meter: Meter) -> KyvernoVerdict | None:
         """Evaluates a rule that reads no more than objects and the operation, by generated code.

@@ -18,7 +18,7 @@ from webhook.admission_policies.kinds import (
     POLICY,
     ConfigurationFault,
 )
-from webhook.admission_policies.matching import concerns_kind
+from webhook.admission_policies.matching import concerns_kind, requested_resource
 from webhook.admission_policies.parameters import (
     UnknownParameters,
     named_parameters,
@@ -281,8 +281,9 @@ class AdmissionPolicies:
             return responses
         namespace = requested_namespace(request, examined.value, examined.snapshot)
         case = _Case(request, namespace, examined, self.answers, self._store)
+        given = requested_resource(request), request, namespace
         for policy, binding, constraint in self._pairs:
-            if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
+            if not (policy.matches.includes(*given) and binding.matches.includes(*given)):
                 continue
             self.matched.add(policy.name)
             case.take(policy, binding, constraint)
