@@ -199,7 +199,7 @@ class KyvernoPolicies:
         concerned = self._concerned(requested, examined.point)
         if not concerned:
             return responses
-        case = _Case(partial(self._question, examined, request))
+        case = _Case(self._question, examined, request)
         case.evaluated = len(concerned)
         meter = Meter(COST, looking(examined.limits))
         for item in case.by_objects(concerned, requested.operation, objects_of(request), meter):
@@ -256,7 +256,7 @@ class KyvernoPolicies:
         """Adds the results of policies of mode JSON to a document's responses."""
         if document.target != DOCUMENTS:
             return responses
-        case = _Case(partial(self._question, examined, {}), DOCUMENTS)
+        case = _Case(self._question, examined, {}, DOCUMENTS)
         for policy, constraint in self._policies:
             if policy.mode == JSON:
                 self._matched.add(constraint.key)
@@ -287,9 +287,29 @@ def _applies_at(policy: ValidatingPolicy, point: str) -> bool:
 class _Case:
     """Evaluates the policies for one request, or document."""
 
-    def __init__(self, make_question: Callable[[], PolicyQuestion], target: str = NAME) -> None:
+    __slots__ = (
+        "_examined",
+        "_excused",
+        "_make_question",
+        "_question",
+        "_request",
+        "_results",
+        "_target",
+        "_undecided",
+        "evaluated",
+    )
+
+    def __init__(
+        self,
+        make_question: Callable[[Examination, Json], PolicyQuestion],
+        examined: Examination,
+        request: Json,
+        target: str = NAME,
+    ) -> None:
         """``make_question`` returns the question, which few policies need."""
         self._make_question = make_question
+        self._examined = examined
+        self._request = request
         self._question: PolicyQuestion | None = None
         self._target = target
         self._results: list[Result] = []
@@ -302,7 +322,7 @@ class _Case:
     def question(self) -> PolicyQuestion:
         """Returns the question, which is the same for all policies."""
         if self._question is None:
-            self._question = self._make_question()
+            self._question = self._make_question(self._examined, self._request)
         return self._question
 
     def by_objects(

@@ -130,7 +130,7 @@ OBJECTS = [
     {**pod(), "spec": {"containers": []}},
     {"kind": "Pod", "metadata": {}},
 ]
-WITH_PARAMETERS = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
+CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 def when(*expressions):
@@ -155,7 +155,7 @@ def when(*expressions):
             policy(
                 "object.metadata.name in variables.names",
                 variables=[{"name": "names", "expression": "params.names.map(n, n + 'b')"}],
-                **WITH_PARAMETERS,
+                paramKind=CONFIG_MAPS,
             ),
             True,
         ),
