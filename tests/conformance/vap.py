@@ -19,7 +19,12 @@ import yaml
 from webhook.admission_policies.kinds import ConfigurationFault
 from webhook.admission_policies.parameters import parameters_of
 from webhook.admission_policies.reading import AdmissionPolicy, read_binding, read_policy
-from webhook.admission_policies.verdict import evaluate, misconfigured
+from webhook.admission_policies.verdict import (
+    PolicyVerdict,
+    evaluate_exact,
+    evaluate_fast,
+    misconfigured,
+)
 from webhook.constraint.placement import namespace_for
 from webhook.review.subject import played
 
@@ -81,10 +86,18 @@ def _messages(policy: AdmissionPolicy, case: Json) -> list[str]:
         except ConfigurationFault as fault:
             verdicts = [misconfigured(policy, str(fault))]
         else:
-            verdicts = [evaluate(policy, request, namespace, one) for one in given]
+            verdicts = [_verdict(policy, request, namespace, one) for one in given]
         messages += [one.message for verdict in verdicts for one in verdict.failures]
         messages += [text for verdict in verdicts for text in verdict.undecided]
     return messages
+
+
+def _verdict(policy: AdmissionPolicy, request: Json, namespace: Json, param: Any) -> PolicyVerdict:
+    """The exact verdict, of which the fast one must be no other."""
+    exact = evaluate_exact(policy, request, namespace, param)
+    fast = evaluate_fast(policy, request, namespace, param)
+    assert fast in (None, exact), policy.name
+    return exact
 
 
 def main(folder: Path) -> int:

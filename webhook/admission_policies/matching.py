@@ -6,7 +6,7 @@ request without a resource has the plural that Kubernetes guesses from the kind.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.admission_policies.kinds import GROUP, OPERATIONS, SCOPES, InvalidAdmissionPolicy
 from webhook.api.builtin_kinds import BUILTIN_GROUPS
@@ -14,7 +14,6 @@ from webhook.api.gvk import labels_of, plural_of
 from webhook.constraint.errors import InvalidConstraint, shown
 from webhook.constraint.selector import compile_selector
 from webhook.constraint.selector_validation import validate_selector
-from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -56,17 +55,17 @@ versions and stores in one; only those enabled by default. All its other resourc
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedResource:
+# Made for each request: a frozen dataclass takes twice as long.
+class RequestedResource(NamedTuple):
     """The fields of a request that rules check."""
 
     group: str
     version: str
     resource: str
     sub: str
-    name: str
     operation: str
     is_clustered: bool
+    name: str
 
 
 class Matching:
@@ -108,7 +107,10 @@ class Matching:
 
     def __call__(self, request: Json, namespace: Json | None) -> bool:
         """Whether rules and selectors match a request."""
-        requested = requested_resource(request)
+        return self.includes(requested_resource(request), request, namespace)
+
+    def includes(self, requested: RequestedResource, request: Json, namespace: Json | None) -> bool:
+        """Whether rules and selectors match a request, whose resource is known."""
         return self.names(requested) and self.selects(requested, request, namespace)
 
     def names(self, requested: RequestedResource) -> bool:
@@ -148,9 +150,9 @@ def requested_resource(request: Json) -> RequestedResource:
         named.get("version") or "",
         resource,
         request.get("subResource") or "",
-        request.get("name") or "",
         request.get("operation") or "",
         not request.get("namespace") or (resource == "namespaces" and not group),
+        request.get("name") or "",
     )
 
 

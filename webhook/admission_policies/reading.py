@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook.admission_policies.costs import FREE, PolicyCost, policy_cost
 from webhook.admission_policies.kinds import (
@@ -26,18 +27,27 @@ from webhook.cel.check.environment import JSON_PATCH, OBJECT
 from webhook.cel.check.types import BOOL, DYN, NULL, STRING, Type, list_of
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError
+from webhook.cel.fast.operators import KNOWN
+from webhook.cel.fast.policy import Part
 from webhook.cel.kubernetes import admission, match_conditions, mutations
-from webhook.constraint.drivers.cel_validator import CompiledValidation
+from webhook.constraint.drivers.cel_validator import (
+    CompiledValidation,
+    Composed,
+    Prepared,
+    message_of,
+    whole_of,
+)
 from webhook.constraint.errors import shown
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from webhook.api.shapes import Json
     from webhook.cel.check.checker import Checked
     from webhook.cel.check.environment import Environment
     from webhook.cel.engine import Expression
+    from webhook.cel.fast.policy import Whole
 
     PolicyDocument: TypeAlias = Mapping[str, Any]
 
@@ -47,7 +57,25 @@ PATCH_RESULTS: Final = {
 }
 """The result type of a mutation's expression, by patchType."""
 
+_OBJECTS_AND_PARAMETERS: Final = frozenset({"object", "oldObject", "params"})
+_INPUTS: Final = _OBJECTS_AND_PARAMETERS | {"request", "namespaceObject"}
+
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+class FastForm(NamedTuple):
+    """The functions that decide most requests; see :mod:`~webhook.admission_policies.verdict`.
+
+    ``conditions`` returns the match conditions that are false, ``validations`` the validations.
+    ``messages`` are those of validations without a value of their messageExpression.
+    """
+
+    conditions: Whole | None
+    validations: Whole
+    prepared: Prepared
+    messages: tuple[str, ...]
+    reads_request: bool
+    """Whether anything is read but the objects, the operation and the parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +94,7 @@ class AdmissionPolicy:
     """The reason of each validation."""
     audit_annotations: Mapping[str, Expression]
     cost: PolicyCost = FREE
+    fast: FastForm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +168,8 @@ def read_policy(document: PolicyDocument) -> AdmissionPolicy:
         validations,
         tuple(_reason(item, at) for at, item in given),
         annotations,
-        policy_cost(compiler.parts, fails=fails),
+        policy_cost(compiler.checked, fails=fails),
+        None if annotations else compiler.fast_form(conditions, validations),
     )
 
 
@@ -169,7 +199,7 @@ def read_mutating_policy(document: PolicyDocument) -> MutatingPolicy:
         compiler.variables,
         mutations,
         reinvocation == "IfNeeded",
-        policy_cost(compiler.parts, fails=fails),
+        policy_cost(compiler.checked, fails=fails),
     )
 
 
@@ -335,8 +365,9 @@ class _Compiler:
         self._params = params
         self._types: dict[str, Type] = {}
         self.variables: dict[str, Expression] = {}
-        self.parts: list[tuple[str, Checked]] = []
+        self.checked: list[tuple[str, Checked]] = []
         """The compiled expressions, each with its field."""
+        self._parts: dict[Expression, Part] = {}
 
     def conditions(self, items: list[tuple[str, Json]]) -> tuple[Expression, ...]:
         """Compiles match conditions, which cannot use variables."""
@@ -389,6 +420,32 @@ class _Compiler:
             )
         return compiled
 
+    def fast_form(
+        self, conditions: Sequence[Expression], validations: Sequence[CompiledValidation]
+    ) -> FastForm | None:
+        """Returns the functions of match conditions and of validations; None if one is impossible.
+
+        They have no authorizer.
+        """
+        if self.variables.keys() & {*KNOWN}:
+            return None
+        tests = [CompiledValidation(condition, "", None) for condition in conditions]
+        of_conditions = whole_of(self._parts, {}, tests)
+        whole = whole_of(self._parts, self.variables, validations)
+        if whole is None or (conditions and of_conditions is None):
+            return None
+        before = frozenset() if of_conditions is None else of_conditions.reads
+        # Match conditions are not given the Namespace.
+        if not (whole.reads <= _INPUTS and before <= _INPUTS - {"namespaceObject"}):
+            return None
+        return FastForm(
+            of_conditions,
+            whole,
+            Prepared(whole, partial(Composed, self.variables, {})),
+            tuple(message_of(validation, None) for validation in validations),
+            not (whole.reads | before) <= _OBJECTS_AND_PARAMETERS,
+        )
+
     def mutation(self, item: Json, at: str) -> PolicyMutation:
         """Compiles a mutation."""
         patch_type = item.get("patchType")
@@ -432,5 +489,6 @@ class _Compiler:
             raise InvalidAdmissionPolicy(
                 f"{at}.{name}: must evaluate to {types} but got {expression.type}"
             )
-        self.parts.append((f"{at}.{name}", checked))
+        self.checked.append((f"{at}.{name}", checked))
+        self._parts[expression] = Part(checked, expression.tells)
         return expression

@@ -10,15 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.admission_policies.authorizer import NO_ANSWERS, authorizers
-from webhook.cel.errors import EvaluationError, NobodyAnswers
-from webhook.cel.run.meter import POLICY_COST
-from webhook.constraint.drivers.cel_review import variables_of
+from webhook.cel.errors import EvaluationError, NobodyAnswers, TimeUp
+from webhook.cel.run.meter import EXPRESSION_COST, POLICY_COST, Meter
+from webhook.constraint.drivers.cel_review import objects_of, variables_of
 from webhook.constraint.drivers.cel_validator import (
     Composed,
     Purse,
     conditions_hold,
     failed_validations,
     failure_text,
+    message_of,
     pass_on,
 )
 from webhook.golang.strings import SPACES
@@ -58,6 +59,10 @@ class PolicyVerdict(NamedTuple):
     """Whether a match condition is false."""
 
 
+_SKIPPED: Final = PolicyVerdict(is_skipped=True)
+_PASSED: Final = PolicyVerdict()
+
+
 def evaluate(
     policy: AdmissionPolicy,
     request: Json,
@@ -71,13 +76,70 @@ def evaluate(
     ``namespace`` is the Namespace of the request, if it has one. ``answers`` are the answers on
     users' rights.
     """
+    verdict = evaluate_fast(policy, request, namespace, params, look)
+    if verdict is None:
+        return evaluate_exact(policy, request, namespace, params, look, answers)
+    return verdict
+
+
+def evaluate_fast(
+    policy: AdmissionPolicy,
+    request: Json,
+    namespace: Json | None,
+    params: Any,
+    look: Callable[[], None] | None = None,
+) -> PolicyVerdict | None:
+    """Returns the verdict of :func:`evaluate_exact` by generated code; None if that must decide."""
+    fast = policy.fast
+    if fast is None:
+        return None
+    if fast.reads_request:
+        env = variables_of({**request, "namespaceObject": namespace})
+    else:
+        env = objects_of(request)
+    env["params"] = params
+    operation = request.get("operation") or ""
+    meter = Meter(EXPRESSION_COST, look)
+    try:
+        if fast.conditions is not None:
+            if fast.conditions.run(None, None, operation, env, meter, ()):
+                return _SKIPPED
+            meter.rewind(EXPRESSION_COST)
+        prepared = fast.prepared.values(params, look)
+        if prepared is None:
+            return None
+        failed = fast.validations.run(None, None, operation, env, meter, prepared)
+    except TimeUp:
+        raise
+    except Exception:  # noqa: BLE001  # the single expressions then report the proper error
+        return None
+    if not failed:
+        return _PASSED
+    failures = []
+    for number, value in failed:
+        message = fast.messages[number]
+        if value is not None:
+            message = message_of(policy.validations[number], value)
+        failures.append(PolicyFailure(message, policy.reasons[number]))
+    return PolicyVerdict(tuple(failures))
+
+
+def evaluate_exact(
+    policy: AdmissionPolicy,
+    request: Json,
+    namespace: Json | None,
+    params: Any,
+    look: Callable[[], None] | None = None,
+    answers: Answers = NO_ANSWERS,
+) -> PolicyVerdict:
+    """Evaluates a policy on a request that it matches, expression by expression."""
     given = variables_of({**request, "namespaceObject": namespace})
     inputs = {**given, **authorizers(request, answers)}
     try:
         if not conditions_hold(
             policy.conditions, {**inputs, "params": params, "namespaceObject": None}, look
         ):
-            return PolicyVerdict(is_skipped=True)
+            return _SKIPPED
     except NobodyAnswers as wanting:
         return PolicyVerdict(undecided=(f"a match condition {wanting}",))
     except EvaluationError as error:

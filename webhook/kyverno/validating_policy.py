@@ -8,10 +8,13 @@ from webhook.api.gvk import gvk_of
 from webhook.cel.check.types import BOOL, STRING
 from webhook.cel.errors import EvaluationError, TimeUp
 from webhook.cel.fast.operators import KNOWN
-from webhook.cel.fast.policy import whole_form
-from webhook.cel.run.meter import Meter
-from webhook.cel.run.values import NOTHING
-from webhook.constraint.drivers.cel_validator import Composed
+from webhook.cel.run.meter import EXPRESSION_COST, Meter
+from webhook.constraint.drivers.cel_validator import (
+    CompiledValidation,
+    Composed,
+    Prepared,
+    whole_of,
+)
 from webhook.kyverno.autogen import generated_specs
 from webhook.kyverno.compiling import objects_in
 from webhook.kyverno.kinds import EXCEPTION_KINDS, MUTATING_KINDS, InvalidPolicy
@@ -28,7 +31,7 @@ from webhook.kyverno.policy_exception import KyvernoException
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.admission_policies.matching import RequestedResource
     from webhook.api.shapes import Json
@@ -59,13 +62,6 @@ _OBJECTS: Final = frozenset(("object", "oldObject"))
 PASSED: Final = KyvernoVerdict("pass")
 
 
-@dataclass(frozen=True, slots=True)
-class _Validation:
-    expression: Expression
-    message: str
-    message_expression: Expression | None
-
-
 class Rule(CompiledSpec):
     """A spec with its validations.
 
@@ -78,7 +74,7 @@ class Rule(CompiledSpec):
         self._ignores = spec.get("failurePolicy") == "Ignore"
         known = self.environment
         self._validations = [
-            _Validation(
+            CompiledValidation(
                 self.compiled(validation, "expression", known, (BOOL,), f"validations[{at}]"),
                 validation.get("message") or "",
                 self.compiled(
@@ -89,62 +85,71 @@ class Rule(CompiledSpec):
             )
             for at, validation in enumerate(objects_in(spec, "validations"))
         ]
+        self._failures = [
+            KyvernoVerdict("fail", _message_of(validation, at))
+            for at, validation in enumerate(self._validations)
+        ]
         self._whole = self._together()
-        self._prepared = () if self._whole is None else self._constants(self._whole)
-        self._run_on_objects = None
-        if self._whole is not None and self._whole.reads <= _OBJECTS and not self.conditions:
-            self._run_on_objects = self._whole.run
+        self._prepared = self._constants()
+        self._run_on_objects = self._on_objects(self._whole)
+        self._fail_conditions = None
+        if self.conditions:
+            conditions = [CompiledValidation(item, "", None) for item in self.conditions]
+            self._fail_conditions = self._on_objects(whole_of(self.parts, {}, conditions))
+            if self._fail_conditions is None:
+                self._run_on_objects = None
+
+    @staticmethod
+    def _on_objects(whole: Whole | None) -> Callable[..., Sequence[tuple[int, Any]]] | None:
+        """Returns the function of expressions that read no more than objects and the operation."""
+        return whole.run if whole is not None and whole.reads <= _OBJECTS else None
 
     def _together(self) -> Whole | None:
         """Returns all validations as one function; None if that is impossible."""
         if self.has_annotations or self.variables.keys() & {*KNOWN}:
             return None
-        pairs = [
-            (
-                self.parts[validation.expression],
-                None
-                if validation.message_expression is None
-                else self.parts[validation.message_expression],
-            )
-            for validation in self._validations
-        ]
-        variables = {name: self.parts[variable] for name, variable in self.variables.items()}
-        return whole_form(variables, pairs) if pairs else None
+        return whole_of(self.parts, self.variables, self._validations)
 
-    def _constants(self, whole: Whole) -> tuple[Any, ...]:
-        """Returns the values of constant variables; NOTHING for one without a value."""
-        composed = Composed(self.variables, {}, None)
-        composed.meter = Meter(COST)
-        values = []
-        for name in whole.prepared:
-            try:
-                values.append(composed[name])
-            except EvaluationError:
-                values.append(NOTHING)
-        if any(value is NOTHING for value in values[: whole.needed]):
+    def _constants(self) -> tuple[Any, ...]:
+        """Returns the values of constant variables, without which nothing is evaluated at once."""
+        if self._whole is None:
+            return ()
+        prepared = Prepared(self._whole, lambda _: Composed(self.variables, {}, None))
+        values = prepared.values(None)
+        if values is None:
             self._whole = None
-        return tuple(values)
+        return values or ()
+
+    def by_objects(self, operation: str, objects: Json, meter: Meter) -> KyvernoVerdict | None:
+        """Evaluates a rule that reads no more than objects and the operation, by generated code.
+
+        Returns the verdict of :meth:`say` without exceptions, or None if that must decide.
+        """
+        run, fail_conditions = self._run_on_objects, self._fail_conditions
+        if run is None:
+            return None
+        try:
+            if fail_conditions is not None:
+                meter.rewind(EXPRESSION_COST)
+                if fail_conditions(None, None, operation, objects, meter, ()):
+                    return SKIPPED
+            meter.rewind(COST)
+            failed = run(None, None, operation, objects, meter, self._prepared)
+        except TimeUp:
+            raise
+        except Exception:  # noqa: BLE001  # the single expressions then report the error
+            return None
+        return self._verdict_of(failed) if failed else PASSED
 
     def say(
         self, question: PolicyQuestion, exceptions: Sequence[KyvernoException] = ()
     ) -> KyvernoVerdict:
         """Evaluates a rule for a request that it matches."""
-        run = self._run_on_objects
-        if run is not None and not exceptions:
-            meter = question.meter
-            meter.rewind(COST)
-            try:
-                failed = run(
-                    None, None, question.resource.operation, question.objects, meter, self._prepared
-                )
-            except TimeUp:
-                raise
-            except Exception:  # noqa: BLE001, S110  # the single expressions then report the error
-                pass
-            else:
-                verdict = self._verdict_of(failed) if failed else PASSED
-                if verdict is not None:
-                    return verdict
+        if not exceptions:
+            operation = question.resource.operation
+            verdict = self.by_objects(operation, question.objects, question.meter)
+            if verdict is not None:
+                return verdict
         return self.judge(question.given_with_images(self.namespace), question, exceptions)
 
     def judge(
@@ -217,11 +222,11 @@ class Rule(CompiledSpec):
     def _verdict_of(self, failed: Sequence[tuple[int, Any]]) -> KyvernoVerdict | None:
         """Returns the verdict of failed validations; None if only the exact form has a message."""
         number, message = failed[0]
-        validation = self._validations[number]
-        if validation.message_expression is not None and message is None:
+        if type(message) is str and message:
+            return KyvernoVerdict("fail", message)
+        if message is None and self._validations[number].message_expression is not None:
             return None
-        has_text = type(message) is str and message
-        return KyvernoVerdict("fail", message if has_text else _message_of(validation, number))
+        return self._failures[number]
 
     def holds(
         self, conditions: Sequence[Expression], given: dict[str, Any], question: PolicyQuestion
@@ -299,7 +304,7 @@ def _actions(spec: Json) -> tuple[str, ...]:
     return tuple(dict.fromkeys(actions))
 
 
-def _message(validation: _Validation, at: int, composed: Composed, meter: Meter) -> str:
+def _message(validation: CompiledValidation, at: int, composed: Composed, meter: Meter) -> str:
     if validation.message_expression is not None:
         try:
             message = validation.message_expression.evaluate(composed.env, meter)
@@ -312,7 +317,7 @@ def _message(validation: _Validation, at: int, composed: Composed, meter: Meter)
     return _message_of(validation, at)
 
 
-def _message_of(validation: _Validation, at: int) -> str:
+def _message_of(validation: CompiledValidation, at: int) -> str:
     """Returns the message of a validation whose messageExpression, if any, gives none."""
     text = validation.message if validation.message_expression is None else ""
     return text or f"CEL expression validation failed at index {at}"

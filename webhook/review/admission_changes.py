@@ -26,6 +26,7 @@ from webhook.review.admission_requests import (
     known_of,
     looking,
     request_of,
+    requested_namespace,
     title_of,
 )
 from webhook.review.policy_set import ChangedObject
@@ -82,9 +83,10 @@ class AdmissionChanges:
         The result can run the policies with ``reinvocationPolicy`` again.
         """
         obj: Any = subject.object
-        request, namespace = request_of(subject.value, snapshot)
+        request = request_of(subject.value)
         if request is None or request.get("operation") not in MUTATED_OPERATIONS:
             return ChangedObject(obj)
+        namespace = requested_namespace(request, subject.value, snapshot)
         turn = _Turn(self, request, namespace, snapshot, look or looking(subject.limits))
         invoked = turn.take(obj)
         again = {invocation.key for invocation in invoked if invocation.policy.reinvokes}

@@ -18,7 +18,7 @@ from webhook.admission_policies.kinds import (
     POLICY,
     ConfigurationFault,
 )
-from webhook.admission_policies.matching import concerns_kind
+from webhook.admission_policies.matching import concerns_kind, requested_resource
 from webhook.admission_policies.parameters import (
     UnknownParameters,
     named_parameters,
@@ -40,6 +40,7 @@ from webhook.review.admission_requests import (
     looking,
     other_versions,
     request_of,
+    requested_namespace,
     title_of,
 )
 
@@ -275,12 +276,14 @@ class AdmissionPolicies:
         """Adds the policies' verdicts to the responses."""
         if responses is DEFERRED or not self._pairs:
             return responses
-        request, namespace = request_of(examined.value, examined.snapshot)
+        request = request_of(examined.value)
         if request is None:
             return responses
+        namespace = requested_namespace(request, examined.value, examined.snapshot)
         case = _Case(request, namespace, examined, self.answers, self._store)
+        given = requested_resource(request), request, namespace
         for policy, binding, constraint in self._pairs:
-            if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
+            if not (policy.matches.includes(*given) and binding.matches.includes(*given)):
                 continue
             self.matched.add(policy.name)
             case.take(policy, binding, constraint)

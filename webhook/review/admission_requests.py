@@ -74,14 +74,11 @@ def _levels(inventory: Any) -> list[Mapping[str, Any]]:
     return [inventory.get("cluster") or {}, *(inventory.get("namespace") or {}).values()]
 
 
-def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None]:
-    """Returns the request and its Namespace as the API server has them.
-
-    None and None for a document.
-    """
+def request_of(value: Any) -> Json | None:
+    """Returns the request as the API server has it; None for a document."""
     if type(value) is AugmentedReview:
-        request = value.request.document
-    elif type(value) is AugmentedObject:
+        return value.request.document
+    if type(value) is AugmentedObject:
         obj = value.object
         if not (namespace_of(obj) or value.resource or is_cluster_scoped(*gvk_of(obj).group_kind)):
             metadata = {**(obj.get("metadata") or {}), "namespace": UNNAMED}
@@ -94,18 +91,22 @@ def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None
             named_kind = request.get("kind") or {}
             named = {"group": named_kind.get("group"), "version": named_kind.get("version")}
             request = {**request, "resource": {**named, "resource": value.resource}}
-    else:
-        return None, None
+        return request
+    return None
+
+
+def requested_namespace(request: Json, value: Any, snapshot: Snapshot) -> Json | None:
+    """Returns the Namespace of a request, which is that of ``value``, as the API server has it."""
     place = request.get("namespace")
     kind = request.get("kind") or {}
     if not place or (kind.get("group") or "", kind.get("kind")) == ("", "Namespace"):
-        return request, None
+        return None
     # The API server labels each Namespace, and so the one named default that nobody gave.
     given = None if value.namespace is DEFAULT else value.namespace
     known = given or snapshot.namespaces.get(place)
     if not known or not known.get("metadata", {}).get("name"):
         known = {"metadata": {"name": place, "labels": {NAMESPACE_NAME: place}}}
-    return request, dict(known)
+    return dict(known)
 
 
 def as_requested(obj: Json, request: Json) -> Json:

@@ -17,7 +17,14 @@ from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.world import World, synced_known
 from webhook.mutation.mutator import OPERATIONS
 from webhook.mutation.values import are_same
-from webhook.review.admission_requests import as_given, as_requested, known_of, looking, request_of
+from webhook.review.admission_requests import (
+    as_given,
+    as_requested,
+    known_of,
+    looking,
+    request_of,
+    requested_namespace,
+)
 from webhook.review.policy_set import ChangedObject
 
 if TYPE_CHECKING:
@@ -71,14 +78,14 @@ class KyvernoChanges:
         ``look`` raises after the deadline; by default that of the subject's limits.
         """
         obj: Any = subject.object
-        request, namespace = request_of(subject.value, snapshot)
+        request = request_of(subject.value)
         if request is None or request.get("operation") not in OPERATIONS:
             return ChangedObject(obj)
         now = time.time() if subject.at is None else subject.at
         known = synced_known(snapshot.inventory, snapshot.namespaces)
         question = PolicyQuestion(
             request,
-            namespace,
+            requested_namespace(request, subject.value, snapshot),
             World(known, int(now * 1e9)),
             self._exceptions,
             look or looking(subject.limits),

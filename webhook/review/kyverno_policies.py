@@ -11,9 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.admission_policies.advice import unserved_resources
+from webhook.admission_policies.matching import requested_resource
 from webhook.cel.errors import TimeUp
+from webhook.cel.run.meter import Meter
 from webhook.constraint import enforcement
 from webhook.constraint.constraint import Constraint
+from webhook.constraint.drivers.cel_review import objects_of
 from webhook.constraint.plan import PLANS_MAX
 from webhook.constraint.result import DEFERRED, Excuse, Responses, Result, Undecided, answer_order
 from webhook.constraint.review import Document
@@ -21,16 +24,17 @@ from webhook.constraint.targets.admission import NAME
 from webhook.constraint.targets.known import NAME as DOCUMENTS
 from webhook.kyverno.kinds import EXCEPTION
 from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
-from webhook.kyverno.policy import JSON, PolicyQuestion
+from webhook.kyverno.policy import COST, JSON, PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import PASSED, ValidatingPolicy
 from webhook.kyverno.world import World, synced_known
-from webhook.review.admission_requests import looking, request_of
+from webhook.review.admission_requests import looking, request_of, requested_namespace
 from webhook.review.kyverno_changes import KyvernoChanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from webhook.admission_policies.matching import RequestedResource
     from webhook.api.admission import AdmissionRequest
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
@@ -59,6 +63,11 @@ class _Concerned(NamedTuple):
     """Whether it also depends on labels, names or namespaces of a request."""
     say: Callable[[PolicyQuestion], KyvernoVerdict]
     """Evaluates these rules."""
+    by_objects: Callable[[str, Json, Meter], KyvernoVerdict | None] | None
+    """Evaluates the only rule from a request's operation and objects; None if that cannot decide.
+
+    There is none where selectors, several rules or exceptions may decide.
+    """
 
 
 class KyvernoPolicies:
@@ -183,36 +192,33 @@ class KyvernoPolicies:
             return responses
         if isinstance(examined.value, Document):
             return self._of_document(examined, examined.value, responses)
-        request, namespace = request_of(examined.value, examined.snapshot)
+        request = request_of(examined.value)
         if request is None:
             return responses
-        question = self._question(examined, request, namespace)
-        case = _Case(question)
-        for policy, constraint, key, rules, has_selectors, say in self._concerned(
-            question, examined.point
-        ):
-            if has_selectors:
-                chosen = policy.selected(rules, question)
+        requested = requested_resource(request)
+        concerned = self._concerned(requested, examined.point)
+        if not concerned:
+            return responses
+        case = _Case(self._question, examined, request)
+        case.evaluated = len(concerned)
+        meter = Meter(COST, looking(examined.limits))
+        for item in case.by_objects(concerned, requested.operation, objects_of(request), meter):
+            say = item.say
+            if item.has_selectors:
+                chosen = item.policy.selected(item.rules, case.question)
                 if not chosen:
+                    case.evaluated -= 1
                     continue
-                self._matched.add(key)
-                say = partial(policy.say_by, chosen)  # noqa: PLW2901
-            case.take(policy, constraint, say)
+                self._matched.add(item.key)
+                say = partial(item.policy.say_by, chosen)
+            case.take(item.policy, item.constraint, say)
         return case.added_to(responses)
 
-    def _concerned(self, question: PolicyQuestion, point: str) -> tuple[_Concerned, ...]:
-        """Returns the policies with rules for a request's resource; cached by resource."""
-        requested = question.resource
-        key = (
-            point,
-            requested.group,
-            requested.version,
-            requested.resource,
-            requested.sub,
-            requested.operation,
-        )
-        whole = (*key, requested.is_clustered, requested.name if self._reads_names else "")
-        concerned = self._by_resource.get(whole)
+    def _concerned(self, requested: RequestedResource, point: str) -> tuple[_Concerned, ...]:
+        """Returns the policies with rules for a requested resource; cached by resource."""
+        name = requested.name if self._reads_names else ""
+        key = (point, name, requested[:-1])
+        concerned = self._by_resource.get(key)
         if concerned is None:
             concerned = tuple(
                 self._concerned_by(policy, constraint, rules)
@@ -224,16 +230,24 @@ class KyvernoPolicies:
             self._matched.update(item.key for item in concerned if not item.has_selectors)
             if len(self._by_resource) >= PLANS_MAX:
                 self._by_resource.clear()
-            self._by_resource[whole] = concerned
+            self._by_resource[key] = concerned
         return concerned
 
     def _concerned_by(
         self, policy: ValidatingPolicy, constraint: Constraint, rules: Sequence[Rule]
     ) -> _Concerned:
-        is_one = len(rules) == 1 and not self._exceptions
-        say = rules[0].say if is_one else partial(policy.say_by, rules)
+        has_selectors = policy.has_selectors(rules)
+        named = (policy.kind, policy.name)
+        is_excepted = any(named in exception.policies for exception in self._exceptions)
+        is_simple = len(rules) == 1 and not (has_selectors or is_excepted)
         return _Concerned(
-            policy, constraint, constraint.key, rules, policy.has_selectors(rules), say
+            policy,
+            constraint,
+            constraint.key,
+            rules,
+            has_selectors,
+            partial(policy.say_by, rules),
+            rules[0].by_objects if is_simple else None,
         )
 
     def _of_document(
@@ -242,17 +256,17 @@ class KyvernoPolicies:
         """Adds the results of policies of mode JSON to a document's responses."""
         if document.target != DOCUMENTS:
             return responses
-        case = _Case(self._question(examined, {}, None), DOCUMENTS)
+        case = _Case(self._question, examined, {}, DOCUMENTS)
         for policy, constraint in self._policies:
             if policy.mode == JSON:
                 self._matched.add(constraint.key)
+                case.evaluated += 1
                 case.take(policy, constraint, partial(policy.say_of_json, document.value))
         return case.added_to(responses)
 
-    def _question(
-        self, examined: Examination, request: Json, namespace: Json | None
-    ) -> PolicyQuestion:
+    def _question(self, examined: Examination, request: Json) -> PolicyQuestion:
         snapshot = examined.snapshot
+        namespace = requested_namespace(request, examined.value, snapshot)
         known = synced_known(snapshot.inventory, snapshot.namespaces)
         return PolicyQuestion(
             request,
@@ -273,13 +287,63 @@ def _applies_at(policy: ValidatingPolicy, point: str) -> bool:
 class _Case:
     """Evaluates the policies for one request, or document."""
 
-    def __init__(self, question: PolicyQuestion, target: str = NAME) -> None:
-        self._question = question
+    __slots__ = (
+        "_examined",
+        "_excused",
+        "_make_question",
+        "_question",
+        "_request",
+        "_results",
+        "_target",
+        "_undecided",
+        "evaluated",
+    )
+
+    def __init__(
+        self,
+        make_question: Callable[[Examination, Json], PolicyQuestion],
+        examined: Examination,
+        request: Json,
+        target: str = NAME,
+    ) -> None:
+        """``make_question`` returns the question, which few policies need."""
+        self._make_question = make_question
+        self._examined = examined
+        self._request = request
+        self._question: PolicyQuestion | None = None
         self._target = target
         self._results: list[Result] = []
         self._excused: list[Result] = []
         self._undecided: list[Undecided] = []
-        self._evaluated = 0
+        self.evaluated = 0
+        """The number of policies that match."""
+
+    @property
+    def question(self) -> PolicyQuestion:
+        """Returns the question, which is the same for all policies."""
+        if self._question is None:
+            self._question = self._make_question(self._examined, self._request)
+        return self._question
+
+    def by_objects(
+        self, concerned: Sequence[_Concerned], operation: str, objects: Json, meter: Meter
+    ) -> Sequence[_Concerned]:
+        """Evaluates policies from the objects of the request; returns those that need more."""
+        rest = []
+        for item in concerned:
+            if item.by_objects is None:
+                rest.append(item)
+                continue
+            try:
+                verdict = item.by_objects(operation, objects, meter)
+            except TimeUp as error:
+                self._leave(item.policy, item.constraint, "deadline", str(error))
+                continue
+            if verdict is None:
+                rest.append(item)
+            elif verdict.result == "fail":
+                self._results.append(_result(item.constraint, verdict, self._target))
+        return rest
 
     def take(
         self,
@@ -288,15 +352,12 @@ class _Case:
         say: Callable[[PolicyQuestion], KyvernoVerdict],
     ) -> None:
         """Evaluates a matching policy by ``say``."""
-        self._evaluated += 1
         try:
-            verdict = say(self._question)
+            verdict = say(self.question)
             if verdict is PASSED:
                 return
             if verdict.exception is not None:
-                self._excuse(
-                    say(self._question.without_exceptions()), constraint, verdict.exception
-                )
+                self._excuse(say(self.question.without_exceptions()), constraint, verdict.exception)
         except TimeUp as error:
             self._leave(policy, constraint, "deadline", str(error))
             return
@@ -329,13 +390,15 @@ class _Case:
         first = responses
         results, undecided, excused = first.results, first.undecided, first.excused
         if self._results:
-            results = tuple(sorted((*results, *self._results), key=answer_order))
+            results = (*results, *self._results)
+            if len(results) > 1:
+                results = tuple(sorted(results, key=answer_order))
         # Made for each request: _replace takes twice as long.
         return Responses(
             results,
             first.faults,
             first.deadline_exceeded,
-            first.evaluated + self._evaluated,
+            first.evaluated + self.evaluated,
             (*undecided, *self._undecided) if self._undecided else undecided,
             (*excused, *self._excused) if self._excused else excused,
             first.requests,

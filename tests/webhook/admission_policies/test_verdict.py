@@ -4,7 +4,7 @@ import pytest
 
 from tests.webhook.admission_policies.making import pod, policy, request
 from webhook.admission_policies.reading import read_policy
-from webhook.admission_policies.verdict import evaluate
+from webhook.admission_policies.verdict import evaluate, evaluate_exact, evaluate_fast
 
 ALLOWED = "authorizer.group('').resource('pods').check('delete').allowed()"
 
@@ -122,3 +122,75 @@ def test_a_deletion_has_no_object():
     assert (
         verdict(policy("object == null && oldObject.metadata.name == 'web'"), sent).failures == ()
     )
+
+
+OBJECTS = [
+    pod(),
+    pod("db", team="shop"),
+    {**pod(), "spec": {"containers": []}},
+    {"kind": "Pod", "metadata": {}},
+]
+CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+def when(*expressions):
+    return [{"name": f"c{at}", "expression": text} for at, text in enumerate(expressions)]
+
+
+@pytest.mark.parametrize(
+    ("document", "is_fast"),
+    [
+        (policy("object.metadata.name == 'web'", "size(object.spec.containers) > 0"), True),
+        (policy("object.metadata.name == 'web' || size(object.spec.containers) > 0"), True),
+        (policy("false", matchConditions=when("object.metadata.name == 'web'")), True),
+        (
+            policy(
+                "false", matchConditions=when("has(object.spec.containers)", "request.name == 'x'")
+            ),
+            True,
+        ),
+        (policy("request.userInfo.username == 'ada' && request.operation == 'CREATE'"), True),
+        (policy("namespaceObject.metadata.name == 'shop'"), True),
+        (
+            policy(
+                "object.metadata.name in variables.names",
+                variables=[{"name": "names", "expression": "params.names.map(n, n + 'b')"}],
+                paramKind=CONFIG_MAPS,
+            ),
+            True,
+        ),
+        (
+            policy(
+                validations=[
+                    {"expression": "false", "messageExpression": "object.metadata.name + '!'"},
+                    {"expression": "false", "messageExpression": "''", "message": "no"},
+                    {
+                        "expression": "false",
+                        "messageExpression": "'a' + '\\n'",
+                        "reason": "Forbidden",
+                    },
+                    {"expression": "oldObject == null", "message": " no "},
+                ]
+            ),
+            True,
+        ),
+        # The single functions have no authorizer; match conditions are given no Namespace.
+        (policy(f"object.metadata.name == 'web' || {ALLOWED}"), False),
+        (policy("false", matchConditions=when("namespaceObject.metadata.name == 'shop'")), False),
+        (policy("true", auditAnnotations=[{"key": "k", "valueExpression": "'v'"}]), False),
+        (policy("variables.params", variables=[{"name": "params", "expression": "true"}]), False),
+    ],
+)
+def test_the_fast_form_gives_the_verdict_of_the_expressions_one_by_one(document, is_fast):
+    compiled = read_policy(document)
+    namespace = {"metadata": {"name": "shop"}}
+    decided = 0
+    for obj in OBJECTS:
+        for operation in ({"operation": "CREATE"}, {"operation": "DELETE", "oldObject": obj}):
+            for parameters in ({"names": ["we", "d"]}, {}, None):
+                given = request(obj, **operation), namespace, parameters
+                fast = evaluate_fast(compiled, *given)
+                decided += fast is not None
+                assert fast in (None, evaluate_exact(compiled, *given))
+                assert evaluate(compiled, *given) == evaluate_exact(compiled, *given)
+    assert bool(decided) is is_fast

@@ -450,6 +450,11 @@ def test_values_of_a_secret_are_left_out_of_errors() -> None:
 OTHERS_FAIL = "CEL expression validation failed at index 0"
 
 
+def when(*conditions: str) -> dict:
+    listed = [{"name": f"c{at}", "expression": text} for at, text in enumerate(conditions)]
+    return {"matchConditions": listed, "validations": [{"expression": "false"}]}
+
+
 @pytest.mark.parametrize(
     ("spec", "verdict"),
     [
@@ -488,6 +493,13 @@ OTHERS_FAIL = "CEL expression validation failed at index 0"
         ),
         ({"validations": [{"expression": "variables.bad == 1 || true"}]}, PASSED),
         ({"validations": [{"expression": "true || variables.bad == 1"}]}, PASSED),
+        (when("object.metadata.name == 'x'"), KyvernoVerdict("fail", OTHERS_FAIL)),
+        (when("object.metadata.name == 'y'"), KyvernoVerdict("skip")),
+        (when("request.namespace == 'other'"), KyvernoVerdict("skip")),
+        (when("object.none == 1"), KyvernoVerdict("error", "expression 'object.none == 1'")),
+        # One that is false decides, whatever is wrong with the others.
+        (when("object.none == 1", "request.operation == 'DELETE'"), KyvernoVerdict("skip")),
+        (when("object.none == 1") | {"failurePolicy": "Ignore"}, KyvernoVerdict("skip")),
     ],
 )
 @pytest.mark.parametrize("is_annotated", [False, True])
@@ -507,7 +519,32 @@ def test_validations_say_the_same_together_and_one_by_one(
     if is_annotated:
         more["auditAnnotations"] = [{"key": "k", "valueExpression": "''"}]
     found = verdict_of("true", **more)
-    assert (found.result, found.message) == (verdict.result, verdict.message)
+    assert found.result == verdict.result
+    assert found.message.startswith(verdict.message)
+
+
+@pytest.mark.parametrize(
+    ("spec", "result"),
+    [
+        ({}, "pass"),
+        ({"validations": [{"expression": "object.kind == 'Secret'"}]}, "fail"),
+        (when("object.metadata.name == 'x'"), "fail"),
+        (when("object.metadata.name == 'y'"), "skip"),
+        # What is in error, or read from elsewhere, needs all that a question has.
+        (when("object.none == 1"), None),
+        (when("request.namespace == 'shop'"), None),
+        ({"validations": [{"expression": "object.none == 1"}]}, None),
+        ({"validations": [{"expression": "images.containers == []"}]}, None),
+        ({"auditAnnotations": [{"key": "k", "valueExpression": "''"}]}, None),
+    ],
+)
+def test_objects_alone_decide_where_nothing_else_is_read(spec: dict, result: str | None) -> None:
+    question = PolicyQuestion(request(), None, NOTHING)
+    (rule,) = policy("true", **spec).rules_for(question.resource)
+    found = rule.by_objects("CREATE", question.objects, question.meter)
+    assert (found and found.result) == result
+    judged = rule.judge(question.given_with_images(""), question, ())
+    assert found in {None, judged}
 
 
 def test_what_a_later_validation_asks_for_is_not_missing() -> None:

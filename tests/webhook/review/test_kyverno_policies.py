@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -10,6 +10,8 @@ from tests.webhook.kyverno.making import pod
 from webhook.api.admission import read_request
 from webhook.cli.clients import new_client
 from webhook.constraint import enforcement
+from webhook.constraint.limits import UNLIMITED, Limits
+from webhook.constraint.result import Responses
 from webhook.constraint.review import AugmentedReview
 from webhook.kyverno.validating_policy import read_kyverno
 from webhook.review.kyverno_policies import KyvernoPolicies
@@ -55,6 +57,19 @@ def request(resource: str = "pods", kind: str = "Pod", group: str = "", **more: 
             **more,
         }
     )
+
+
+class Examined(NamedTuple):
+    """A review of a value, as a stage sees it."""
+
+    value: Any
+    limits: Limits = UNLIMITED
+    snapshot: Any = SNAPSHOT
+    point: str = enforcement.WEBHOOK
+    at: float = 0.0
+
+    def again(self, value: Any) -> Responses:
+        raise NotImplementedError
 
 
 @pytest.fixture
@@ -119,3 +134,32 @@ def test_policies_of_namespaces_and_of_audits_alone_are_left_out_where_they_deci
         assert messages_at(enforcement.WEBHOOK, "other") == set()
         assert messages_at(enforcement.AUDIT, "shop") == {"audits", "own"}
         assert messages_at(enforcement.AUDIT, "other") == {"audits"}
+
+
+def test_an_exception_is_about_the_policies_that_it_names_alone() -> None:
+    excepted = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "PolicyException",
+        "metadata": {"name": "e", "namespace": "shop"},
+        "spec": {"policyRefs": [{"kind": "ValidatingPolicy", "name": "excused"}]},
+    }
+    items = [policy("excused"), policy("other"), excepted]
+    policies = PolicySet(SNAPSHOT, stages=(KyvernoPolicies(map(read_kyverno, items)),))
+    found = review(policies, Subject(AugmentedReview(request()), enforcement.WEBHOOK)).responses
+    assert [one.msg for one in found.results] == ["other"]
+    assert [one.msg for one in found.excused] == ["excused"]
+    assert found.evaluated == 2
+
+
+def test_a_policy_that_exceeds_the_time_of_the_review_is_undecided_and_others_are_not() -> None:
+    long = policy("long")
+    turns = "object.spec.containers.all(c, object.spec.containers.all(d, d.name != c.image))"
+    long["spec"]["validations"] = [{"expression": turns}]
+    stage = KyvernoPolicies([read_kyverno(long), read_kyverno(policy("short"))])
+    many = [{"name": f"c{number}", "image": "i"} for number in range(100)]
+    value = AugmentedReview(request(object=pod() | {"spec": {"containers": many}}))
+    found = stage(Examined(value, limits=Limits(deadline=0)), Responses())
+    assert [one.msg for one in found.results] == ["short"]
+    assert [(one.constraint.name, one.cause) for one in found.undecided] == [("long", "deadline")]
+    assert found.evaluated == 2
+    assert [one.msg for one in stage(Examined(value), Responses()).results] == ["short"]

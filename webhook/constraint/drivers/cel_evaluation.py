@@ -16,10 +16,10 @@ from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.errors import EvaluationError, TimeUp
-from webhook.cel.fast.policy import Part, whole_form
+from webhook.cel.fast.policy import Part
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, Meter
-from webhook.cel.run.values import NOTHING, VARIABLES
+from webhook.cel.run.values import VARIABLES
 from webhook.cel.syntax.ast import Select, children
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_review import any_object, objects_of, variables_of
@@ -27,10 +27,11 @@ from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
 from webhook.constraint.drivers.cel_validator import (
     CompiledValidation,
     Composed,
+    Prepared,
     conditions_hold,
     message_of,
-    pass_on,
     violations,
+    whole_of,
 )
 from webhook.constraint.errors import CompileError, PolicyError
 
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Expr
     from webhook.constraint.drivers.cel_source import CelSource
     from webhook.constraint.limits import Budget, Limits
-
-PREPARED_MAX: Final = 1_000
-"""The most constraints of a template for which variables that read only parameters are cached."""
 
 _OBJECTS: Final = frozenset({"object", "oldObject"})
 
@@ -84,23 +82,6 @@ class _Compiler:
             return None
         self.parts[expression] = Part(checked, expression.tells)
         return expression
-
-    def whole(
-        self, variables: Mapping[str, Expression], validations: Sequence[CompiledValidation]
-    ) -> Whole | None:
-        """Compiles all expressions to one function; returns None if that is not possible."""
-        if not validations:
-            return None
-        pairs = [
-            (
-                self.parts[validation.expression],
-                None
-                if validation.message_expression is None
-                else self.parts[validation.message_expression],
-            )
-            for validation in validations
-        ]
-        return whole_form({name: self.parts[of] for name, of in variables.items()}, pairs)
 
 
 class CelEvaluator:
@@ -155,10 +136,10 @@ class CelEvaluator:
         self._conditions = [condition for condition in conditions if condition is not None]
         self._validations = validations
         self._fails = source.fails
-        self._whole = None if self._conditions else compiler.whole(variables, validations)
+        self._whole = None if self._conditions else whole_of(compiler.parts, variables, validations)
         parts = [part.checked for part in compiler.parts.values()]
         self._absent = _NO_PARAMETERS if all(map(_only_selects_parameters, parts)) else None
-        self._prepared: dict[int, tuple[Any, tuple[Any, ...] | None]] = {}
+        self._prepared = None if self._whole is None else Prepared(self._whole, self._composed)
 
     def begin(
         self,
@@ -201,11 +182,9 @@ class CelEvaluator:
         look: Callable[[], None],
     ) -> list[DriverViolation] | None:
         """Evaluates all validations by one generated function; None if only the exact form can decide."""
-        prepared: tuple[Any, ...] | None = ()
-        if whole.prepared:
-            prepared = self._prepared_for(whole, given, look)
-            if prepared is None:
-                return None
+        prepared = self._prepared.values(given, look) if self._prepared is not None else None
+        if prepared is None:
+            return None
         env = _NO_VARIABLES
         if whole.reads and not whole.reads <= _OBJECTS:
             env = {**state.variables(review), "params": self._params(given)}
@@ -228,34 +207,10 @@ class CelEvaluator:
             for number, message in failed
         ]
 
-    def _prepared_for(
-        self, whole: Whole, given: Any, look: Callable[[], None]
-    ) -> tuple[Any, ...] | None:
-        """Returns the values of variables that read only parameters, cached by their identity.
-
-        None if one of them has an error.
-        """
-        known = self._prepared.get(id(given))
-        if known is not None:
-            return known[1]
-        composed = Composed(
-            self._variables, {}, self._params(given), {PARAMS: self._parameters(given)}
-        )
-        composed.meter = Meter(EXPRESSION_COST, look)
-        values = []
-        for name in whole.prepared:
-            try:
-                values.append(composed[name])
-            except EvaluationError as error:
-                pass_on(error)
-                values.append(NOTHING)
-        lacks = any(value is NOTHING for value in values[: whole.needed])
-        prepared = None if lacks else tuple(values)
-        if len(self._prepared) >= PREPARED_MAX:
-            self._prepared.clear()
-        # The entry holds ``given``, so that no other object gets its id.
-        self._prepared[id(given)] = (given, prepared)
-        return prepared
+    def _composed(self, given: Any) -> Composed:
+        """Returns the variables that read only parameters."""
+        known = {PARAMS: self._parameters(given)}
+        return Composed(self._variables, {}, self._params(given), known)
 
     def _evaluate(
         self, state: _Shared, seen: dict[str, Any], given: Any, look: Callable[[], None]

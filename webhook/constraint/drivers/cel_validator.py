@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.api.shapes import object_of
 from webhook.cel.errors import EvaluationError, LimitExceeded, NobodyAnswers, TimeUp
 from webhook.cel.fast.operators import KNOWN
+from webhook.cel.fast.policy import whole_form
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
+from webhook.cel.run.values import NOTHING
 from webhook.constraint.secrecy import without_secrets
 from webhook.golang.strings import SPACES
 from webhook.values import dataclass
@@ -21,9 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.cel.engine import Expression
+    from webhook.cel.fast.policy import Part, Whole
 
 _UNPAID: Final = Meter(0)
 """The cost meter before an evaluation begins."""
+
+PREPARED_MAX: Final = 1_000
+"""The most parameters of a policy for which variables that read only these are kept."""
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024
 """The longest message that a messageExpression may give (pkg/apis/cel/config.go)."""
@@ -36,6 +42,67 @@ class CompiledValidation:
     expression: Expression
     message: str
     message_expression: Expression | None
+
+
+def whole_of(
+    parts: Mapping[Expression, Part],
+    variables: Mapping[str, Expression],
+    validations: Sequence[CompiledValidation],
+) -> Whole | None:
+    """Returns all validations as one function; None if that is impossible.
+
+    ``parts`` has the checked form of each expression.
+    """
+    if not validations:
+        return None
+    pairs = [
+        (
+            parts[validation.expression],
+            None if validation.message_expression is None else parts[validation.message_expression],
+        )
+        for validation in validations
+    ]
+    return whole_form({name: parts[variable] for name, variable in variables.items()}, pairs)
+
+
+class Prepared:
+    """The values of a policy's variables that read only parameters, kept by these parameters."""
+
+    __slots__ = ("_compose", "_kept", "_whole")
+
+    def __init__(self, whole: Whole, compose: Callable[[Any], Composed]) -> None:
+        """``compose`` returns the policy's variables for parameters."""
+        self._whole = whole
+        self._compose = compose
+        self._kept: dict[int, tuple[Any, tuple[Any, ...] | None]] = {}
+
+    def values(self, params: Any, look: Callable[[], None] | None = None) -> tuple[Any, ...] | None:
+        """Returns the values that the policy's function is given for parameters.
+
+        None if one that the function needs is in error.
+        """
+        whole = self._whole
+        if not whole.prepared:
+            return ()
+        kept = self._kept.get(id(params))
+        if kept is not None:
+            return kept[1]
+        composed = self._compose(params)
+        composed.meter = Meter(EXPRESSION_COST, look)
+        values = []
+        for name in whole.prepared:
+            try:
+                values.append(composed[name])
+            except EvaluationError as error:
+                pass_on(error)
+                values.append(NOTHING)
+        lacks = any(value is NOTHING for value in values[: whole.needed])
+        prepared = None if lacks else tuple(values)
+        if len(self._kept) >= PREPARED_MAX:
+            self._kept.clear()
+        # The entry holds the parameters, so that no other object gets their id.
+        self._kept[id(params)] = (params, prepared)
+        return prepared
 
 
 def conditions_hold(
