@@ -456,13 +456,18 @@ class _Run:
         for item in objects_of(spec.get("subresources")):
             named = object_of(item.get("subresource"))
             self._subresources[str(named.get("kind"))] = item
-        self._values += objects_of(spec.get("policies"))
+        by_policy = objects_of(spec.get("policies"))
+        self._values += by_policy
         given = object_of(spec.get("globalValues"))
         self._operation = str(given.get("request.operation") or self._operation)
+        names = list(given)
+        for policy in by_policy:
+            for part in (*objects_of(policy.get("rules")), *objects_of(policy.get("resources"))):
+                names += object_of(part.get("values"))
         where = self._suite.where("values" if "values" in self._suite.document else "variables")
         self._lacking += [
             f"{where}: {name} is not set: write it into the object among the resources"
-            for name in given
+            for name in dict.fromkeys(names)
             if name.startswith(("request.object.", "request.oldObject."))
         ]
 

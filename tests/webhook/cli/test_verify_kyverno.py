@@ -541,6 +541,16 @@ def test_a_subresource_is_of_the_group_of_what_it_belongs_to(folder: Path) -> No
     assert "expected fail, got skip" in output
 
 
+@pytest.mark.parametrize("of", ["rules", "resources"])
+def test_values_within_objects_are_not_set_and_a_warning_says_so(folder: Path, of: str) -> None:
+    within = f"policies: [{{name: no-latest, {of}: [{{name: web, values: {{request.object.kind: X}}}}]}}]"
+    results = SCALE_RESULTS.replace("request.oldObject.spec.replicas: 1", "other: 1")
+    results = results.replace("values:\n", f"values:\n  {within}\n")
+    code, output = written(folder, SCALED.replace("GROUP", "apps"), HEAD + results, scale=SCALE)
+    assert code == 0, output
+    assert "values: request.object.kind is not set: write it into the object" in output
+
+
 def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Path) -> None:
     mutating = MUTATING.replace("policies.kyverno.io/v1", "admissionregistration.k8s.io/v1")
     mutating = mutating.replace("MutatingPolicy", "MutatingAdmissionPolicy")
