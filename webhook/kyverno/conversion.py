@@ -10,11 +10,11 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.builtin_kinds import BUILTIN_KINDS
-from webhook.api.gvk import name_of, plural_of
+from webhook.api.gvk import name_of, namespace_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.kyverno.checks import message_of, take_variable, validations_of
 from webhook.kyverno.conditions import conditions_of
-from webhook.kyverno.kinds import GROUP, POLICY
+from webhook.kyverno.kinds import GROUP, NAMESPACED_POLICY, OLD_POLICY, POLICY
 from webhook.kyverno.patterns import Unwritable, text_matches, written
 from webhook.kyverno.pod_security import VARIABLES
 from webhook.kyverno.queries import Queries
@@ -122,12 +122,15 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
     if spec.get("admission") is False:
         spec_fields.setdefault("evaluation", {})["admission"] = {"enabled": False}
     metadata: Json = {"name": rule_policy_name(document, name)}
+    is_of_namespace = document.get("kind") == OLD_POLICY
+    if is_of_namespace and (namespace := namespace_of(document)):
+        metadata["namespace"] = namespace
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     if kept := {key: value for key, value in annotations.items() if not key.startswith("pod-")}:
         metadata["annotations"] = kept
     policy: Json = {
         "apiVersion": f"{GROUP}/v1beta1",
-        "kind": POLICY,
+        "kind": NAMESPACED_POLICY if is_of_namespace else POLICY,
         "metadata": metadata,
         "spec": spec_fields,
     }

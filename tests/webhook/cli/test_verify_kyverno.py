@@ -332,6 +332,16 @@ results:
     code, output = written(folder, policy, HEAD + results + more)
     assert code == 1
     assert "ClusterPolicy no-latest/copy is not run: it has `generate`" in output
+    of_namespace = policy.replace("ClusterPolicy", "Policy").replace(
+        "{name:", "{namespace: team, name:", 1
+    )
+    code, output = written(folder, of_namespace, HEAD + results)
+    assert code == 1
+    assert output.count("expected fail, got skip") == 1
+    of_namespace = of_namespace.replace("namespace: team", "namespace: shop")
+    code, output = written(folder, of_namespace, HEAD + results)
+    assert code == 0, output
+    assert "--- PASS: no-latest/tag: Deployment shop/bad is to fail" in output
 
 
 def test_what_a_policy_is_not_about_is_no_pass(folder: Path) -> None:
