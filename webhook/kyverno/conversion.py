@@ -16,7 +16,7 @@ from webhook.kyverno.checks import message_of, take_variable, validations_of
 from webhook.kyverno.conditions import conditions_of
 from webhook.kyverno.kinds import GROUP, NAMESPACED_POLICY, OLD_POLICY, POLICY
 from webhook.kyverno.patterns import Unwritable, text_matches, written
-from webhook.kyverno.pod_security import VARIABLES
+from webhook.kyverno.pod_security import security_spec
 from webhook.kyverno.queries import Queries
 from webhook.kyverno.validating_policy import fault_of
 
@@ -108,12 +108,11 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
     ]
     if not spec_fields["matchConditions"]:
         del spec_fields["matchConditions"]
-    variables = object_of(validate.get("cel")).get("variables")
-    if validate.get("podSecurity"):
-        variables = VARIABLES
-    if variables:
+    if variables := object_of(validate.get("cel")).get("variables"):
         spec_fields["variables"] = variables
     spec_fields["validations"] = validations
+    if validate.get("podSecurity"):
+        spec_fields |= security_spec(validations, set(map(_kind_of, _kinds(rule))))
     if spec.get("failurePolicy"):
         spec_fields["failurePolicy"] = spec["failurePolicy"]
     spec_fields |= _autogen(document)
@@ -195,14 +194,24 @@ def _autogen(document: Json) -> Json:
 
 def _is_of_pods(rule: Json) -> bool:
     """Returns whether the rule is about Pods, so that Kyverno applies it to controllers, too."""
+    kinds = _kinds(rule)
+    return bool(kinds) and all(kind.rpartition("/")[2] == "Pod" for kind in kinds)
+
+
+def _kinds(rule: Json) -> list[str]:
+    """Returns the kinds that a rule matches, as they are written."""
     block = object_of(rule.get("match"))
     filters = [*objects_of(block.get("any")), *objects_of(block.get("all")), block]
-    kinds = [
-        kind
+    return [
+        str(kind)
         for filter_ in filters
         for kind in object_of(filter_.get("resources")).get("kinds") or ()
     ]
-    return bool(kinds) and all(str(kind).rpartition("/")[2] == "Pod" for kind in kinds)
+
+
+def _kind_of(written_kind: str) -> str:
+    found = _KIND.fullmatch(written_kind)
+    return found["kind"] if found else written_kind
 
 
 def _matched(rule: Json, *, is_deleted: bool) -> tuple[Json, list[str]]:

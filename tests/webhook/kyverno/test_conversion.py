@@ -35,7 +35,7 @@ def verdict_of(rule: Json, spec: Json, kind: str = "Pod", **fields: Any) -> str:
     """Returns the converted rule's verdict of an object."""
     metadata = {"name": "web", "namespace": "shop", **fields.pop("metadata", {})}
     obj = {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
-    group = "apps" if kind == "Deployment" else ""
+    group = fields.pop("group", None) or ("apps" if kind == "Deployment" else "")
     request = {
         "kind": {"group": group, "version": "v1", "kind": kind},
         "operation": "CREATE",
@@ -373,6 +373,30 @@ def test_pods_of_controllers_are_asked_as_well() -> None:
     assert policy["spec"]["autogen"] == {"podControllers": {"controllers": []}}
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob", "Pod"])
+def test_pod_security_of_named_controllers_is_about_their_pods(kind: str) -> None:
+    kinds = ["Pod", "apps/v1/Deployment", "Job", "CronJob"]
+    match = {"any": [{"resources": {"kinds": kinds}}]}
+    rule = {"match": match, "validate": {"podSecurity": {"level": "baseline"}}}
+
+    def of(**metadata: Any) -> Json:
+        pod: Json = {"containers": [{"name": "c"}], "hostNetwork": bool(metadata.get("host"))}
+        if kind == "Pod":
+            return pod
+        spec = {"template": {"spec": pod}}
+        return {"jobTemplate": {"spec": spec}} if kind == "CronJob" else spec
+
+    fields: Json = {"kind": kind, "group": {"Job": "batch", "CronJob": "batch"}.get(kind)}
+    assert verdict_of(rule, of(), **fields) == "pass"
+    assert verdict_of(rule, of(host=True), **fields) == "fail"
+
+
+def test_pod_security_asks_no_annotations_of_a_template_without_metadata() -> None:
+    rule = {"validate": {"podSecurity": {"level": "baseline"}}}
+    spec = {"template": {"spec": {"containers": []}}}
+    assert verdict_of(rule, spec, kind="Deployment") == "pass"
+
+
 SECURE = {
     "runAsNonRoot": True,
     "allowPrivilegeEscalation": False,
@@ -429,6 +453,13 @@ def test_actions_and_evaluation_are_kept() -> None:
         ({"validate": denied("{{ a.b[ }}", "Equals", 1)}, "JMESPath"),
         ({"validate": denied('{{ request."object".spec.x }}', "Equals", 1)}, "write again"),
         ({"validate": {"podSecurity": {"level": "privileged"}}}, "it asks nothing"),
+        (
+            {
+                "match": {"any": [{"resources": {"kinds": ["Pod", "Rollout"]}}]},
+                "validate": {"podSecurity": {"level": "baseline"}},
+            },
+            "in a Rollout Kyverno finds no Pod",
+        ),
         ({"validate": {"podSecurity": {"level": "baseline", "version": "v1.24"}}}, "v1.24"),
         (
             {"validate": {"podSecurity": {"level": "baseline", "exclude": [{"images": ["*"]}]}}},
