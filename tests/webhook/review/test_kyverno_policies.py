@@ -12,6 +12,8 @@ from webhook.cli.clients import new_client
 from webhook.constraint import enforcement
 from webhook.constraint.review import AugmentedReview
 from webhook.kyverno.validating_policy import read_kyverno
+from webhook.reports.report import result as report_entry
+from webhook.reports.results import Descriptions, findings_of
 from webhook.review.kyverno_policies import KyvernoPolicies
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet
@@ -119,3 +121,23 @@ def test_policies_of_namespaces_and_of_audits_alone_are_left_out_where_they_deci
         assert messages_at(enforcement.WEBHOOK, "other") == set()
         assert messages_at(enforcement.AUDIT, "shop") == {"audits", "own"}
         assert messages_at(enforcement.AUDIT, "other") == {"audits"}
+
+
+@pytest.mark.parametrize("result", ["skip", "pass"])
+def test_an_excused_violation_is_reported_as_the_exception_says(result: str) -> None:
+    exception = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "PolicyException",
+        "metadata": {"name": "e", "namespace": "shop"},
+        "spec": {
+            "policyRefs": [{"name": "pods", "kind": "ValidatingPolicy"}],
+            "reportResult": result,
+        },
+    }
+    stage = KyvernoPolicies([read_kyverno(policy("pods")), read_kyverno(exception)])
+    responses = review(
+        PolicySet(SNAPSHOT, stages=(stage,)), Subject(AugmentedReview(request()), enforcement.AUDIT)
+    ).responses
+    (finding,) = findings_of(responses, SNAPSHOT, Descriptions(), frozenset({"fail"}))
+    assert (finding.verdict, finding.exception) == (result, "PolicyException shop/e")
+    assert report_entry(finding, 0)["scored"] is (result == "pass")
