@@ -204,6 +204,17 @@ def denied(key: object, operator: str, value: object) -> Json:
         ({"pattern": {"image": "!*:latest"}}, {"containers": CONTAINERS}, "fail"),
         ({"pattern": {"image": "*:*"}}, {"containers": CONTAINERS}, "pass"),
         ({"pattern": {"image": "*:*"}}, {}, "skip"),
+        ({"elementScope": True, "pattern": {"image": "*:*"}}, {"containers": CONTAINERS}, "pass"),
+        (
+            {
+                "list": "request.object.spec.containers[].image",
+                "elementScope": True,
+                "preconditions": {"all": [{"key": "a", "operator": "Equals", "value": "a"}]},
+                **denied("{{ element }}", "Equals", "nginx:1"),
+            },
+            {"containers": CONTAINERS},
+            "error",
+        ),
         ({"pattern": {"(name)": "a", "image": "nginx:*"}}, {"containers": CONTAINERS}, "pass"),
         ({"pattern": {"(name)": "z", "image": "x"}}, {"containers": CONTAINERS}, "skip"),
         (
