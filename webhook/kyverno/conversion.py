@@ -115,7 +115,8 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
         spec_fields |= security_spec(validations, set(map(_kind_of, _kinds(rule))))
     if spec.get("failurePolicy"):
         spec_fields["failurePolicy"] = spec["failurePolicy"]
-    spec_fields |= _autogen(document)
+    if is_of_pods:
+        spec_fields |= _autogen(document, spec, rule)
     if spec.get("background") is False:
         spec_fields["evaluation"] = {"background": {"enabled": False}}
     if spec.get("admission") is False:
@@ -179,13 +180,50 @@ def _action(spec: Json, validate: Json) -> str:
     return "Deny" if action.lower() == "enforce" else "Audit"
 
 
-def _autogen(document: Json) -> Json:
+def _autogen(document: Json, spec: Json, rule: Json) -> Json:
+    """Returns the controllers of a rule about Pods, as Kyverno finds them; empty for all."""
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     named = annotations.get(AUTOGEN)
+    if named == "none" or not (_has_autogen(spec) and _excludes_pods_or_any_kind(rule)):
+        return {"autogen": {"podControllers": {"controllers": []}}}
     if named is None:
         return {}
-    names = [] if named == "none" else [plural_of(name.strip()) for name in str(named).split(",")]
+    names = [plural_of(name.strip()) for name in str(named).split(",")]
     return {"autogen": {"podControllers": {"controllers": names}}}
+
+
+def _has_autogen(spec: Json) -> bool:
+    """Returns whether Kyverno applies a policy's rules to controllers, too.
+
+    One rule that cannot be applied to them keeps all others from it.
+    """
+    for rule in objects_of(spec.get("rules")):
+        mutate = object_of(rule.get("mutate"))
+        if rule.get("generate") or any(
+            part.get("patchesJson6902") for part in (mutate, *objects_of(mutate.get("foreach")))
+        ):
+            return False
+        for block in ("match", "exclude"):
+            for filter_ in _filters(object_of(rule.get(block))):
+                resources = object_of(filter_.get("resources"))
+                kinds = texts_of(resources.get("kinds"))
+                if (
+                    any(resources.get(name) is not None for name in ("selector", "annotations"))
+                    or any(resources.get(name) for name in ("name", "names"))
+                    or (len(kinds) > 1 and _has_pods(kinds))
+                ):
+                    return False
+    return True
+
+
+def _excludes_pods_or_any_kind(rule: Json) -> bool:
+    """Returns whether a rule excludes Pods, or nothing by its kind: only then it has controllers."""
+    kinds = _kinds(rule, "exclude")
+    return not kinds or _has_pods(kinds)
+
+
+def _has_pods(kinds: list[str]) -> bool:
+    return any(_kind_of(kind) == "Pod" for kind in kinds)
 
 
 # --- matches of a rule
@@ -198,13 +236,15 @@ def _is_of_pods(rule: Json) -> bool:
     return bool(kinds) and all(kind.rpartition("/")[2] == "Pod" for kind in kinds)
 
 
-def _kinds(rule: Json) -> list[str]:
-    """Returns the kinds that a rule matches, as they are written."""
-    block = object_of(rule.get("match"))
-    filters = [*objects_of(block.get("any")), *objects_of(block.get("all")), block]
+def _filters(block: Json) -> list[Json]:
+    return [*objects_of(block.get("any")), *objects_of(block.get("all")), block]
+
+
+def _kinds(rule: Json, block: str = "match") -> list[str]:
+    """Returns the kinds that a rule matches or excludes, as they are written."""
     return [
         str(kind)
-        for filter_ in filters
+        for filter_ in _filters(object_of(rule.get(block)))
         for kind in object_of(filter_.get("resources")).get("kinds") or ()
     ]
 

@@ -318,7 +318,7 @@ spec:
     validate: {message: use a version, pattern: {spec: {containers: [{image: "!*:latest"}]}}}
   - name: copy
     match: {any: [{resources: {kinds: [Pod]}}]}
-    generate: {kind: Secret}
+    mutate: {patchStrategicMerge: {spec: {a: b}}}
 """
     results = """\
 resources: [objects.yaml]
@@ -331,7 +331,7 @@ results:
     more = "- {policy: no-latest, rule: copy, kind: Pod, resources: [good], result: pass}\n"
     code, output = written(folder, policy, HEAD + results + more)
     assert code == 1
-    assert "ClusterPolicy no-latest/copy is not run: it has `generate`" in output
+    assert "ClusterPolicy no-latest/copy is not run: it has `mutate`" in output
     of_namespace = policy.replace("ClusterPolicy", "Policy").replace(
         "{name:", "{namespace: team, name:", 1
     )

@@ -384,6 +384,44 @@ def test_pods_of_controllers_are_asked_as_well() -> None:
     assert policy["spec"]["autogen"] == {"podControllers": {"controllers": []}}
 
 
+LABELLED = {"kinds": ["Pod"], "selector": {"matchLabels": {"a": "b"}}}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"exclude": {"any": [{"resources": LABELLED}]}},
+        {"exclude": {"any": [{"resources": {"namespaces": ["a"]}}, {"resources": LABELLED}]}},
+        {"exclude": {"resources": {"kinds": ["Deployment"]}}},
+        {"match": {"any": [{"resources": {"kinds": ["Pod"], "names": ["a*"]}}]}},
+        {"match": {"any": [{"resources": {"kinds": ["Pod"], "annotations": {"a": "b"}}}]}},
+    ],
+)
+def test_rules_that_kyverno_does_not_generate_are_about_pods_alone(more: Json) -> None:
+    alone = {"autogen": {"podControllers": {"controllers": []}}}
+    policy = converted_policy({**pattern(hostNetwork=False), **more})
+    assert policy["spec"].items() >= alone.items()
+    excluded = {"exclude": {"any": [{"resources": {"namespaces": ["a"]}}]}}
+    assert "autogen" not in converted_policy({**pattern(hostNetwork=False), **excluded})["spec"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"generate": {"kind": "Secret"}},
+        {"mutate": {"patchesJson6902": "[]"}},
+        {"match": {"any": [{"resources": LABELLED}]}},
+        {"match": {"any": [{"resources": {"kinds": ["Pod", "Service"]}}]}},
+    ],
+)
+def test_one_rule_without_controllers_keeps_the_others_from_them(other: Json) -> None:
+    policy = cluster_policy(pattern(hostNetwork=False))
+    policy["spec"]["rules"].append({"name": "other", "match": ABOUT, **other})
+    (_, first), _ = converted(policy)
+    assert isinstance(first, dict)
+    assert first["spec"]["autogen"] == {"podControllers": {"controllers": []}}
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob", "Pod"])
 def test_pod_security_of_named_controllers_is_about_their_pods(kind: str) -> None:
     kinds = ["Pod", "apps/v1/Deployment", "Job", "CronJob"]
