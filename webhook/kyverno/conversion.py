@@ -113,7 +113,8 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
     spec_fields["validations"] = validations
     if validate.get("podSecurity"):
         spec_fields |= security_spec(validations, set(map(_kind_of, _kinds(rule))))
-    if spec.get("failurePolicy"):
+    # Of rules in CEL, an error in a condition is a failure, whatever the failurePolicy.
+    if spec.get("failurePolicy") and not validate.get("cel"):
         spec_fields["failurePolicy"] = spec["failurePolicy"]
     if is_of_pods:
         spec_fields |= _autogen(document, spec, rule)
@@ -559,6 +560,8 @@ def _is_never_of_deletions(condition: Json) -> bool:
     values = value if type(value) is list else [value]
     if any(type(item) is not str or any(mark in item for mark in "*?{-[") for item in values):
         return False
+    if operator in {"Equals", "Equal", "NotEquals", "NotEqual"} and type(value) is list:
+        return not operator.startswith("Not")  # A text equals no list.
     if operator in {"Equals", "Equal", "In", "AnyIn", "AllIn"}:
         return "DELETE" not in values
     return (

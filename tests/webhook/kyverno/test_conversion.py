@@ -295,6 +295,20 @@ def test_deny_is_asked_of_deletions_as_well() -> None:
     condition = {"key": "{{ request.operation || 'BACKGROUND' }}", "operator": "NotEquals"}
     rule["preconditions"] = {"all": [{**condition, "value": "DELETE"}]}
     assert verdict_of(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "skip"
+    # A text equals no list, so that this leaves out nothing.
+    rule["preconditions"] = {"all": [{**condition, "value": ["DELETE"]}]}
+    assert verdict_of(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "fail"
+
+
+def test_an_error_in_a_condition_of_a_rule_in_cel_is_no_pass() -> None:
+    condition = {"name": "a", "expression": "object.spec.replicas > 1"}
+    cel = {"expressions": [{"expression": "true"}]}
+    rule = {"celPreconditions": [condition], "validate": {"cel": cel}}
+    policy = converted_policy(rule, failurePolicy="Ignore")
+    assert "failurePolicy" not in policy["spec"]
+    assert (
+        converted_policy(pattern(x=1), failurePolicy="Ignore")["spec"]["failurePolicy"] == "Ignore"
+    )
 
 
 def test_a_kind_of_no_builtin_group_is_of_any() -> None:
