@@ -251,8 +251,8 @@ def _kinds(rule: Json, block: str = "match") -> list[str]:
 
 
 def _kind_of(written_kind: str) -> str:
-    found = _KIND.fullmatch(written_kind)
-    return found["kind"] if found else written_kind
+    match = _KIND.fullmatch(written_kind)
+    return match["kind"] if match else written_kind
 
 
 def _matched(rule: Json, *, is_deleted: bool) -> tuple[Json, list[str]]:
