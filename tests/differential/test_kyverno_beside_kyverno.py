@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.differential.oracle import Oracle
+from webhook.kyverno.conversion import converted
 from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.validating_policy import ValidatingPolicy
@@ -98,6 +99,22 @@ EXPRESSIONS: Final = (
     "dyn(parseServiceAccount('jane')).Name == ''",
     "has(dyn(parseServiceAccount('jane')).Other)",
     "parseServiceAccount('jane') == parseServiceAccount('john')",
+    "dyn(parseServiceAccount('jane')) == {'Name': '', 'Namespace': ''}",
+    "{'Name': '', 'Namespace': ''} == dyn(parseServiceAccount('jane'))",
+    "dyn(parseServiceAccount('jane')) != 'jane'",
+    "dyn(parseServiceAccount('jane')) == exceptions",
+    "dyn(parseServiceAccount('jane')) == null",
+    "dyn(parseServiceAccount('jane')) in [{'Name': ''}]",
+    "dyn(image('nginx')) == 'nginx'",
+    "type(exceptions) == type({})",
+    "type(exceptions) == map",
+    "dyn(exceptions) == {}",
+    "exceptions == exceptions",
+    "has(exceptions.allowedImages)",
+    "'allowedImages' in dyn(exceptions)",
+    "size(dyn(exceptions)) == 2",
+    "dyn(exceptions).allowedImages == []",
+    "type(resource) == type(json)",
     "has(object.spec.hostNetwork) ? object.spec.hostNetwork : false",
     "object.?spec.?hostNetwork.orValue(false)",
     "!object.spec.hostNetwork",
@@ -113,6 +130,7 @@ KNOWN: Final = {
     EXPRESSIONS[7]: _NO_IMAGES,
     "math.greatest([]) == 0": "refused by Kyverno where it is written, an error here",
     "random('[a-z]') != ''": "refused: a decision is the same each time",
+    "dyn(exceptions).allowedImages == []": "Kyverno knows it as AllowedImages, its name in Go",
 }
 """Expressions that Waddle answers in another way, each with the reason."""
 
@@ -282,3 +300,80 @@ def test_texts_are_those_of_kyverno(kyverno: Oracle) -> None:
         if ours != theirs or "refused" in theirs:
             different[expression] = f"{ours}, with Kyverno {theirs}"
     assert different == {}
+
+
+_ABOUT: Final = {"any": [{"resources": {"kinds": ["Pod"]}}]}
+_LABELLED: Final = {"kinds": ["Pod"], "selector": {"matchLabels": {"team": "a"}}}
+_PATTERN: Final = {"validate": {"pattern": {"spec": {"=(hostNetwork)": False}}}}
+_BASELINE: Final = {"validate": {"podSecurity": {"level": "baseline", "version": "latest"}}}
+_BY_OPERATION: Final = {"key": "{{ request.operation || 'BACKGROUND' }}", "operator": "NotEquals"}
+_SPEC: Final = {"key": "{{ request.object.spec.hostNetwork || `false` }}", "operator": "Equals"}
+_DENIED: Final = {"validate": {"deny": {"conditions": {"all": [{**_SPEC, "value": True}]}}}}
+_SCOPED: Final = {"list": "request.object.spec.containers[].name", "elementScope": True}
+_ALWAYS: Final = {"all": [{"key": "a", "operator": "Equals", "value": "a"}]}
+
+RULES: Final[tuple[Json, ...]] = (
+    _PATTERN,
+    {**_PATTERN, "exclude": {"any": [{"resources": _LABELLED}]}},
+    {**_PATTERN, "exclude": {"any": [{"resources": {"namespaces": ["other"]}}]}},
+    {**_PATTERN, "exclude": {"resources": {"kinds": ["Deployment"]}}},
+    {**_PATTERN, "match": {"any": [{"resources": _LABELLED}]}},
+    _BASELINE,
+    {**_BASELINE, "match": {"any": [{"resources": {"kinds": ["Pod", "Deployment"]}}]}},
+    _DENIED,
+    {**_DENIED, "preconditions": {"all": [{**_BY_OPERATION, "value": "DELETE"}]}},
+    {**_DENIED, "preconditions": {"all": [{**_BY_OPERATION, "value": ["DELETE"]}]}},
+    {"validate": {"foreach": [{**_SCOPED, "deny": {"conditions": _ALWAYS}}]}},
+)
+"""Rules of a ClusterPolicy."""
+
+
+def _whole(kind: str, operation: str, **of: Any) -> Json:
+    """The request of a Pod, or of a Deployment of such Pods."""
+    pod = _pod(**of)
+    pod["spec"]["hostNetwork"] = bool(of.get("host"))
+    group = "" if kind == "Pod" else "apps"
+    version = {"group": group, "version": "v1"}
+    template = {"metadata": {"labels": {"app": "b"}}, "spec": pod["spec"]}
+    obj = {
+        **pod,
+        "apiVersion": "v1" if kind == "Pod" else "apps/v1",
+        "kind": kind,
+        "spec": pod["spec"] if kind == "Pod" else {"template": template},
+    }
+    return {
+        **_request(obj),
+        "kind": {**version, "kind": kind},
+        "resource": {**version, "resource": f"{kind.lower()}s"},
+        "operation": operation,
+        "object": None if operation == "DELETE" else obj,
+        "oldObject": obj if operation == "DELETE" else None,
+    }
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_a_rule_becomes_decides_as_the_rule_with_kyverno(kyverno: Oracle, rule: Json) -> None:
+    policy = {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "p"},
+        "spec": {"admission": True, "rules": [{"name": "r", "match": _ABOUT, **rule}]},
+    }
+    requests = [
+        _whole(kind, operation, host=host, metadata={"labels": labels})
+        for kind in ("Pod", "Deployment")
+        for operation in ("CREATE", "DELETE")
+        for host in (False, True)
+        for labels in ({"team": "a"}, {"team": "b"})
+    ]
+    [(_, becomes)] = converted(policy)
+    assert isinstance(becomes, dict), becomes
+    answer = kyverno.ask(policies=[policy], requests=requests)
+    theirs = ["skip"] * len(requests)
+    for verdict in answer["verdicts"] or ():
+        theirs[int(verdict["request"])] = verdict["status"]
+    evaluated = ValidatingPolicy(becomes)
+    namespace = {"metadata": {"name": "shop", "labels": {}}}
+    world = World(objects_known(()))
+    ours = [evaluated.say(PolicyQuestion(one, namespace, world)).result for one in requests]
+    assert ours == theirs

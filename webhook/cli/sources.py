@@ -208,7 +208,10 @@ def _sort(
     if not (named or any_value or keeps) and is_list_of_others(value):
         _add_once(sources.skipped, file)
         return
-    is_foreign = keeps and not (type(value) is dict and is_object(value))
+    # Beside a policy of documents, metadata alone make no object.
+    is_foreign = keeps and not (
+        type(value) is dict and value.get("apiVersion") and value.get("kind")
+    )
     if type(value) is dict and not is_foreign:
         manifests = [Manifest(value, file, text.line)]
         try:

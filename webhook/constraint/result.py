@@ -26,7 +26,7 @@ class Excuse:
     """The exception that excuses a violation, with the fields that records, reports and pages show.
 
     ``namespace`` is empty for a cluster-scoped one; ``expires`` (RFC 3339) is empty for one without
-    an end.
+    an end. ``report_result`` is the result of an excused violation in reports.
     """
 
     kind: str
@@ -37,6 +37,7 @@ class Excuse:
     expires: str = ""
     ticket: str = ""
     owner: str = ""
+    report_result: Literal["skip", "pass"] = "skip"
 
     @property
     def title(self) -> str:

@@ -188,7 +188,11 @@ def _item(entry: Json, where: str, queries: Queries, name: str) -> Check:
     condition = both(
         preconditions and f"({preconditions})", check.condition and f"({check.condition})"
     )
-    return Check(check.held, condition)
+    if entry.get("elementScope") is not True:
+        return Check(check.held, condition)
+    # An item that is no map is an error, as in Kyverno: it has no such field.
+    held = f"type({name}) == map ? ({check.held}) : {name}.elementScope"
+    return Check(held, condition and f"type({name}) != map || ({condition})")
 
 
 # --- variables ------------------------------------------------------------------------------------

@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.builtin_kinds import BUILTIN_KINDS
-from webhook.api.gvk import name_of, plural_of
+from webhook.api.gvk import name_of, namespace_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.kyverno.checks import message_of, take_variable, validations_of
 from webhook.kyverno.conditions import conditions_of
-from webhook.kyverno.kinds import GROUP, POLICY
+from webhook.kyverno.kinds import GROUP, NAMESPACED_POLICY, OLD_POLICY, POLICY
 from webhook.kyverno.patterns import Unwritable, text_matches, written
-from webhook.kyverno.pod_security import VARIABLES
+from webhook.kyverno.pod_security import security_spec
 from webhook.kyverno.queries import Queries
 from webhook.kyverno.validating_policy import fault_of
 
@@ -108,26 +108,30 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
     ]
     if not spec_fields["matchConditions"]:
         del spec_fields["matchConditions"]
-    variables = object_of(validate.get("cel")).get("variables")
-    if validate.get("podSecurity"):
-        variables = VARIABLES
-    if variables:
+    if variables := object_of(validate.get("cel")).get("variables"):
         spec_fields["variables"] = variables
     spec_fields["validations"] = validations
-    if spec.get("failurePolicy"):
+    if validate.get("podSecurity"):
+        spec_fields |= security_spec(validations, set(map(_kind_of, _kinds(rule))))
+    # Of rules in CEL, an error in a condition is a failure, whatever the failurePolicy.
+    if spec.get("failurePolicy") and not validate.get("cel"):
         spec_fields["failurePolicy"] = spec["failurePolicy"]
-    spec_fields |= _autogen(document)
+    if is_of_pods:
+        spec_fields |= _autogen(document, spec, rule)
     if spec.get("background") is False:
         spec_fields["evaluation"] = {"background": {"enabled": False}}
     if spec.get("admission") is False:
         spec_fields.setdefault("evaluation", {})["admission"] = {"enabled": False}
     metadata: Json = {"name": rule_policy_name(document, name)}
+    is_of_namespace = document.get("kind") == OLD_POLICY
+    if is_of_namespace and (namespace := namespace_of(document)):
+        metadata["namespace"] = namespace
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     if kept := {key: value for key, value in annotations.items() if not key.startswith("pod-")}:
         metadata["annotations"] = kept
     policy: Json = {
         "apiVersion": f"{GROUP}/v1beta1",
-        "kind": POLICY,
+        "kind": NAMESPACED_POLICY if is_of_namespace else POLICY,
         "metadata": metadata,
         "spec": spec_fields,
     }
@@ -177,13 +181,50 @@ def _action(spec: Json, validate: Json) -> str:
     return "Deny" if action.lower() == "enforce" else "Audit"
 
 
-def _autogen(document: Json) -> Json:
+def _autogen(document: Json, spec: Json, rule: Json) -> Json:
+    """Returns the controllers of a rule about Pods, as Kyverno finds them; empty for all."""
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     named = annotations.get(AUTOGEN)
+    if named == "none" or not (_has_autogen(spec) and _excludes_pods_or_any_kind(rule)):
+        return {"autogen": {"podControllers": {"controllers": []}}}
     if named is None:
         return {}
-    names = [] if named == "none" else [plural_of(name.strip()) for name in str(named).split(",")]
+    names = [plural_of(name.strip()) for name in str(named).split(",")]
     return {"autogen": {"podControllers": {"controllers": names}}}
+
+
+def _has_autogen(spec: Json) -> bool:
+    """Returns whether Kyverno applies a policy's rules to controllers, too.
+
+    One rule that cannot be applied to them keeps all others from it.
+    """
+    for rule in objects_of(spec.get("rules")):
+        mutate = object_of(rule.get("mutate"))
+        if rule.get("generate") or any(
+            part.get("patchesJson6902") for part in (mutate, *objects_of(mutate.get("foreach")))
+        ):
+            return False
+        for block in ("match", "exclude"):
+            for filter_ in _filters(object_of(rule.get(block))):
+                resources = object_of(filter_.get("resources"))
+                kinds = texts_of(resources.get("kinds"))
+                if (
+                    any(resources.get(name) is not None for name in ("selector", "annotations"))
+                    or any(resources.get(name) for name in ("name", "names"))
+                    or (len(kinds) > 1 and _has_pods(kinds))
+                ):
+                    return False
+    return True
+
+
+def _excludes_pods_or_any_kind(rule: Json) -> bool:
+    """Returns whether a rule excludes Pods, or nothing by its kind: only then it has controllers."""
+    kinds = _kinds(rule, "exclude")
+    return not kinds or _has_pods(kinds)
+
+
+def _has_pods(kinds: list[str]) -> bool:
+    return any(_kind_of(kind) == "Pod" for kind in kinds)
 
 
 # --- matches of a rule
@@ -192,14 +233,26 @@ def _autogen(document: Json) -> Json:
 
 def _is_of_pods(rule: Json) -> bool:
     """Returns whether the rule is about Pods, so that Kyverno applies it to controllers, too."""
-    block = object_of(rule.get("match"))
-    filters = [*objects_of(block.get("any")), *objects_of(block.get("all")), block]
-    kinds = [
-        kind
-        for filter_ in filters
+    kinds = _kinds(rule)
+    return bool(kinds) and all(kind.rpartition("/")[2] == "Pod" for kind in kinds)
+
+
+def _filters(block: Json) -> list[Json]:
+    return [*objects_of(block.get("any")), *objects_of(block.get("all")), block]
+
+
+def _kinds(rule: Json, block: str = "match") -> list[str]:
+    """Returns the kinds that a rule matches or excludes, as they are written."""
+    return [
+        str(kind)
+        for filter_ in _filters(object_of(rule.get(block)))
         for kind in object_of(filter_.get("resources")).get("kinds") or ()
     ]
-    return bool(kinds) and all(str(kind).rpartition("/")[2] == "Pod" for kind in kinds)
+
+
+def _kind_of(written_kind: str) -> str:
+    match = _KIND.fullmatch(written_kind)
+    return match["kind"] if match else written_kind
 
 
 def _matched(rule: Json, *, is_deleted: bool) -> tuple[Json, list[str]]:
@@ -507,6 +560,8 @@ def _is_never_of_deletions(condition: Json) -> bool:
     values = value if type(value) is list else [value]
     if any(type(item) is not str or any(mark in item for mark in "*?{-[") for item in values):
         return False
+    if operator in {"Equals", "Equal", "NotEquals", "NotEqual"} and type(value) is list:
+        return not operator.startswith("Not")  # A text equals no list.
     if operator in {"Equals", "Equal", "In", "AnyIn", "AllIn"}:
         return "DELETE" not in values
     return (

@@ -125,7 +125,7 @@ def _encoded(value: Any) -> str:
     if type(value) is Timestamp:
         return json_string(timestamp_text(value))
     if type(value) is Opaque and type(value.value) is NativeFields:
-        return _written({name: field for name, field in value.value.items() if field}, _encoded)
+        return _written(value.value.set_fields(), _encoded)
     text = _integer(value)
     return text if abs(int(value)) <= _SAFE else f'"{text}"'
 

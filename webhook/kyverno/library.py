@@ -29,7 +29,7 @@ from webhook.kyverno.json_texts import OVERLOADS as _OF_JSON
 from webhook.rego.errors import BuiltinError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.cel.run.meter import Meter
 
@@ -88,6 +88,15 @@ VARIABLES: Final = {
 }
 VALUES: Final = {"json": Opaque(JSON, "json", "json"), "yaml": Opaque(YAML, "yaml", "yaml")}
 """The values of the variables that need no access to the cluster."""
+
+
+def allowed_values(images: Sequence[str], values: Sequence[str]) -> Opaque:
+    """Returns the value of the variable ``exceptions``."""
+    return Opaque(
+        _EXCEPTION.name,
+        NativeFields(allowedImages=list(images), allowedValues=list(values)),
+    )
+
 
 BYTES_MAX: Final = 1_000_000
 """The size of decompressed data at most, in bytes: about the largest document of Kubernetes."""

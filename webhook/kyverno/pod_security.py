@@ -14,7 +14,8 @@ from webhook.kyverno.patterns import Unwritable
 if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
-VARIABLES: Final = [
+_ANNOTATIONS: Final = "(has(object.metadata) ? object.metadata.?annotations.orValue({}) : {})"
+_VARIABLES: Final = [
     {
         "name": "every",
         "expression": "object.spec.containers + object.spec.?initContainers.orValue([])"
@@ -22,6 +23,25 @@ VARIABLES: Final = [
     },
     {"name": "isWindows", "expression": "object.spec.?os.?name.orValue('') == 'windows'"},
 ]
+
+_OF_TEMPLATES: Final = frozenset(
+    {"DaemonSet", "Deployment", "Job", "StatefulSet", "ReplicaSet", "ReplicationController"}
+)
+_OF_ANY: Final = [
+    {
+        "name": "podSpec",
+        "expression": "object.kind == 'Pod' ? object.spec : object.kind == 'CronJob' ? "
+        "object.spec.jobTemplate.spec.template.spec : object.spec.template.spec",
+    },
+    {
+        "name": "podAnnotations",
+        "expression": "(object.kind == 'Pod' ? object.?metadata : object.kind == 'CronJob' ? "
+        "object.?spec.?jobTemplate.?metadata : object.?spec.?template.?metadata)"
+        ".?annotations.orValue({})",
+    },
+]
+"""Variables for a rule that names controllers itself; of a CronJob, Kyverno reads the annotations
+of the Job."""
 
 _CAPABILITIES: Final = (
     "['AUDIT_WRITE', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'MKNOD', "
@@ -69,7 +89,7 @@ BASELINE: Final = {
         "variables.every.all(c, c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0))"
     ),
     "AppArmor": (
-        "object.metadata.?annotations.orValue({}).all(key, value, "
+        f"{_ANNOTATIONS}.all(key, value, "
         "!key.startsWith('container.apparmor.security.beta.kubernetes.io/') || "
         "value in ['', 'runtime/default'] || value.startsWith('localhost/')) && "
         + _both(
@@ -116,6 +136,27 @@ RESTRICTED: Final = {
     ),
 }
 """The expressions that the restricted level adds to the baseline, or replaces."""
+
+
+def security_spec(validations: list[Json], kinds: set[str]) -> Json:
+    """Returns variables and validations for a rule about these kinds.
+
+    Those for Pods alone are in the form that autogen rewrites. Raises
+    :class:`~webhook.kyverno.patterns.Unwritable` for a kind in which Kyverno knows no Pod.
+    """
+    if kinds == {"Pod"}:
+        return {"variables": _VARIABLES, "validations": validations}
+    if others := sorted(kinds - _OF_TEMPLATES - {"Pod", "CronJob"}):
+        raise Unwritable(f"validate.podSecurity: in a {others[0]} Kyverno finds no Pod")
+    return {
+        "variables": [*_OF_ANY, *map(_of_any, _VARIABLES)],
+        "validations": list(map(_of_any, validations)),
+    }
+
+
+def _of_any(part: Json) -> Json:
+    expression = part["expression"].replace(_ANNOTATIONS, "variables.podAnnotations")
+    return {**part, "expression": expression.replace("object.spec", "variables.podSpec")}
 
 
 def security_validations(given: Json, message: str) -> list[Json]:

@@ -19,7 +19,7 @@ from webhook.constraint.drivers.cel_validator import conditions_hold, pass_on
 from webhook.constraint.secrecy import without_secrets
 from webhook.kyverno.compiling import compiled, environment, object_in, objects_in
 from webhook.kyverno.kinds import CLUSTER_KINDS, JSON_MODE, InvalidPolicy
-from webhook.kyverno.library import VALUES
+from webhook.kyverno.library import VALUES, allowed_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ KUBERNETES: Final = "Kubernetes"
 JSON: Final = JSON_MODE
 _IMAGES: Final = ("containers", "initContainers", "ephemeralContainers")
 
-NOTHING_ALLOWED: Final[dict[str, Any]] = {"allowedImages": [], "allowedValues": []}
+NOTHING_ALLOWED: Final = allowed_values((), ())
 """The values that exceptions allow, without any exception."""
 
 _ELSEWHERE: Final = {
@@ -304,10 +304,10 @@ class CompiledSpec:
                 if not (exception.images or exception.values):
                     return exception
                 allowing.append(exception)
-        given["exceptions"] = {
-            "allowedImages": [image for excusing in allowing for image in excusing.images],
-            "allowedValues": [value for excusing in allowing for value in excusing.values],
-        }
+        given["exceptions"] = allowed_values(
+            [image for excusing in allowing for image in excusing.images],
+            [value for excusing in allowing for value in excusing.values],
+        )
         return None
 
     def holds(

@@ -30,6 +30,7 @@ from webhook.kyverno.kinds import (
     KINDS,
     MUTATING_KINDS,
     OLD_GROUP,
+    OLD_POLICY,
     TEST_FILES,
     InvalidPolicy,
     why_not_run,
@@ -390,7 +391,7 @@ class _Run:
                 self._policies[name] = _compiled(document)
             except InvalidPolicy as error:
                 self._not_run[name] = f"{gvk.kind} {name}: {error}"
-        elif (gvk.group, gvk.kind) == (OLD_GROUP, CLUSTER_POLICY):
+        elif gvk.group == OLD_GROUP and gvk.kind in {CLUSTER_POLICY, OLD_POLICY}:
             self._convert(document)
         elif why := why_not_run(document):
             self._not_run[name] = f"{gvk.kind} {name} is not run: {why}"
@@ -426,11 +427,11 @@ class _Run:
         return policy
 
     def _convert(self, document: Json) -> None:
-        """Converts the rules of a ClusterPolicy that CEL policies can express.
+        """Converts the rules of a ClusterPolicy, or a Policy of a namespace, that CEL policies can express.
 
         An error in an expression of ``validate.cel`` is a failure in Kyverno, and no error.
         """
-        rules = objects_of(object_of(document.get("spec")).get("rules"))
+        rules, kind = objects_of(object_of(document.get("spec")).get("rules")), document["kind"]
         self._cel_rules |= {
             f"{name_of(document)}/{policy_rule.get('name')}"
             for policy_rule in rules
@@ -439,12 +440,12 @@ class _Run:
         for rule, policy in converted(for_requester(document, self._requester)):
             name = f"{name_of(document)}/{rule}"
             if isinstance(policy, Unwritable):
-                self._not_run[name] = f"ClusterPolicy {name} is not run: {policy}"
+                self._not_run[name] = f"{kind} {name} is not run: {policy}"
                 continue
             try:
                 self._policies[name] = _compiled(policy)
             except InvalidPolicy as error:
-                self._not_run[name] = f"ClusterPolicy {name} is not run: {error}"
+                self._not_run[name] = f"{kind} {name} is not run: {error}"
 
     def _take_values(self, values: Json) -> None:
         spec = object_of(values.get("spec")) or values
@@ -456,13 +457,18 @@ class _Run:
         for item in objects_of(spec.get("subresources")):
             named = object_of(item.get("subresource"))
             self._subresources[str(named.get("kind"))] = item
-        self._values += objects_of(spec.get("policies"))
+        by_policy = objects_of(spec.get("policies"))
+        self._values += by_policy
         given = object_of(spec.get("globalValues"))
         self._operation = str(given.get("request.operation") or self._operation)
+        names = list(given)
+        for policy in by_policy:
+            for part in (*objects_of(policy.get("rules")), *objects_of(policy.get("resources"))):
+                names += object_of(part.get("values"))
         where = self._suite.where("values" if "values" in self._suite.document else "variables")
         self._lacking += [
             f"{where}: {name} is not set: write it into the object among the resources"
-            for name in given
+            for name in dict.fromkeys(names)
             if name.startswith(("request.object.", "request.oldObject."))
         ]
 

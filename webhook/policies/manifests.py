@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 EXTENSIONS: Final = (".yaml", ".yml", ".json")
 
 _SAMPLES: Final = "samples"
+_SCENARIOS: Final = frozenset({"chainsaw-test.yaml", "chainsaw-test.yml"})
+"""The files of Chainsaw's tests, whose folders have the objects of a scenario."""
 
 FILE_BYTES_MAX: Final = 32 * 1024 * 1024
 """The largest file, in bytes: more than ten times etcd's limit for one object."""
@@ -121,14 +123,18 @@ def find_files(path: Path, *, left_out: list[Path] | None = None) -> list[Path]:
 
     Names that begin with ``..`` are left out: a mounted ConfigMap keeps its revisions in them and
     links to the current one. Pipes and devices are left out, too. With ``left_out``, a folder
-    ``samples`` beside a test suite is left out and added to it: it has a suite's examples, not
-    policies to enforce. Raises OSError.
+    ``samples`` beside a test suite, and a folder below the path with a test of Chainsaw, are left
+    out and added to it: they have examples, not policies to enforce. Raises OSError.
     """
     if not path.is_dir():
         path.stat()
         return [path]
     paths: list[Path] = []
     for folder, folders, files in os.walk(path, onerror=_raise):
+        if left_out is not None and Path(folder) != path and not _SCENARIOS.isdisjoint(files):
+            folders.clear()
+            left_out.append(Path(folder))
+            continue
         if left_out is not None and _SAMPLES in folders and "suite.yaml" in files:
             folders.remove(_SAMPLES)
             left_out.append(Path(folder, _SAMPLES))
@@ -143,9 +149,10 @@ def find_files(path: Path, *, left_out: list[Path] | None = None) -> list[Path]:
 
 
 def is_of_samples(path: Path) -> bool:
-    """Returns whether a path is a folder of a suite's samples, or below one."""
+    """Returns whether a path is a folder of a test suite's samples, or below one."""
     return path.is_dir() and any(
-        folder.name == _SAMPLES and (folder.parent / "suite.yaml").exists()
+        (folder.name == _SAMPLES and (folder.parent / "suite.yaml").exists())
+        or any((folder / name).exists() for name in _SCENARIOS)
         for folder in (path, *path.parents)
     )
 

@@ -30,7 +30,9 @@ _OF_TESTS: Final = (
 )
 """The fields of Kyverno's tests that name files."""
 
-IGNORED_GROUPS: Final = frozenset({SUITES, "kustomize.config.k8s.io"})
+IGNORED_GROUPS: Final = frozenset(
+    {SUITES, "kustomize.config.k8s.io", "chainsaw.kyverno.io", "cli.kyverno.io"}
+)
 """Groups of objects for tools that read files, unknown to clusters."""
 
 

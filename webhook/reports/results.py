@@ -112,7 +112,7 @@ def _excused(
         yield Finding(
             constraint.kind,
             constraint.name,
-            "skip",
+            "skip" if result.excuse is None else result.excuse.report_result,
             result.msg,
             severity,
             category,

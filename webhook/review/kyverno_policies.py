@@ -374,7 +374,15 @@ class _Case:
         Kyverno does not evaluate an excepted policy, but reports list excused violations.
         """
         if verdict.result == "fail":
-            excuse = Excuse(EXCEPTION, by.namespace, by.name, "skip", "", by.expires)
+            excuse = Excuse(
+                EXCEPTION,
+                by.namespace,
+                by.name,
+                "skip",
+                "",
+                by.expires,
+                report_result="pass" if by.result == "pass" else "skip",
+            )
             self._excused.append(_result(constraint, verdict, self._target)._replace(excuse=excuse))
 
     def _leave(

@@ -204,6 +204,28 @@ def test_an_item_that_is_a_policy_which_is_not_evaluated_is_named(tmp_path):
     }
     run = krm(resource_list(template(), pods(), deleting, pod()), cwd=tmp_path)
     assert "DeletingPolicy old: not evaluated: " in run.stderr
+    (violation, warning) = yaml.safe_load(run.stdout)["results"]
+    assert violation["severity"] == "error"
+    assert warning["severity"] == "warning"
+    assert "DeletingPolicy old: not evaluated: " in warning["message"]
+
+
+def test_what_a_foreign_policy_lacks_is_a_warning_in_the_results(tmp_path):
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"},
+        "spec": {"policyName": "absent", "validationActions": ["Deny"]},
+    }
+    (tmp_path / "binding.yaml").write_text(yaml.safe_dump(binding))
+    (tmp_path / "values.yaml").write_text("name: web\n")
+    run = krm(resource_list(template(), pods(), pod()), "-f", str(tmp_path), cwd=tmp_path)
+    results = yaml.safe_load(run.stdout)["results"][1:]
+    assert {one["severity"] for one in results} == {"warning"}
+    lines = [line.removeprefix("WARNING - ") for line in run.stderr.splitlines()]
+    assert [one["message"] for one in results] == lines
+    assert lines[0].startswith("skipped, because it is not a Kubernetes object")
+    assert "absent" in lines[1]
 
 
 def test_the_items_of_a_list_among_the_items_are_reviewed(tmp_path):

@@ -122,6 +122,10 @@ def test_check_shows_what_a_policy_of_documents_would_say(tmp_path: Path) -> Non
     assert checked["problems"] == []
     (one,) = checked["manifests"]["constraints"]
     assert (one["name"], one["violationsAfter"], one["matched"]) == ("team", 1, True)
+    named = put(tmp_path, "named.json", {**PLAN, "metadata": {"name": "plan"}})
+    run = waddle("check", "-f", policy, "-f", named, "-o", "json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["manifests"]["constraints"][0]["violationsAfter"] == 1
     alone = json.loads(waddle("check", "-f", policy, "-o", "json").stdout)
     assert "mode JSON reviews documents" in alone["problems"][0]["message"]
     other = put(tmp_path, "other.yaml", labelled())

@@ -157,14 +157,16 @@ def no_file(name: str) -> bytes:
     raise FileNotFoundError(name)
 
 
-def test_a_policy_of_one_namespace_is_read_for_its_images(tmp_path: Path) -> None:
-    old = cluster_policy(SIGNED | {"name": "a"}, {"name": "b", "validate": {"pattern": {"a": "b"}}})
+def test_the_rules_of_a_policy_of_one_namespace_become_policies_of_it(tmp_path: Path) -> None:
+    about = {"match": {"any": [{"resources": {"kinds": ["Pod"]}}]}}
+    second = {"name": "b", "validate": {"pattern": {"a": "b"}}, **about}
+    old = cluster_policy(SIGNED | {"name": "a"}, second)
     old["kind"] = "Policy"
     old["metadata"]["namespace"] = "team"
     code, output, _ = output_of(tmp_path, MIGRATE, old)
-    assert code == 1
+    assert code == 0
     assert "rule a: becomes VerificationPolicy team-old-a, RequireSignedImages team-old-a" in output
-    assert "missing: rule b: validate: write a ValidatingPolicy" in output
+    assert "differs: rule b: becomes NamespacedValidatingPolicy old-b" in output
 
 
 def test_two_policies_of_one_name_do_not_become_one(tmp_path: Path) -> None:

@@ -146,6 +146,29 @@ def test_what_test_suites_are_tried_on_is_left_out_and_the_last_line_says_so(
     assert "pod.yaml" in run.stdout.splitlines()[-1]
 
 
+@pytest.mark.parametrize("command", ["test", "check"])
+def test_what_a_scenario_of_chainsaw_expects_is_no_policy_in_force(
+    tmp_path: Path, command: str
+) -> None:
+    put(tmp_path, template(), constraint(match=PODS), pod())
+    folder = tmp_path / ".chainsaw-test"
+    folder.mkdir()
+    put(
+        folder,
+        {"kind": "Test", "apiVersion": "chainsaw.kyverno.io/v1alpha1"},
+        name="chainsaw-test.yaml",
+    )
+    ready = {**constraint(match=PODS), "spec": {"match": {"(kinds)": [{}]}}}
+    put(folder, ready, pod(name="bad"), name="policy-ready.yaml")
+    run = waddle(command, "-f", tmp_path)
+    assert run.returncode == (1 if command == "test" else 0)
+    assert f"{folder}" in run.stdout + run.stderr
+    assert "policy-ready.yaml" not in run.stdout + run.stderr
+    named = waddle(command, "-f", folder)
+    assert "policy-ready.yaml:1: " in named.stdout + named.stderr
+    assert "sample" not in named.stdout + named.stderr
+
+
 def test_where_everything_was_left_out_nothing_is_known(tmp_path: Path) -> None:
     run = waddle("test", "-f", suite(tmp_path))
     assert run.returncode == 2

@@ -318,7 +318,7 @@ spec:
     validate: {message: use a version, pattern: {spec: {containers: [{image: "!*:latest"}]}}}
   - name: copy
     match: {any: [{resources: {kinds: [Pod]}}]}
-    generate: {kind: Secret}
+    mutate: {patchStrategicMerge: {spec: {a: b}}}
 """
     results = """\
 resources: [objects.yaml]
@@ -331,7 +331,17 @@ results:
     more = "- {policy: no-latest, rule: copy, kind: Pod, resources: [good], result: pass}\n"
     code, output = written(folder, policy, HEAD + results + more)
     assert code == 1
-    assert "ClusterPolicy no-latest/copy is not run: it has `generate`" in output
+    assert "ClusterPolicy no-latest/copy is not run: it has `mutate`" in output
+    of_namespace = policy.replace("ClusterPolicy", "Policy").replace(
+        "{name:", "{namespace: team, name:", 1
+    )
+    code, output = written(folder, of_namespace, HEAD + results)
+    assert code == 1
+    assert output.count("expected fail, got skip") == 1
+    of_namespace = of_namespace.replace("namespace: team", "namespace: shop")
+    code, output = written(folder, of_namespace, HEAD + results)
+    assert code == 0, output
+    assert "--- PASS: no-latest/tag: Deployment shop/bad is to fail" in output
 
 
 def test_what_a_policy_is_not_about_is_no_pass(folder: Path) -> None:
@@ -539,6 +549,16 @@ def test_a_subresource_is_of_the_group_of_what_it_belongs_to(folder: Path) -> No
     code, output = written(folder, policy, HEAD + SCALE_RESULTS, scale=SCALE)
     assert code == 1
     assert "expected fail, got skip" in output
+
+
+@pytest.mark.parametrize("of", ["rules", "resources"])
+def test_values_within_objects_are_not_set_and_a_warning_says_so(folder: Path, of: str) -> None:
+    within = f"policies: [{{name: no-latest, {of}: [{{name: web, values: {{request.object.kind: X}}}}]}}]"
+    results = SCALE_RESULTS.replace("request.oldObject.spec.replicas: 1", "other: 1")
+    results = results.replace("values:\n", f"values:\n  {within}\n")
+    code, output = written(folder, SCALED.replace("GROUP", "apps"), HEAD + results, scale=SCALE)
+    assert code == 0, output
+    assert "values: request.object.kind is not set: write it into the object" in output
 
 
 def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Path) -> None:

@@ -35,7 +35,7 @@ def verdict_of(rule: Json, spec: Json, kind: str = "Pod", **fields: Any) -> str:
     """Returns the converted rule's verdict of an object."""
     metadata = {"name": "web", "namespace": "shop", **fields.pop("metadata", {})}
     obj = {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
-    group = "apps" if kind == "Deployment" else ""
+    group = fields.pop("group", None) or ("apps" if kind == "Deployment" else "")
     request = {
         "kind": {"group": group, "version": "v1", "kind": kind},
         "operation": "CREATE",
@@ -204,6 +204,17 @@ def denied(key: object, operator: str, value: object) -> Json:
         ({"pattern": {"image": "!*:latest"}}, {"containers": CONTAINERS}, "fail"),
         ({"pattern": {"image": "*:*"}}, {"containers": CONTAINERS}, "pass"),
         ({"pattern": {"image": "*:*"}}, {}, "skip"),
+        ({"elementScope": True, "pattern": {"image": "*:*"}}, {"containers": CONTAINERS}, "pass"),
+        (
+            {
+                "list": "request.object.spec.containers[].image",
+                "elementScope": True,
+                "preconditions": {"all": [{"key": "a", "operator": "Equals", "value": "a"}]},
+                **denied("{{ element }}", "Equals", "nginx:1"),
+            },
+            {"containers": CONTAINERS},
+            "error",
+        ),
         ({"pattern": {"(name)": "a", "image": "nginx:*"}}, {"containers": CONTAINERS}, "pass"),
         ({"pattern": {"(name)": "z", "image": "x"}}, {"containers": CONTAINERS}, "skip"),
         (
@@ -284,6 +295,20 @@ def test_deny_is_asked_of_deletions_as_well() -> None:
     condition = {"key": "{{ request.operation || 'BACKGROUND' }}", "operator": "NotEquals"}
     rule["preconditions"] = {"all": [{**condition, "value": "DELETE"}]}
     assert verdict_of(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "skip"
+    # A text equals no list, so that this leaves out nothing.
+    rule["preconditions"] = {"all": [{**condition, "value": ["DELETE"]}]}
+    assert verdict_of(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "fail"
+
+
+def test_an_error_in_a_condition_of_a_rule_in_cel_is_no_pass() -> None:
+    condition = {"name": "a", "expression": "object.spec.replicas > 1"}
+    cel = {"expressions": [{"expression": "true"}]}
+    rule = {"celPreconditions": [condition], "validate": {"cel": cel}}
+    policy = converted_policy(rule, failurePolicy="Ignore")
+    assert "failurePolicy" not in policy["spec"]
+    assert (
+        converted_policy(pattern(x=1), failurePolicy="Ignore")["spec"]["failurePolicy"] == "Ignore"
+    )
 
 
 def test_a_kind_of_no_builtin_group_is_of_any() -> None:
@@ -373,6 +398,68 @@ def test_pods_of_controllers_are_asked_as_well() -> None:
     assert policy["spec"]["autogen"] == {"podControllers": {"controllers": []}}
 
 
+LABELLED = {"kinds": ["Pod"], "selector": {"matchLabels": {"a": "b"}}}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"exclude": {"any": [{"resources": LABELLED}]}},
+        {"exclude": {"any": [{"resources": {"namespaces": ["a"]}}, {"resources": LABELLED}]}},
+        {"exclude": {"resources": {"kinds": ["Deployment"]}}},
+        {"match": {"any": [{"resources": {"kinds": ["Pod"], "names": ["a*"]}}]}},
+        {"match": {"any": [{"resources": {"kinds": ["Pod"], "annotations": {"a": "b"}}}]}},
+    ],
+)
+def test_rules_that_kyverno_does_not_generate_are_about_pods_alone(more: Json) -> None:
+    alone = {"autogen": {"podControllers": {"controllers": []}}}
+    policy = converted_policy({**pattern(hostNetwork=False), **more})
+    assert policy["spec"].items() >= alone.items()
+    excluded = {"exclude": {"any": [{"resources": {"namespaces": ["a"]}}]}}
+    assert "autogen" not in converted_policy({**pattern(hostNetwork=False), **excluded})["spec"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"generate": {"kind": "Secret"}},
+        {"mutate": {"patchesJson6902": "[]"}},
+        {"match": {"any": [{"resources": LABELLED}]}},
+        {"match": {"any": [{"resources": {"kinds": ["Pod", "Service"]}}]}},
+    ],
+)
+def test_one_rule_without_controllers_keeps_the_others_from_them(other: Json) -> None:
+    policy = cluster_policy(pattern(hostNetwork=False))
+    policy["spec"]["rules"].append({"name": "other", "match": ABOUT, **other})
+    (_, first), _ = converted(policy)
+    assert isinstance(first, dict)
+    assert first["spec"]["autogen"] == {"podControllers": {"controllers": []}}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob", "Pod"])
+def test_pod_security_of_named_controllers_is_about_their_pods(kind: str) -> None:
+    kinds = ["Pod", "apps/v1/Deployment", "Job", "CronJob"]
+    match = {"any": [{"resources": {"kinds": kinds}}]}
+    rule = {"match": match, "validate": {"podSecurity": {"level": "baseline"}}}
+
+    def of(**metadata: Any) -> Json:
+        pod: Json = {"containers": [{"name": "c"}], "hostNetwork": bool(metadata.get("host"))}
+        if kind == "Pod":
+            return pod
+        spec = {"template": {"spec": pod}}
+        return {"jobTemplate": {"spec": spec}} if kind == "CronJob" else spec
+
+    fields: Json = {"kind": kind, "group": {"Job": "batch", "CronJob": "batch"}.get(kind)}
+    assert verdict_of(rule, of(), **fields) == "pass"
+    assert verdict_of(rule, of(host=True), **fields) == "fail"
+
+
+def test_pod_security_asks_no_annotations_of_a_template_without_metadata() -> None:
+    rule = {"validate": {"podSecurity": {"level": "baseline"}}}
+    spec = {"template": {"spec": {"containers": []}}}
+    assert verdict_of(rule, spec, kind="Deployment") == "pass"
+
+
 SECURE = {
     "runAsNonRoot": True,
     "allowPrivilegeEscalation": False,
@@ -425,9 +512,17 @@ def test_actions_and_evaluation_are_kept() -> None:
         (foreach(pattern={"image": "{{ element.x }}"}), "a variable"),
         (foreach(**denied("{{ divide(element.a, element.b) }}", "Equals", 1)), "function divide"),
         (foreach(**denied("{{ elementIndex }}", "Equals", 1)), "the variable elementIndex"),
+        (foreach(**denied('{{ element.a || "" }}', "Equals", "")), 'JMESPath: "" is a name'),
         ({"validate": denied("{{ a.b[ }}", "Equals", 1)}, "JMESPath"),
         ({"validate": denied('{{ request."object".spec.x }}', "Equals", 1)}, "write again"),
         ({"validate": {"podSecurity": {"level": "privileged"}}}, "it asks nothing"),
+        (
+            {
+                "match": {"any": [{"resources": {"kinds": ["Pod", "Rollout"]}}]},
+                "validate": {"podSecurity": {"level": "baseline"}},
+            },
+            "in a Rollout Kyverno finds no Pod",
+        ),
         ({"validate": {"podSecurity": {"level": "baseline", "version": "v1.24"}}}, "v1.24"),
         (
             {"validate": {"podSecurity": {"level": "baseline", "exclude": [{"images": ["*"]}]}}},

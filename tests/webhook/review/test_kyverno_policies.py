@@ -14,6 +14,8 @@ from webhook.constraint.limits import UNLIMITED, Limits
 from webhook.constraint.result import Responses
 from webhook.constraint.review import AugmentedReview
 from webhook.kyverno.validating_policy import read_kyverno
+from webhook.reports.report import result as report_entry
+from webhook.reports.results import Descriptions, findings_of
 from webhook.review.kyverno_policies import KyvernoPolicies
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet
@@ -163,3 +165,23 @@ def test_a_policy_that_exceeds_the_time_of_the_review_is_undecided_and_others_ar
     assert [(one.constraint.name, one.cause) for one in found.undecided] == [("long", "deadline")]
     assert found.evaluated == 2
     assert [one.msg for one in stage(Examined(value), Responses()).results] == ["short"]
+
+
+@pytest.mark.parametrize("result", ["skip", "pass"])
+def test_an_excused_violation_is_reported_as_the_exception_says(result: str) -> None:
+    exception = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "PolicyException",
+        "metadata": {"name": "e", "namespace": "shop"},
+        "spec": {
+            "policyRefs": [{"name": "pods", "kind": "ValidatingPolicy"}],
+            "reportResult": result,
+        },
+    }
+    stage = KyvernoPolicies([read_kyverno(policy("pods")), read_kyverno(exception)])
+    responses = review(
+        PolicySet(SNAPSHOT, stages=(stage,)), Subject(AugmentedReview(request()), enforcement.AUDIT)
+    ).responses
+    (finding,) = findings_of(responses, SNAPSHOT, Descriptions(), frozenset({"fail"}))
+    assert (finding.verdict, finding.exception) == (result, "PolicyException shop/e")
+    assert report_entry(finding, 0)["scored"] is (result == "pass")

@@ -160,7 +160,8 @@ def found_item(of: Value, key: Value) -> Value:
     if type(of) is Opaque and type(of.value) is dict:  # an object that the expression wrote
         return of.value.get(key, NOTHING)
     if type(of) is Opaque and type(of.value) is NativeFields:
-        return of.value.field(key) or NOTHING
+        of.value.field(key)
+        return of.value.set_fields().get(key, NOTHING)
     return NOTHING
 
 

@@ -12,6 +12,7 @@ from webhook.cel.run.values import (
     UINT_MAX,
     Duration,
     Lost,
+    NativeFields,
     Opaque,
     Optional,
     Timestamp,
@@ -33,13 +34,15 @@ _RECEIVERS: Final = frozenset({str, Duration, Timestamp})
 def equal(a: Value, b: Value) -> bool:
     """Returns whether two values are equal; values of different types are not, except numbers.
 
-    Raises for a value of a library beside one of another type.
+    Raises for a value of a library beside one of another type, but for values that Go declares.
     """
     of_a, of_b = type(a), type(b)
     if of_a is Lost and b is not None:
         raise EvaluationError(a.text)
     if of_a is not of_b:
         if of_a is Opaque and b is not None and b is not NOTHING:
+            if of_b is not Lost and type(a.value) is NativeFields:
+                return False
             raise EvaluationError(b.text if of_b is Lost else NO_OVERLOAD)
         return of_a in _NUMBERS and of_b in _NUMBERS and _order(a, b) == 0
     if of_a is list:
@@ -54,6 +57,8 @@ def equal(a: Value, b: Value) -> bool:
             return a.value is b.value
         return equal(held(a), b.value)
     if of_a is Opaque and (a.type_name != b.type_name or b.detached):
+        if type(a.value) is NativeFields:
+            return False
         raise EvaluationError(NO_OVERLOAD)
     return bool(a == b)
 

@@ -123,13 +123,20 @@ def lost_within(value: Value) -> Lost | None:
 
 
 class NativeFields(dict[str, Any]):
-    """The fields of a value that Go declares: each can be read, and ``has()`` is false for a zero."""
+    """The fields of a value that Go declares: each can be read, and ``has()`` is false for a zero.
+
+    The zero of a list is nil, which no field here is.
+    """
 
     def field(self, key: Any) -> Any:
         """Returns a field; raises for one that the type does not have."""
         if key not in self:
             raise EvaluationError(f"no such field '{key}'")
         return self[key]
+
+    def set_fields(self) -> dict[str, Any]:
+        """Returns the fields that are no zeros."""
+        return {name: value for name, value in self.items() if value != ""}
 
 
 @dataclass(frozen=True, slots=True)

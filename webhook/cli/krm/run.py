@@ -89,6 +89,7 @@ def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
         raise CannotTest(*outcome.faults)
     results = [_result(item) for item in outcome.shown]
     results += map(_excused, outcome.excused)
+    results += map(_warned, sources.warnings)
     messages = [*sources.warnings, *printed]
     if outcome.nothing:
         results.append({"message": outcome.nothing, "severity": "error"})
@@ -195,6 +196,11 @@ def _excused(item: CheckedViolation) -> dict[str, Any]:
     """Returns an excused violation as an information."""
     result = _result(item)
     return {**result, "severity": "info", "tags": {**result["tags"], "action": "excused"}}
+
+
+def _warned(line: str) -> dict[str, Any]:
+    """Returns a line about policies or files as a warning."""
+    return {"message": line.removeprefix("WARNING - "), "severity": "warning"}
 
 
 def _annotation(document: Mapping[str, Any], names: Sequence[str]) -> str:

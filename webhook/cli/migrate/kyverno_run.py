@@ -169,15 +169,10 @@ def _notes(document: Json, converted_documents: list[Json]) -> Iterator[Note]:
             yield Note("missing", str(why))
     elif kind in {CLUSTER_POLICY, OLD_POLICY} and (rules := _rules(document)):
         images = dict(converted_rules(document))
-        others = dict(converted(document)) if kind == CLUSTER_POLICY else {}
+        others = dict(converted(document))
         for name, rule in rules.items():
             if name not in images:
-                yield _note(
-                    name,
-                    rule,
-                    others.get(name, Unwritable("a Policy of one namespace cannot be converted")),
-                    converted_documents,
-                )
+                yield _note(name, rule, others[name], converted_documents)
             elif isinstance(of_images := images[name], Unwritable):
                 yield Note("missing", f"rule {name}: {of_images}")
             else:
@@ -234,7 +229,7 @@ def _note(name: str, rule: Json, policy: Any, converted: list[Json]) -> Note:
     if fault := fault_of(policy):
         return Note("missing", f"rule {name}: {field}: {_RULES[field]} ({fault})")
     converted.append(policy)
-    becomes = f"rule {name}: becomes ValidatingPolicy {name_of(policy)}"
+    becomes = f"rule {name}: becomes {policy['kind']} {name_of(policy)}"
     rules = objects_of(policy["spec"]["matchConstraints"]["resourceRules"])
     guessed = [
         resource for rule in rules if "*" in rule["apiGroups"] for resource in rule["resources"]
