@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urldefrag, urljoin, urlsplit
 
-from webhook.golang.floats import json_number
 from webhook.rego.builtins.json_schema.keywords import (
     array_keyword,
     array_keywords,
+    canonical,
     compiled,
     invalid_type,
     number_keywords,
@@ -23,8 +23,6 @@ from webhook.rego.builtins.json_schema.keywords import (
 )
 from webhook.rego.builtins.json_schema.nodes import Draft, Schema
 from webhook.rego.errors import BuiltinError
-from webhook.rego.run import numbers
-from webhook.rego.run.text import json_string, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,27 +52,6 @@ def compile_schema(
     root = Schema("(Root)", Draft.HYBRID if draft is None else draft, "")
     compiler.fill(root, resolved)
     return root
-
-
-def canonical(value: Any) -> str:
-    """The JSON text by which ``const``, ``enum`` and ``uniqueItems`` compare: numbers as floats."""
-    if isinstance(value, list):
-        return f"[{','.join(map(canonical, value))}]"
-    if isinstance(value, dict):
-        members = (f"{json_string(name)}:{canonical(value[name])}" for name in sorted(value))
-        return f"{{{','.join(members)}}}"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _float_json(value)
-    return json_text(value)
-
-
-def _float_json(value: float) -> str:
-    """The number as ``encoding/json`` writes a float64: an exponent below 1e-6 and from 1e21."""
-    try:
-        plain = float(numbers.exact(value))
-    except OverflowError:
-        return numbers.number_text(value)
-    return json_number(plain) if plain else "0"
 
 
 def _draft(document: Any) -> Draft | None:
