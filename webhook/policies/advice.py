@@ -16,6 +16,7 @@ from webhook.admission_policies.advice import NEAR
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED, gone_since
 from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.constraint import kind_schemas
 from webhook.constraint.constraint import is_constraint
 from webhook.constraint.driver import lost_violations
 from webhook.constraint.targets import admission
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 KINDS: Final = "kinds"
 NEVER: Final = "never_asked"
 REQUEST: Final = "request"
+FIELDS: Final = "fields"
 VALIDATIONS: Final = "validations"
 MESSAGES: Final = "messages"
 LIBRARY: Final = "library"
@@ -198,6 +200,9 @@ def advice_on_template(entry: Entry) -> Iterator[Problem]:
             "read it never hold"
         )
         yield _of_template(entry, LIBRARY, message)
+    unknown = kind_schemas.unknown_fields(entry.template.document, kind_schemas.TEMPLATE)
+    if unknown:
+        yield _of_template(entry, FIELDS, "; ".join(unknown))
     if _validates_nothing(entry.template):
         yield _of_template(entry, VALIDATIONS, "it denies nothing: its source has no validations")
     read = request_reads(entry.template)

@@ -120,6 +120,8 @@ class SuiteRunner:
                 refusal = _add_constraint(client, folder, test)
             if test.invalid:
                 error = _not_invalid(refusal)
+            elif not test.cases:
+                error = "invalid Test: cases must be non-empty"
             elif refusal is not None:
                 error = f"{test.constraint or test.template}: {refusal}"
             else:

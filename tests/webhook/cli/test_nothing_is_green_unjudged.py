@@ -275,3 +275,12 @@ def test_a_template_without_validations_is_warned_of(tmp_path: Path, source: Any
     for command in ("test", "check"):
         run = waddle(command, "-f", put(tmp_path, *policies, pod()))
         assert "it denies nothing: its source has no validations" in run.stdout + run.stderr
+
+
+def test_an_unknown_field_of_a_template_is_warned_of(tmp_path: Path) -> None:
+    """Its libraries would be missing, or its schema."""
+    policies = template(target={"librs": []}), constraint(match=PODS)
+    for command in ("test", "check"):
+        run = waddle(command, "-f", put(tmp_path, *policies, pod()))
+        warning = 'spec.targets[0].librs: unknown field, without effect: is "libs" meant?'
+        assert f"ConstraintTemplate/k8sdeny: {warning}" in run.stdout + run.stderr
