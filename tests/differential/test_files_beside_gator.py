@@ -150,7 +150,8 @@ def test_of_expansion_templates(program: Programs, tmp_path: Path) -> None:
         documents = [template(), constraint(), listed[at], pod()]
         refused = refused_or_messages(gator, tmp_path / f"{at}.yaml", documents) == "refused"
         # It takes a field that no CRD has, and resultants without a kind: here those are errors.
-        kindless = not ((listed[at]["spec"] or {}).get("generatedGVK") or {}).get("kind")
+        generated = listed[at]["spec"].get("generatedGVK")
+        kindless = type(generated) is dict and not generated.get("kind")
         return (
             refused
             or kindless
