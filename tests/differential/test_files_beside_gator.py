@@ -23,6 +23,7 @@ from tests.webhook.policies.wrong_types import (
     places,
     schema_of,
 )
+from webhook.api.shapes import object_of
 from webhook.cli.extensions.run import Extending
 from webhook.constraint import structural
 from webhook.constraint.snapshot import Snapshot
@@ -150,7 +151,7 @@ def test_of_expansion_templates(program: Programs, tmp_path: Path) -> None:
         documents = [template(), constraint(), listed[at], pod()]
         refused = refused_or_messages(gator, tmp_path / f"{at}.yaml", documents) == "refused"
         # It takes a field that no CRD has, and resultants without a kind: here those are errors.
-        generated = listed[at]["spec"].get("generatedGVK")
+        generated = object_of(listed[at]["spec"]).get("generatedGVK")
         kindless = type(generated) is dict and not generated.get("kind")
         return (
             refused
