@@ -244,8 +244,8 @@ def _known(value: dict[str, Any], known: Sequence[str], path: str) -> None:
     """Raises for an unknown field: it would have no effect, and a test could pass by it."""
     if unknown := next((name for name in value if name not in known), None):
         near = get_close_matches(unknown, known, n=1)
-        meant = f'is "{near[0]}" meant?' if near else f"there are {', '.join(known)}"
-        raise ValueError(f"{path}{unknown}: unknown field: {meant}")
+        advice = f'is "{near[0]}" meant?' if near else f"there are {', '.join(known)}"
+        raise ValueError(f"{path}{unknown}: unknown field: {advice}")
 
 
 def _object(value: Any, path: str) -> None:

@@ -323,5 +323,10 @@ def test_a_violation_rule_that_opa_does_not_name_so_is_refused(rule, version):
     "rule",
     ['violation[x] := 1 if { x := {"msg": "m"} }', 'violation[{"msg": "m"}] = true'],
 )
-def test_an_object_of_violations_is_taken(rule):
-    compile_rego(f"package x\n{rule}", version="v1")
+def test_the_keys_of_an_object_of_violations_are_violations(rule):
+    source = {"rego": f"package x\n{rule}", "version": "v1"}
+    code = {"code": [{"engine": "Rego", "source": source}]}
+    subject = client(template(rego="", target=code))
+    subject.add_constraint(constraint())
+    answer = subject.snapshot.review(AugmentedObject(pod()))
+    assert len(answer.results) == 1
