@@ -61,13 +61,19 @@ def _add(entries: list[tuple[str, int, int, int, int]], path: str) -> None:
 class Watched:
     """Watched paths with the action after a change."""
 
-    def __init__(self, paths: Sequence[Path], reload: Callable[[], bool]) -> None:
-        """``reload`` returns whether it succeeded.
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        reload: Callable[[], bool],
+        beside: Callable[[], None] | None = None,
+    ) -> None:
+        """``reload`` returns whether it succeeded; if not, it is called again after the interval.
 
-        If not, it is called again after the interval.
+        ``beside`` is called at each look.
         """
         self.paths = tuple(paths)
         self._reload = reload
+        self._beside = beside
         self._seen: Fingerprint | None = None
         self._content = False
 
@@ -79,6 +85,8 @@ class Watched:
         if fingerprinted != self._seen or (again and not self._content):
             self._seen = fingerprinted
             self._content = self._reload()
+        if self._beside is not None:
+            self._beside()
 
 
 def watch(subjects: Sequence[Watched], stop: threading.Event, *, interval_seconds: float) -> None:

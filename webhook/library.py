@@ -39,7 +39,13 @@ from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
 from webhook.constraint.targets.known import NAME as JSON
 from webhook.errors import InvalidInputError, WaddleError
-from webhook.policies.advice import Matched, advice_on, advice_on_template, left_out
+from webhook.policies.advice import (
+    Matched,
+    advice_on,
+    advice_on_messages,
+    advice_on_template,
+    left_out,
+)
 from webhook.policies.extensions import foreign_warnings
 from webhook.policies.manifests import Manifest, UnreadableFile, read_text
 from webhook.policies.policy_files import PolicyFiles
@@ -65,6 +71,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.result import Result
     from webhook.external_data.exchange import Ask, ProviderRequest
+    from webhook.policies.problem import Problem
     from webhook.policies.recorded_answers import RecordedProvider
     from webhook.rego.syntax.ast import RegoVersion
     from webhook.review.outcome import Found
@@ -209,6 +216,8 @@ class Policies:
         ]
         """Warnings about templates that will find nothing; each is given once, at the first
         evaluation."""
+        self._warned: list[Problem] = []
+        """Warnings about what templates found without a message, each given once."""
         self._about = frozenset(
             target.name
             for entry in self._snapshot.entries
@@ -402,10 +411,14 @@ class Policies:
             )
 
     def _warn_of_templates(self) -> None:
-        """Warns once for each template that was evaluated without its inputs."""
+        """Warns once for each template that was evaluated without its inputs, or in vain."""
         for entry, problem in list(self._advice):
             if any(constraint.key in self._matched for constraint in entry.constraints):
                 self._advice.remove((entry, problem))
+                warnings.warn(str(problem), PolicyWarning, stacklevel=3)
+        for problem in advice_on_messages(self._snapshot.entries):
+            if problem not in self._warned:
+                self._warned.append(problem)
                 warnings.warn(str(problem), PolicyWarning, stacklevel=3)
 
     def _found(self, value: Any, seconds: float) -> Violations:

@@ -145,7 +145,8 @@ class _Suites:
         if self._is(0.05):
             test["skip"] = True
         if self._is(0.05):
-            del test[self._chance.choice(["template", "constraint", "cases"])]
+            # Without cases gator passes, and a test fails here (docs/compatibility/gator.md).
+            del test[self._chance.choice(["template", "constraint"])]
         return test
 
     def _case(self, number: int) -> dict[str, Any]:

@@ -33,6 +33,8 @@ HEADS = (
     "violation = {{x | x := {0}}}",
     "violation(y) = x {{ x := {0}; y == 1 }}",
     "default violation = {0}",
+    "import future.keywords\nviolation[x] if {{ x := {0} }}",
+    "violation[x][y] = 1 {{ x := {0}; y := 1 }}",
     "violation[x] {{ x := f(1) }}\nf(y) = x {{ x := {0}; y == 1 }}",
     'violation[x] {{ x := {0} }}\nviolation[{{"msg": "m"}}] {{ true }}',
 )

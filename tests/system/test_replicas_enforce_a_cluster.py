@@ -170,6 +170,27 @@ def test_a_fault_is_in_the_status_and_what_was_in_force_stays(
     plane.delete_template("faulty")
 
 
+def test_violations_without_a_message_are_in_the_template_s_status(
+    plane: Plane, trio: list[Replica]
+) -> None:
+    """Whether they have one may be known only when objects are reviewed."""
+    path = f"{TEMPLATES}/silent"
+    plane.put_template(
+        template("Silent", "package silent\nviolation[x] { x := input.review.object }")
+    )
+    plane.put_constraint(constraint("all", "x", "Silent"))
+    replica = trio[0]
+
+    def warnings() -> list[str]:
+        assert not replica.denies("any")
+        entries = [entry for entry in plane.by_pod(path) if entry["id"] == replica.name]
+        found = entries[0].get("expressionWarnings", []) if entries else []
+        return [warning["warning"] for warning in found]
+
+    until(lambda: any('without "msg"' in text for text in warnings()), "the replica says so")
+    plane.delete_template("silent")
+
+
 def test_a_template_deleted_and_made_anew_never_shows_stale_entries(
     plane: Plane, trio: list[Replica]
 ) -> None:

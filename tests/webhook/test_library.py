@@ -301,6 +301,15 @@ def test_a_template_that_needs_a_request_warns_once_where_there_is_none(tmp_path
     assert not policies.review(pod())
 
 
+def test_a_template_whose_violations_have_no_message_warns_once(tmp_path):
+    rego = "package p\nviolation[x] { x := input.review.object.metadata }"
+    policies = load(tmp_path, template(rego=rego), constraint())
+
+    with pytest.warns(PolicyWarning, match='held an object without "msg"'):
+        assert not policies.review(pod())
+    assert not policies.review(pod())
+
+
 def test_no_policy_is_an_error(tmp_path):
     with pytest.raises(InvalidPoliciesError, match="no constraint"):
         Policies.load(tmp_path)

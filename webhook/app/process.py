@@ -258,7 +258,7 @@ class Process:
             kyverno=self._settings.policies.kyverno_policies,
             announce=self._trials.announce,
         )
-        return loader, Watched(paths, loader.load)
+        return loader, Watched(paths, loader.load, loader.advise_on_messages)
 
     def _probed(self) -> tuple[dict[str, Callable[[], str]], dict[str, Callable[[], str]]]:
         """Returns the states that the probes of liveness and of readiness show."""

@@ -25,7 +25,6 @@ from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, co
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.values import RegoObject, RegoSet
-from webhook.rego.syntax.ast import Boolean
 from webhook.rego.syntax.unparse import unparse
 from webhook.values import dataclass
 
@@ -132,10 +131,9 @@ def _is_problematic(rule: Rule) -> bool:
     """Whether a rule such as ``deny[msg] if`` makes an object instead of a set."""
     head = rule.head
     name = getattr(head.ref.head, "name", "")
-    if not head.ref.path or head.key is not None or rule.default:
+    if not head.ref.path or head.key is not None or head.value is not None or rule.default:
         return False
-    is_true = head.value is None or head.value == Boolean(True)
-    return is_true and bool(_FAILURE.fullmatch(name) or _WARNING.fullmatch(name))
+    return bool(_FAILURE.fullmatch(name) or _WARNING.fullmatch(name))
 
 
 def namespace_of(module: Module) -> str:
@@ -316,8 +314,10 @@ def _with_file(given: Value, path: str) -> dict[str, Value]:
 
 
 def _name(rule: Rule) -> str:
-    """Returns a rule's name; empty for a name of several parts."""
-    return "" if rule.head.ref.path else str(getattr(rule.head.ref.head, "name", ""))
+    """Returns the name that OPA gives a rule: ``p[x] = y`` has one, ``p.q.r`` and ``p[x] if`` none."""
+    head, ref = rule.head, rule.head.ref
+    has_key = len(ref.path) == 1 and head.args is None and head.value is not None
+    return str(getattr(ref.head, "name", "")) if has_key or not ref.path else ""
 
 
 def _is_query(name: str) -> bool:

@@ -52,6 +52,11 @@ def asks_providers(evaluator: Evaluator | None) -> bool:
     return getattr(evaluator, "asks_providers", False)
 
 
+def lost_violations(evaluator: Evaluator | None) -> str:
+    """Returns what an evaluation found by now that denied nothing for want of a message."""
+    return getattr(evaluator, "lost", "")
+
+
 class Driver(Protocol):
     """A policy language."""
 

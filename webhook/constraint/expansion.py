@@ -124,6 +124,8 @@ def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
         raise InvalidExpansion(f"ExpansionTemplate {name} has empty source field")
     if not any(generates):
         raise InvalidExpansion(f"ExpansionTemplate {name} has empty generatedGVK field")
+    if not generates.kind:
+        raise InvalidExpansion(f"ExpansionTemplate {name} has empty generatedGVK.kind field")
     if not spec.get("applyTo"):
         raise InvalidExpansion(f"ExpansionTemplate {name} must specify ApplyTo")
     if generates in applies_to:

@@ -63,6 +63,29 @@ MUTATOR: Final = _object(
 _NAMED: Final[dict[str, Any]] = {}
 """A field of which only the name matters here; its reader checks the value."""
 
+PROVIDER: Final = _object(caBundle=_NAMED, timeout=_NAMED, url=_NAMED)
+TEMPLATE: Final = _object(
+    crd=_object(
+        spec=_object(
+            # The last three are those of a CRD, which templates often have; nobody expects an effect.
+            names=_object(
+                **dict.fromkeys(("kind", "shortNames", "plural", "singular", "listKind"), _NAMED)
+            ),
+            validation=_object(legacySchema=_NAMED, openAPIV3Schema=_NAMED),
+        )
+    ),
+    targets=_list(
+        _object(
+            code=_list(_object(engine=_NAMED, source=_NAMED)),
+            libs=_NAMED,
+            operations=_NAMED,
+            rego=_NAMED,
+            target=_NAMED,
+        )
+    ),
+)
+"""The fields of a template, of which only the names are checked by this schema."""
+
 _MUTATOR_FIELDS: Final = _object(
     applyTo=_list(_object(groups=_NAMED, kinds=_NAMED, operations=_NAMED, versions=_NAMED)),
     location=_NAMED,

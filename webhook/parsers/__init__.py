@@ -139,10 +139,12 @@ def parser(name: str) -> Callable[[bytes, str], Any]:
 def utf8_of(raw: bytes) -> bytes:
     """Returns a file's bytes as UTF-8 without a byte order mark; raises :class:`ParseError`.
 
-    UTF-16 is recognized by its mark, as Windows' editors write it, and XML by its declaration. Any
-    other encoding is refused, as names would be read wrongly.
+    UTF-16 and UTF-32 are recognized by their marks, as Windows' editors write them, and XML by its
+    declaration. Any other encoding is refused, as names would be read wrongly.
     """
     try:
+        if raw.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+            return raw.decode("utf-32").encode()  # its mark begins with that of UTF-16
         if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return raw.decode("utf-16").encode()
         if encoding := _ENCODING_OF_XML.match(raw):

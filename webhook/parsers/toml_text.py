@@ -5,12 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import re
 import tomllib
+from ast import literal_eval
 from typing import Any, Final
 
 from webhook.api.shapes import DEPTH_MAX
 from webhook.parsers.errors import ParseError, line_at
 
 _PLACE: Final = re.compile(r" \(at line (\d+), column \d+\)\Z| \(at end of document\)\Z")
+
+_PATH: Final = re.compile(r"\((?:'[^']*'|\"[^\"]*\")(?:, (?:'[^']*'|\"[^\"]*\"))*,?\)")
+"""A name of several parts in a message of the library, which writes a tuple."""
 
 _LONG_NAME: Final = re.compile(
     rf"^[ \t\[]*(?:(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.[ \t]*){{{DEPTH_MAX}}}", re.MULTILINE
@@ -29,7 +33,8 @@ def parse(raw: bytes, path: str = "") -> Any:
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(str(error))
         line = int(place[1]) if place and place[1] else text.count("\n") + 1
-        message = _PLACE.sub("", str(error))
+        message = _PATH.sub(lambda path: ".".join(literal_eval(path[0])), str(error))
+        message = _PLACE.sub("", message)
         raise ParseError(f"unmarshal toml: {message}", line) from None
     except RecursionError:
         raise ParseError("unmarshal toml: nested too deeply") from None

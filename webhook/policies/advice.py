@@ -1,7 +1,8 @@
 """Warns of usable policies that will probably match nothing.
 
 The warnings are: a constraint whose match names an unknown kind, with the nearest known kind; a
-constraint on kinds without webhook calls; an unknown word in its annotation for exceptions; a
+constraint on kinds without webhook calls; a template in CEL without validations, or in Rego with
+violations without a message; an unknown word in its annotation for exceptions; a
 group's members that are never asked; a Provider's timeout beyond the longest; and, after a review
 of objects, the constraints that matched none of them.
 """
@@ -15,8 +16,11 @@ from webhook.admission_policies.advice import NEAR
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED, gone_since
 from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.constraint import kind_schemas
 from webhook.constraint.constraint import is_constraint
+from webhook.constraint.driver import lost_violations
 from webhook.constraint.targets import admission
+from webhook.constraint.template import CEL
 from webhook.exceptions.permission import fault_of_annotation
 from webhook.external_data import provider
 from webhook.kyverno.kinds import why_not_run
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from webhook.constraint.entry import Entry
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
+    from webhook.constraint.template import Template
     from webhook.policies.manifests import Manifest
 
     GroupAndKind = tuple[str, str]
@@ -45,6 +50,9 @@ if TYPE_CHECKING:
 KINDS: Final = "kinds"
 NEVER: Final = "never_asked"
 REQUEST: Final = "request"
+FIELDS: Final = "fields"
+VALIDATIONS: Final = "validations"
+MESSAGES: Final = "messages"
 LIBRARY: Final = "library"
 EXCEPTIONS: Final = "exceptions"
 TIMEOUT: Final = "timeout"
@@ -191,7 +199,12 @@ def advice_on_template(entry: Entry) -> Iterator[Problem]:
             f"its Rego names {library}, and no library in its libs has this package: rules that "
             "read it never hold"
         )
-        yield Problem("ConstraintTemplate", entry.template.name, "warning", LIBRARY, message)
+        yield _of_template(entry, LIBRARY, message)
+    unknown = kind_schemas.unknown_fields(entry.template.document, kind_schemas.TEMPLATE)
+    if unknown:
+        yield _of_template(entry, FIELDS, "; ".join(unknown))
+    if _validates_nothing(entry.template):
+        yield _of_template(entry, VALIDATIONS, "it denies nothing: its source has no validations")
     read = request_reads(entry.template)
     if nothing := [path for path in read if is_never_there(path)]:
         advice = _never_there(nothing)
@@ -199,7 +212,24 @@ def advice_on_template(entry: Entry) -> Iterator[Problem]:
         advice = _only_requests(read, deciding_places(entry.template))
     else:
         return
-    yield Problem("ConstraintTemplate", entry.template.name, "warning", REQUEST, advice)
+    yield _of_template(entry, REQUEST, advice)
+
+
+def _of_template(entry: Entry, code: str, message: str) -> Problem:
+    return Problem("ConstraintTemplate", entry.template.name, "warning", code, message)
+
+
+def _validates_nothing(template: Template) -> bool:
+    code = next(iter(template.code), None)
+    return code is not None and code.engine == CEL and not object_of(code.source).get("validations")
+
+
+def advice_on_messages(entries: Iterable[Entry]) -> Iterator[Problem]:
+    """Warns of templates whose evaluations by now found something without a message."""
+    for entry in entries:
+        for evaluator in (entry.evaluator, *(other.evaluator for other in entry.others)):
+            if lost := lost_violations(evaluator):
+                yield _of_template(entry, MESSAGES, lost)
 
 
 def left_out(manifests: Iterable[Manifest]) -> Iterator[str]:
@@ -210,8 +240,8 @@ def left_out(manifests: Iterable[Manifest]) -> Iterator[str]:
 
 
 def unsent_kinds(snapshot: Snapshot, matched: Matched) -> list[Problem]:
-    """Warns of templates that were evaluated without their inputs: a request, or a library."""
-    return [
+    """Warns of evaluated templates without their inputs (a request, a library) or messages."""
+    return [*advice_on_messages(snapshot.entries)] + [
         problem
         for entry in snapshot.entries
         if any(constraint.key in matched for constraint in entry.constraints)

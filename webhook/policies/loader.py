@@ -13,7 +13,7 @@ from webhook.metrics.policies import (
     RELOADS,
     TEMPLATES,
 )
-from webhook.policies.advice import advice_on_document
+from webhook.policies.advice import advice_on_document, advice_on_messages
 from webhook.policies.extensions import Extensions, foreign_warnings
 from webhook.policies.policy_files import PolicyFiles
 from webhook.policy_kinds.known import (
@@ -75,6 +75,7 @@ class PolicyLoader:
         self._retries_left = retries
         self._logged: frozenset[str] = frozenset()
         self._advised: frozenset[str] = frozenset()
+        self._lost: frozenset[str] = frozenset()
         self._parts = frozenset(kyverno_parts(kyverno))
         self._foreign_advice: frozenset[str] = frozenset()
         self._skipped: tuple[str, ...] = ()
@@ -218,6 +219,15 @@ class PolicyLoader:
                 "an admission policy has no effect, or not the expected one", policy=text
             )
         self._foreign_advice = frozenset(advice)
+
+    def advise_on_messages(self) -> None:
+        """Logs the templates whose violations deny nothing for want of a message, each once."""
+        revision = self._serving.revision
+        entries = () if revision is None else revision.snapshot.entries
+        lost = frozenset(map(str, advice_on_messages(entries)))
+        for text in sorted(lost - self._lost):
+            self._log.warning("violations deny nothing", policy=text)
+        self._lost = lost
 
     def _count(self, report: PolicyReport, seconds: float) -> None:
         failing = bool(report.faults)

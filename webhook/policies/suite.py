@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os.path
-from dataclasses import field
+from dataclasses import field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -18,7 +19,7 @@ from webhook.policies.supporting_files import SUITES
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.api.yaml_reader import FileDocument
 
@@ -160,6 +161,7 @@ def _read(file: Path, text: str) -> list[Suite]:
 def _suite(file: Path, text: str, item: FileDocument) -> Suite:
     document = item.value
     try:
+        _known(document, _SUITE_FIELDS, "")
         tests = tuple(
             _read_test(value, f"tests[{index}]")
             for index, value in enumerate(_items(document, "tests", ""))
@@ -190,6 +192,7 @@ def _names(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
 
 def _read_test(value: Any, path: str) -> SuiteTest:
     _object(value, path)
+    _known(value, _TEST_FIELDS, f"{path}.")
     cases = tuple(
         _read_case(item, f"{path}.cases[{index}]")
         for index, item in enumerate(_items(value, "cases", path))
@@ -211,6 +214,7 @@ def _read_test(value: Any, path: str) -> SuiteTest:
 
 def _read_case(value: Any, path: str) -> Case:
     _object(value, path)
+    _known(value, _CASE_FIELDS, f"{path}.")
     inventory = _items(value, "inventory", path)
     if not all(type(item) is str for item in inventory):
         raise ValueError(f"{path}.inventory must be an array of strings")
@@ -229,6 +233,19 @@ def _read_case(value: Any, path: str) -> Case:
         providers=_texts(value, "providers", path),
         skip=_flag(value, "skip", path),
     )
+
+
+_CASE_FIELDS: Final = tuple(item.name for item in fields(Case))
+_TEST_FIELDS: Final = tuple(item.name for item in fields(SuiteTest))
+_SUITE_FIELDS: Final = ("apiVersion", "kind", "metadata", "tests", "skip", "providers")
+
+
+def _known(value: dict[str, Any], known: Sequence[str], path: str) -> None:
+    """Raises for an unknown field: it would have no effect, and a test could pass by it."""
+    if unknown := next((name for name in value if name not in known), None):
+        near = get_close_matches(unknown, known, n=1)
+        advice = f'is "{near[0]}" meant?' if near else f"there are {', '.join(known)}"
+        raise ValueError(f"{path}{unknown}: unknown field: {advice}")
 
 
 def _object(value: Any, path: str) -> None:

@@ -30,6 +30,7 @@ from webhook.exceptions.exception import InvalidException
 from webhook.exceptions.reading import read_exception
 from webhook.exceptions.stage import Excusing
 from webhook.mutation.snapshot import MutationSnapshot
+from webhook.policies.advice import advice_on_messages
 from webhook.policies.assertion import AssertionFailure
 from webhook.policies.extensions import foreign_warnings
 from webhook.policies.manifests import Manifest, UnreadableFile, is_object, read_file, read_values
@@ -118,6 +119,8 @@ class SuiteRunner:
                 refusal = _add_constraint(client, folder, test)
             if test.invalid:
                 error = _not_invalid(refusal)
+            elif not test.cases:
+                error = "invalid Test: cases must be non-empty"
             elif refusal is not None:
                 error = f"{test.constraint or test.template}: {refusal}"
             else:
@@ -161,6 +164,8 @@ class SuiteRunner:
                 error, is_read = _placed(failure, suite, at, number), failure.file is None
             except AssertionFailure as failure:
                 error = str(failure)
+            lost = advice_on_messages(case_client.snapshot.entries)
+            warnings.update((str(problem), None) for problem in lost)
             if is_read and extensions.tried:
                 warned = foreign_warnings(_policies(case_client, extensions), extensions.tried)
                 warnings.update(dict.fromkeys(warned))

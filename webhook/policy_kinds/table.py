@@ -125,6 +125,7 @@ PROVIDER_KIND: Final = PolicyKind(
     pod_status.PROVIDER,
     PROVIDERS,
     provider.read_provider,
+    kind_schemas.PROVIDER,
     warnings=provider.warnings_of_provider,
 )
 _READING: Final = "webhook.exceptions.reading"

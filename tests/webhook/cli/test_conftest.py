@@ -589,3 +589,23 @@ def test_what_is_left_out_is_refused_by_name(folder):
 
     assert run.returncode != 0
     assert "conftest plugin is not supported" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("rule", "outcome"),
+    [
+        ('deny[x] := "m" if { x := "a" }', "1 test, 1 passed"),
+        ('deny[x] := true if { x := "a" }', "1 test, 1 passed"),
+        ('deny.a := "m"', "1 test, 1 passed"),
+        ('deny[x][y] := "m" if { x := 1; y := 2 }', "0 tests"),
+        ('deny.a contains "m"', "0 tests"),
+        ('deny[x] if { x := "a" }', "rule is using 'if' keyword without 'contains' keyword"),
+    ],
+)
+def test_rules_that_make_objects_are_counted_as_by_conftest(tmp_path, rule, outcome):
+    (tmp_path / "p.rego").write_text(f"package main\n\n{rule}\n")
+    (tmp_path / "a.json").write_text("{}")
+
+    run = waddle("conftest", "test", "-p", "p.rego", "a.json", cwd=tmp_path)
+
+    assert outcome in run.stdout + run.stderr

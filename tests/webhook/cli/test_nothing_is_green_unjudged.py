@@ -236,3 +236,74 @@ def test_a_selection_that_matches_nothing_is_quoted(tmp_path: Path) -> None:
     run = waddle("verify", suite(tmp_path), "--run", "nothing")
     assert run.stderr == f'no test or case in {tmp_path} matches "nothing"\n'
     assert run.returncode == 2
+
+
+METADATA = "input.review.object.metadata"
+LOST = {
+    "object": (f"violation[x] {{ x := {METADATA} }}", 'held an object without "msg"'),
+    "text": (f"violation[x] {{ x := {METADATA}.name }}", "held a member of type string"),
+    "beside": (
+        f'violation[x] {{ x := [{METADATA}, {{"msg": "m"}}][_] }}',
+        'held an object without "msg"',
+    ),
+    "value": (f"violation = x {{ x := {METADATA} }}", "was of type object"),
+    "late_key": (
+        'violation[{k: "m"}] { k := concat("", ["m", "gs"]) }',
+        'held an object without "msg"',
+    ),
+}
+"""Rules whose members have no message, which only an evaluation shows."""
+
+
+@pytest.mark.parametrize("rule", LOST)
+def test_violations_without_a_message_are_warned_of_when_they_are_found(
+    tmp_path: Path, rule: str
+) -> None:
+    rego, words = LOST[rule]
+    policies = template(rego=f"package p\n{rego}\n"), constraint(match=PODS)
+    file = put(tmp_path, *policies, pod())
+    run = waddle("test", "-f", file)
+    assert f'ConstraintTemplate/k8sdeny: "violation" {words}' in run.stderr
+    assert run.returncode == (rule == "beside"), "the message beside it denies"
+    run = waddle("check", "-f", put(tmp_path, *policies, name="alone.yaml"))
+    assert f'alone.yaml:1: ConstraintTemplate/k8sdeny: "violation" {words}' in run.stdout
+    assert run.returncode == 0
+
+
+def test_violations_without_a_message_are_warned_of_by_verify(tmp_path: Path) -> None:
+    """A case without violations passes by them."""
+    rego = f"package p\n{LOST['object'][0]}\n"
+    put(tmp_path, template(rego=rego), name="t.yaml")
+    put(tmp_path, constraint(match=PODS), name="c.yaml")
+    put(tmp_path, pod(), name="pod.yaml")
+    case = {"name": "a", "object": "pod.yaml", "assertions": [{"violations": "no"}]}
+    suite = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite"}
+    test = {"name": "t", "template": "t.yaml", "constraint": "c.yaml", "cases": [case]}
+    put(tmp_path, {**suite, "tests": [test]}, name="suite.yaml")
+    run = waddle("verify", tmp_path)
+    assert run.returncode == 0
+    assert 'WARNING - ConstraintTemplate/k8sdeny: "violation" held an object' in run.stderr
+
+
+def test_violations_with_messages_are_not_warned_of(tmp_path: Path) -> None:
+    """An empty result, and a partial object, which has its violations as keys."""
+    rego = 'package p\nviolation[{"msg": "m"}] = 1 { input.review.object.spec.x }\n'
+    run = waddle("test", "-f", put(tmp_path, template(rego=rego), constraint(match=PODS), pod()))
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("source", [{}, {"validations": []}, {"variables": []}])
+def test_a_template_without_validations_is_warned_of(tmp_path: Path, source: Any) -> None:
+    policies = template(rego="", cel=source), constraint(match=PODS)
+    for command in ("test", "check"):
+        run = waddle(command, "-f", put(tmp_path, *policies, pod()))
+        assert "it denies nothing: its source has no validations" in run.stdout + run.stderr
+
+
+def test_an_unknown_field_of_a_template_is_warned_of(tmp_path: Path) -> None:
+    """Its libraries would be missing, or its schema."""
+    policies = template(target={"librs": []}), constraint(match=PODS)
+    for command in ("test", "check"):
+        run = waddle(command, "-f", put(tmp_path, *policies, pod()))
+        warning = 'spec.targets[0].librs: unknown field, without effect: is "libs" meant?'
+        assert f"ConstraintTemplate/k8sdeny: {warning}" in run.stdout + run.stderr

@@ -164,6 +164,35 @@ FILES = {
     "v0.rego": "package v0\nx { input.a }\n",
     "sp ace.rego": "package sp\nx := 1\n",
 }
+INVALID_SCHEMAS = [
+    "5",
+    "[]",
+    "{",
+    "{}",
+    "true",
+    "null",
+    '{"type": 5}',
+    '{"type": "objekt"}',
+    '{"type": ["object", "object"]}',
+    '{"properties": 5}',
+    '{"properties": {"usr": {"type": "objekt"}}}',
+    '{"properties": {"usr": {"pattern": "("}, "user": {"pattern": "a(?=b)"}, "o": true}}',
+    '{"patternProperties": {"(": {}}}',
+    '{"required": "a"}',
+    '{"enum": 5}',
+    '{"anyOf": 5}',
+    '{"allOf": [{"type": "string"}, {"type": "object"}]}',
+    '{"$schema": 5}',
+    '{"$ref": "#/nope"}',
+    '{"$ref": "other.json"}',
+    '{"const": {"type": 5}, "default": {"type": 9}}',
+]
+"""Schemas that are invalid, beside some that look so."""
+FILES |= {f"wrong{number}.json": text for number, text in enumerate(INVALID_SCHEMAS)}
+FILES["wrong.rego"] = (
+    "# METADATA\n# schemas:\n#   - input: {type: objekt}\npackage y\n\n"
+    "# METADATA\n# schemas:\n#   - input: {properties: 5}\na if input.w\n"
+)
 ONE = ["test_names", "test_f", "test_every", "test_not", "test_j"]
 TREES = {
     "tree.rego": """package a["b-c"].d
@@ -310,6 +339,8 @@ COMMANDS = [
     "check send.rego --capabilities v0.json",
     "check typed.rego -s schema.json",
     "check annotated.rego -s schemas",
+    "check wrong.rego",
+    *(f"check typed.rego -s wrong{number}.json" for number in range(len(INVALID_SCHEMAS))),
     "check typed.rego -s nope",
     "eval -b b data",
     "eval -b b.tar.gz data -f raw",

@@ -190,3 +190,27 @@ violation[{"msg": sprintf("%v is public", [name])}] {
     found = json.loads(run.stdout)["suites"][0]["tests"][0]["cases"]
     assert [case["error"] for case in found[:2]] == ["", ""]
     assert "must contain exactly one object" in found[2]["error"]
+
+
+def test_a_test_without_cases_fails(folder):
+    """It would pass in silence."""
+    file = folder / "good" / "suite.yaml"
+    suite = yaml.safe_load(file.read_text())
+    suite["tests"].append({**suite["tests"][0], "name": "none", "cases": []})
+    file.write_text(yaml.safe_dump(suite))
+
+    run = waddle("verify", folder / "good")
+
+    assert run.returncode == 1
+    assert "--- FAIL: none" in run.stdout
+    assert "invalid Test: cases must be non-empty" in run.stdout
+
+
+def test_a_suite_without_tests_is_named_beside_others(folder):
+    text = "apiVersion: test.gatekeeper.sh/v1alpha1\nkind: Suite\n"
+    (folder / "good" / "z.yaml").write_text(text)
+
+    run = waddle("verify", folder / "good")
+
+    assert run.returncode == 0
+    assert run.stderr == f"WARNING - {folder}/good/z.yaml: the suite has no tests\n"

@@ -118,6 +118,10 @@ def test_what_is_implied_by_30_levels_is_refused_and_by_29_expanded():
         (expands("x" * 64), "name must be less than 64 characters"),
         (expands(source=""), "pods has empty source field"),
         (expands(generated={"kind": ""}), "pods has empty generatedGVK field"),
+        (
+            expands(generated={"version": "v1", "kind": ""}),
+            r"pods has empty generatedGVK\.kind field",
+        ),
         (expands(applyTo=[]), "pods must specify ApplyTo"),
         (expands(applyTo=3), "pods has fields of a wrong type"),
         (

@@ -300,3 +300,33 @@ def test_one_of_many_members_without_a_text_fails_the_review(odd):
     assert reported(f'{texts}\nviolation[{{"msg": {odd}}}] {{ true }}')[1]
     others = f'{texts}\nviolation[{odd}] {{ true }}\nviolation[{{"no": "msg"}}] {{ true }}'
     assert len(reported(others)[0]) == 900
+
+
+@pytest.mark.parametrize(
+    ("rule", "version"),
+    [
+        ('violation[x] if { x := {"msg": "m"} }', "v1"),
+        ('violation[{"msg": "m"}] if { true }', "v1"),
+        ('violation[x].a if { x := {"msg": "m"} }', "v1"),
+        ('violation[x][y] contains 1 if { x := {"msg": "m"}; y := 1 }', "v1"),
+        ('violation[x][y] = 1 { x := {"msg": "m"}; y := 1 }', "v0"),
+        ('import future.keywords\nviolation[x] if { x := {"msg": "m"} }', "v0"),
+    ],
+)
+def test_a_violation_rule_that_opa_does_not_name_so_is_refused(rule, version):
+    """It denied here, and Gatekeeper takes no such template."""
+    with pytest.raises(InvalidTemplate, match=r"missing required rules.*write: violation contains"):
+        compile_rego(f"package x\n{rule}", version=version)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ['violation[x] := 1 if { x := {"msg": "m"} }', 'violation[{"msg": "m"}] = true'],
+)
+def test_the_keys_of_an_object_of_violations_are_violations(rule):
+    source = {"rego": f"package x\n{rule}", "version": "v1"}
+    code = {"code": [{"engine": "Rego", "source": source}]}
+    subject = client(template(rego="", target=code))
+    subject.add_constraint(constraint())
+    answer = subject.snapshot.review(AugmentedObject(pod()))
+    assert len(answer.results) == 1

@@ -11,9 +11,10 @@ from tests.webhook.cluster.fault_server import scripted, status
 from webhook.api.gvk import GroupKind, GroupVersionKind
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.controllers.apply.expression_keeper import FIELD, ExpressionKeeper, named_kinds
+from webhook.controllers.apply.expression_keeper import ExpressionKeeper, named_kinds
 from webhook.controllers.apply.openapi import KindTypes, kind_type
 from webhook.controllers.object_faults import TEMPLATES
+from webhook.controllers.status.context import WARNINGS
 from webhook.generation.plan import Enforced
 from webhook.log import Log
 
@@ -101,7 +102,7 @@ def test_an_expression_that_does_not_fit_a_kind_is_reported_at_its_constraint(tm
     )
     assert list(found) == [("A", "c")]
     # Of kinds that the same document describes it is read once.
-    (warning,) = found["A", "c"][FIELD]
+    (warning,) = found["A", "c"][WARNINGS]
     assert "no matching overload" in json.dumps(warning)
     assert requested == ["/openapi/v3", "/openapi/v3/api/v1"]
     assert lines == []
@@ -144,7 +145,7 @@ def test_an_expression_that_would_cost_an_api_server_too_much_is_reported_at_its
     costly = "object.a.all(a, object.b.all(b, object.c.all(c, a == b && b == c)))"
     found, requested, _ = reported(tmp_path, [], {"a": in_cel(costly)}, {})
     assert list(found) == [(TEMPLATES, "a")]
-    assert found[TEMPLATES, "a"][FIELD]
+    assert found[TEMPLATES, "a"][WARNINGS]
     assert requested == []  # No constraint names a kind.
 
 

@@ -8,6 +8,7 @@ from webhook.api.pod_status import Pod
 from webhook.cluster.store import Key
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.apply.publication import ClusterPolicies
 from webhook.metrics.registry import Registry
@@ -54,3 +55,30 @@ def test_what_is_wrong_is_known_after_each_change_and_not_looked_for_without_one
     mended["metadata"]["generation"] = 2
     take(policies, mended)
     assert policies.faults == ()
+
+
+def test_a_template_whose_violations_have_no_message_says_so_in_its_status(policies):
+    """Whether they have one may be known only when objects are reviewed."""
+    rego = "violation[x] { x := input.review.object.metadata }"
+    take(policies, template(rego=rego))
+    for awaited in policies.tracker.awaited():
+        policies.tracker.expect(awaited.kind, ())
+    policies.publish()
+    evaluator = policies._serving.revision.snapshot.entries[0].evaluator
+    pod = {"object": {"metadata": {"name": "p"}}}
+    assert evaluator.evaluate(None, pod, evaluator.begin(UNLIMITED, {})) == []
+
+    policies.take_lost()
+    policies.publish()
+
+    (status,) = policies.statuses().values()
+    (warning,) = status["status"]["expressionWarnings"]
+    assert warning["warning"].startswith('"violation" held an object without "msg"')
+
+    mended = template()
+    mended["metadata"]["generation"] = 2
+    take(policies, mended)
+    policies.take_lost()
+    policies.publish()
+    (status,) = policies.statuses().values()
+    assert "expressionWarnings" not in status["status"]

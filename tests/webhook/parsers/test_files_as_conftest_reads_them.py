@@ -159,3 +159,26 @@ def test_xml_is_read_in_the_encoding_that_it_names(encoding: str, codec: str, te
     """A mark at its beginning counts for more than what it says."""
     document = f'<?xml version="1.0" encoding="{encoding}"?><a>{text}</a>'
     assert parsers.parse("xml", document.encode(codec)) == {"a": text}
+
+
+@pytest.mark.parametrize("parser", ["edn", "properties", "ini", "json", "yaml", "ignore"])
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_mark_says_the_encoding(parser: str, codec: str) -> None:
+    """UTF-32's begins with that of UTF-16: names had NULs between their letters."""
+    text = {"edn": '{:a "b"}', "json": '{"a": "b"}', "ini": "[s]\na = b\n"}.get(parser, "a: b\n")
+    assert parsers.parse(parser, text.encode(codec)) == parsers.parse(parser, text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a.b = 1\n[a]\n", "Cannot declare a twice"),
+        ("[a.b]\n[a.b]\n", "Cannot declare a.b twice"),
+        ("[a]\nb = {}\n[a.b.c]\n", "Cannot"),
+    ],
+)
+def test_a_name_of_a_toml_file_is_quoted_as_it_is_written(text: str, message: str) -> None:
+    with pytest.raises(ParseError) as fault:
+        parsers.parse("toml", text.encode())
+    assert message in fault.value.message
+    assert "(" not in fault.value.message

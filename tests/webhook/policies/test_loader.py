@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, write_policies
-from tests.policies import config
+from tests.policies import FREE, config, template
 from tests.webhook.policies.loading import Loader
 from webhook.api.gvk import gvk_of
 from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.review import AugmentedObject
 from webhook.metrics.admission import ENGINE_FAULTS
 from webhook.metrics.policies import (
     CONSTRAINTS,
@@ -25,6 +27,8 @@ kind: AssignMetadata
 metadata: {name: owner}
 spec: {location: metadata.labels.owner, parameters: {assign: {value: me}}}
 """
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}}
 
 
 def test_loading_publishes_and_counts(tmp_path: Path) -> None:
@@ -207,3 +211,20 @@ def test_what_is_skipped_is_said_once(tmp_path: Path) -> None:
         "policies in force",
         "files that hold no Kubernetes object are skipped",
     ]
+
+
+def test_violations_without_a_message_are_logged_once(tmp_path: Path) -> None:
+    """Whether they have one may be known only when objects are reviewed."""
+    rule = "violation[x] { x := input.review.object.metadata }"
+    policy = template("RequiredLabel", f"package p\n{rule}\n", schema=FREE)
+    write_policies(tmp_path, yaml.safe_dump(policy), constraint("a", "b"))
+    parts = Loader(tmp_path)
+    parts.loader.load()
+    parts.loader.advise_on_messages()
+    assert "violations deny nothing" not in parts.messages
+
+    assert parts.serving.revision is not None
+    parts.serving.revision.snapshot.review(AugmentedObject(POD))
+    parts.loader.advise_on_messages()
+    parts.loader.advise_on_messages()
+    assert parts.messages.count("violations deny nothing") == 1

@@ -312,6 +312,13 @@ def test_skips_are_counted_and_printed_lines_kept(suites):
             "tests: [{cases: [{assertions: [{violation: no}]}]}]",
             r'assertions\[0\]: unknown field "violation": there are message, violations',
         ),
+        ("test: []", r'test: unknown field: is "tests" meant\?'),
+        ("spec: {tests: []}", "spec: unknown field: there are apiVersion, kind, metadata, tests"),
+        ("tests: [{case: []}]", r'tests\[0\].case: unknown field: is "cases" meant\?'),
+        (
+            "tests: [{cases: [{assertion: []}]}]",
+            r'tests\[0\].cases\[0\].assertion: unknown field: is "assertions" meant\?',
+        ),
         ("tests: [", "line "),
     ],
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.provider_process import make_authority
 from tests.webhook.constraint.policies import constraint, template
 from tests.webhook.policies.wrong_types import (
     CRDS,
@@ -24,7 +26,9 @@ from webhook.constraint.kind_schemas import (
     CONFIG,
     EXPANSION_TEMPLATE,
     MUTATOR,
+    PROVIDER,
     SYNC_SET,
+    TEMPLATE,
     unknown_fields,
 )
 from webhook.constraint.targets.admission import AdmissionTarget
@@ -165,6 +169,26 @@ def test_the_field_that_was_meant_is_named(crd, path, fault):
         whole = changed(whole, ("spec", "match"), {})
     (found,) = fault_messages(changed(whole, ("spec", *path), ["x"]))
     assert found == fault.replace("U", "unknown field, without effect")
+
+
+def test_an_unknown_field_of_a_provider_is_reported():
+    bundle = base64.b64encode(make_authority().certificate).decode()
+    provider = {
+        "apiVersion": "externaldata.gatekeeper.sh/v1beta1",
+        "kind": "Provider",
+        "metadata": {"name": "p"},
+        "spec": {"url": "https://p.example/", "timeot": 5, "caBundle": bundle},
+    }
+    fault = 'spec.timeot: unknown field, without effect: is "timeout" meant?'
+    assert fault_messages(provider) == [fault]
+
+
+@pytest.mark.parametrize("kind", ["providers", "constrainttemplates"])
+def test_every_field_of_a_crd_is_known(kind):
+    schema = {"providers": PROVIDER, "constrainttemplates": TEMPLATE}[kind]
+    for version in yaml.safe_load((CRDS / f"{kind}.yaml").read_text())["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        assert unknown_fields({"spec": instance(spec)}, schema) == []
 
 
 def test_of_many_unknown_fields_five_are_named():

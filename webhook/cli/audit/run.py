@@ -32,6 +32,7 @@ from webhook.cluster.kinds import NAMESPACES
 from webhook.constraint import wildcard
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets.known import ADMISSION_ALONE
+from webhook.policies.advice import advice_on_messages
 from webhook.policies.directory import PolicyDirectory
 from webhook.policies.extensions import Extensions, foreign_warnings, on_top
 from webhook.policy_kinds.known import part_of
@@ -176,6 +177,7 @@ async def audit(
         ask=request.ask,
     )
     await sweep.run()
+    outcome.advice += map(str, advice_on_messages(snapshot.entries))
     return outcome
 
 

@@ -176,7 +176,10 @@ def _report(checked: PolicyCheck, output: str, *, reads: bool) -> int:
     """Reports the results, and on request the inputs of policies; returns the exit code."""
     from webhook.cli.check import report as check_report  # noqa: PLC0415  # see command
     from webhook.cli.check.run import derive_reads  # noqa: PLC0415  # see command
+    from webhook.policies.advice import advice_on_messages  # noqa: PLC0415  # see command
 
+    if checked.after is not None:
+        checked.problems += advice_on_messages(checked.after.snapshot.entries)
     if reads:
         checked.reads = derive_reads(checked)
 

@@ -21,6 +21,7 @@ from webhook.cli.policy_options import (
 )
 from webhook.cli.registry_access import image_option
 from webhook.cli.terminal import complain, write
+from webhook.printable import printable_name
 
 if TYPE_CHECKING:
     from webhook.constraint.drivers.rego_trace import RegoTrace
@@ -136,6 +137,8 @@ def _warn(result: SuiteResult, warned: set[str]) -> None:
         if text not in warned:
             warned.add(text)
             complain(f"WARNING - {text}")
+    if not (result.skipped or result.tests):
+        complain(f"WARNING - {printable_name(result.path)}: the suite has no tests")
 
 
 def _show_steps(trace: RegoTrace) -> None:

@@ -28,16 +28,24 @@ def library_file(index: int) -> str:
 
 def check_entry(module: ast.Module) -> None:
     """Refuses a template without a ``violation`` rule."""
-    for rule in module.rules:
-        ref = rule.head.ref
-        if type(ref.head) is ast.Var and ref.head.name == RULE and _names_itself(rule.head):
-            return
-    raise _invalid(f"invalid rego: invalid module: missing required rules: [{RULE}]")
+    heads = [rule.head for rule in module.rules if rule.head.ref.head == ast.Var(RULE)]
+    if any(map(_names_itself, heads)):
+        return
+    message = f"invalid rego: invalid module: missing required rules: [{RULE}]"
+    if any(head.ref.path and type(head.ref.path[0]) is not ast.String for head in heads):
+        message += f'. Its "{RULE}" is an object; write: {RULE} contains {{"msg": msg}} if {{ … }}'
+    raise _invalid(message)
 
 
 def _names_itself(head: ast.Head) -> bool:
-    """Whether a rule head is a single name, unlike ``p.q``."""
-    return not head.ref.path or type(head.ref.path[0]) is not ast.String
+    """Whether OPA names the rule by this head alone: ``p``, ``p[x]`` of a set, ``p[x] = y``.
+
+    It does not for ``p.q``, for ``p[x] if``, which is ``p[x] = true``, and for ``p[x][y]``.
+    """
+    path = head.ref.path
+    if not path:
+        return True
+    return len(path) == 1 and head.value is not None and type(path[0]) is not ast.String
 
 
 def check_references(libraries: Sequence[ast.Module], entry: ast.Module) -> None:

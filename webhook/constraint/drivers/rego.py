@@ -54,6 +54,13 @@ VIOLATION: Final = f"data.{references.ENTRY}.{references.RULE}"
 
 _MISSING: Final = object()
 
+_LOST_MEMBER: Final = (
+    '"violation" held {}, which denies nothing: each member must be an object with a "msg"'
+)
+_OTHER_VALUE: Final = (
+    '"violation" was of type {}, which denies nothing: it must be a set of objects with a "msg"'
+)
+
 MANY_VIOLATIONS: Final = 64
 """From this many violations on they are checked all at once first."""
 
@@ -193,7 +200,7 @@ def _source(source: Any) -> tuple[str, RegoVersion, list[str]]:
 class RegoEvaluator:
     """A compiled template."""
 
-    __slots__ = ("_rules", "_services", "_violation")
+    __slots__ = ("_rules", "_services", "_violation", "lost")
 
     reads_constraint: Final = False
 
@@ -207,6 +214,8 @@ class RegoEvaluator:
         self._services = None if services is None else dict(services)
         self._violation = violation
         self._rules = rules
+        self.lost = ""
+        """The last finding without a message, which denied nothing; empty for none."""
 
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
@@ -243,7 +252,7 @@ class RegoEvaluator:
         rule = self._violation if self._rules is None else self._rules.rule(parameters)
         try:
             result = rule({"review": review, "parameters": parameters}, data, context)
-            return () if result is UNDEFINED else _violations(result, context)
+            return () if result is UNDEFINED else self._violations(result, context)
         # Short, with the texts in another function: without any memory left, CPython 3.11 never
         # leaves a function whose handlers lie beyond its 256th instruction (it makes a number of
         # the place).
@@ -251,6 +260,49 @@ class RegoEvaluator:
             raise _failure(error) from None
         except MemoryError as error:
             raise error.with_traceback(None) from None  # frees the values of the evaluation
+
+    def _violations(self, result: Value, context: EvaluationContext) -> list[DriverViolation]:
+        """Reads the rule's value as messages with details.
+
+        The members of a set or the keys of an object are violations, as in Rego's ``violation[r]``;
+        other values have none, nor do members without ``msg``; such are noted. Writing them is charged
+        like all other work.
+        """
+        members = _members(result)
+        if not members:
+            if type(result) is not RegoSet and result != {}:
+                self.lost = _OTHER_VALUE.format(type_name(result))
+            return []
+        if len(members) > FREE_STEPS:
+            context.charge(len(members))
+        if len(members) > MANY_VIOLATIONS and (plain := _plain_messages(members)) is not None:
+            return _without_details(plain)
+        items: dict[Any, tuple[Any, str]] = {}
+        alone: dict[str, None] = {}
+        """Messages without details, as most policies have them; they are sorted as texts."""
+        for member in members:
+            is_object = type(member) is dict or type(member) is RegoObject
+            msg = member.get("msg", _MISSING) if is_object else _MISSING
+            if msg is _MISSING:
+                other = f"a member of type {type_name(member)}"
+                self.lost = _LOST_MEMBER.format('an object without "msg"' if is_object else other)
+                continue
+            if type(msg) is not str:
+                raise PolicyError(
+                    f"extracting message binding: .msg accessor error: {display(msg)} is of the type "
+                    f"{type_name(msg)}, expected string",
+                    no_verdict=True,
+                )
+            details = member.get("details", _MISSING)
+            if details is _MISSING:
+                alone[msg] = None
+                continue
+            if details:
+                steps = text_steps(details)
+                if steps > FREE_STEPS:
+                    context.charge(steps)
+            items[key(details), msg] = (details, msg)
+        return _in_order(items, alone)
 
 
 class AskingEvaluator(RegoEvaluator):
@@ -295,47 +347,6 @@ def _failure(error: EvaluationError | RecursionError) -> PolicyError:
         too_deep=type(error) is DepthError,
         bug=error if isinstance(error, EngineFault) else None,
     )
-
-
-def _violations(result: Value, context: EvaluationContext) -> list[DriverViolation]:
-    """Reads the rule's value as messages with details.
-
-    The members of a set or the keys of an object are violations, as in Rego's ``violation[r]``;
-    other values have none, nor do members without ``msg``. Writing them is charged like all other
-    work.
-    """
-    members = _members(result)
-    if not members:
-        return []
-    if len(members) > FREE_STEPS:
-        context.charge(len(members))
-    if len(members) > MANY_VIOLATIONS and (plain := _plain_messages(members)) is not None:
-        return _without_details(plain)
-    items: dict[Any, tuple[Any, str]] = {}
-    alone: dict[str, None] = {}
-    """Messages without details, as most policies have them; they are sorted as texts."""
-    for member in members:
-        if type(member) is not dict and type(member) is not RegoObject:
-            continue
-        msg = member.get("msg", _MISSING)
-        if msg is _MISSING:
-            continue
-        if type(msg) is not str:
-            raise PolicyError(
-                f"extracting message binding: .msg accessor error: {display(msg)} is of the type "
-                f"{type_name(msg)}, expected string",
-                no_verdict=True,
-            )
-        details = member.get("details", _MISSING)
-        if details is _MISSING:
-            alone[msg] = None
-            continue
-        if details:
-            steps = text_steps(details)
-            if steps > FREE_STEPS:
-                context.charge(steps)
-        items[key(details), msg] = (details, msg)
-    return _in_order(items, alone)
 
 
 def _without_details(messages: Collection[str]) -> list[DriverViolation]:

@@ -16,6 +16,7 @@ from webhook.constraint.errors import InvalidTemplate
 from webhook.controllers.apply.openapi import KindTypes
 from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_faults import TEMPLATES, ObjectFaults
+from webhook.controllers.status.context import WARNINGS
 from webhook.generation.policy import read_code
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from webhook.controllers.generate.statuses import Statuses
     from webhook.generation.plan import Enforced
     from webhook.log import Logger
-
-FIELD: Final = "expressionWarnings"
 
 LOOK_SECONDS: Final = 300.0
 """How often the OpenAPI documents of the cluster are compared with the known ones."""
@@ -99,7 +98,7 @@ class ExpressionKeeper:
         }
         known = await self._types.look({kind for kinds in named.values() for kind in kinds})
         statuses: Statuses = {
-            (TEMPLATES, name): {FIELD: warnings}
+            (TEMPLATES, name): {WARNINGS: warnings}
             for name, (_, _, warnings) in self._sources.items()
             if warnings
         }
@@ -111,7 +110,7 @@ class ExpressionKeeper:
             types = {gvk: of for gvk, of in known.items() if gvk.group_kind in kinds}
             told_of[key] = self._checked(key, source, types)
             if told_of[key][2]:
-                statuses[key] = {FIELD: told_of[key][2]}
+                statuses[key] = {WARNINGS: told_of[key][2]}
             await asyncio.sleep(0)  # other tasks run between two constraints
         self._found = told_of
         self._tell(statuses)

@@ -258,6 +258,10 @@ class PolicyController:
         """Takes the status fields with warnings about expressions."""
         self._mark_changed(self._around.take_warnings(statuses))
 
+    def take_lost(self, lost: Mapping[str, str]) -> None:
+        """Takes what templates found without a message, by the template's name."""
+        self._mark_changed(self._around.take_lost(lost))
+
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
         """Takes the constraint CRDs that are not established, by name, with the reason."""
         self._mark_changed(self._around.take_unestablished(crds))

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
+from webhook.constraint.driver import lost_violations
 from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.apply.projection import SyncProjection
@@ -78,6 +79,7 @@ class ClusterPolicies:
     _constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
     _counted: Mapping[tuple[str, str], int] = MappingProxyType({})
     _breaker_changes = 0
+    _lost: Mapping[str, str] = MappingProxyType({})
 
     _not_asked: Mapping[str, str] | None = None
     """Kyverno policies for which the API server sends no requests, with the reason; None while
@@ -248,6 +250,20 @@ class ClusterPolicies:
             self.policy.take_breakers(guard.views())
         if guard.breakers and self._serving.revision is not None:
             guard.keep(item.key for item in self._serving.revision.snapshot.constraints)
+
+    def take_lost(self) -> None:
+        """Reports the templates that found something without a message, which denies nothing."""
+        revision = self._serving.revision
+        entries = () if revision is None else revision.snapshot.entries
+        lost = {
+            entry.template.name: text
+            for entry in entries
+            if (text := lost_violations(entry.evaluator))
+        }
+        for name in lost.keys() - self._lost.keys():
+            self._log.warning("violations deny nothing", template=name, reason=lost[name])
+        self._lost = lost
+        self._policy.take_lost(lost)
 
     def statuses(self) -> Mapping[str, Json]:
         """Returns the status objects to write.

@@ -540,6 +540,7 @@ class Following:
             policies = self._policies
             policies.take_violations()
             policies.take_breakers()
+            policies.take_lost()
             if self._exceptions is not None:
                 self._exceptions.take_uses()
             policies.take_fights()

@@ -6,7 +6,7 @@ name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.constraint import constraint as constraints
 from webhook.controllers.object_faults import TEMPLATES
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from webhook.constraint.breaker import BreakerView
     from webhook.controllers.generate.statuses import Statuses
 
+WARNINGS: Final = "expressionWarnings"
+"""The field with warnings about a policy's code."""
+
 
 class StatusContext:
     """The current breakers, CRDs that are not established, and generated policies."""
@@ -27,6 +30,7 @@ class StatusContext:
         self._unestablished: Mapping[str, str] = {}
         self._generated: Statuses = {}
         self._warnings: Statuses = {}
+        self._lost: Mapping[str, str] = {}
 
     def take_breakers(
         self, breakers: Mapping[tuple[str, str], BreakerView]
@@ -54,6 +58,12 @@ class StatusContext:
         before, self._warnings = self._warnings, statuses
         return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
 
+    def take_lost(self, lost: Mapping[str, str]) -> set[tuple[str, str]]:
+        """Takes what templates found without a message, by the template's name."""
+        before, self._lost = self._lost, lost
+        changed = {name for name in {*before, *lost} if before.get(name) != lost.get(name)}
+        return {(TEMPLATES, name) for name in changed}
+
     def breaker(self, kind: str, name: str) -> BreakerView | None:
         """A constraint's."""
         return self._breakers.get((kind, name))
@@ -63,6 +73,11 @@ class StatusContext:
         return self._unestablished.get(f"{template}.{constraints.GROUP}", "")
 
     def fields(self, group: str, name: str) -> Json:
-        """Returns the fields about generated objects and about expressions."""
+        """Returns the fields about generated objects and about a policy's code."""
         key = group, name
-        return self._generated.get(key, {}) | self._warnings.get(key, {})
+        fields = self._generated.get(key, {}) | self._warnings.get(key, {})
+        lost = self._lost.get(name) if group == TEMPLATES else None
+        if not lost:
+            return fields
+        warning = {"fieldRef": "spec.targets", "warning": lost}
+        return fields | {WARNINGS: [*fields.get(WARNINGS, ()), warning]}

@@ -1,13 +1,16 @@
 """JSON schemas as types of documents, as OPA's type checker reads them (v1/ast/compile.go).
 
 Only keywords that types can express are read: ``type``, ``properties``, ``items``, ``anyOf``,
-``allOf``, and ``$ref`` within the schema. A schema elsewhere is not fetched.
+``allOf``, and ``$ref`` within the schema. A schema elsewhere is not fetched. All keywords are
+checked first, with gojsonschema's messages.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.rego.builtins.json_schema.compile import compile_schema
+from webhook.rego.errors import BuiltinError
 from webhook.rego.run.values import sort_key
 from webhook.rego.types import (
     ANY,
@@ -74,6 +77,12 @@ def overridden(type_: Type | None, path: list[Any], new: Type) -> Type:
 
 def type_of_schema(schema: Any) -> Type:
     """Returns the type of all values that a schema allows; raises :class:`SchemaError`."""
+    try:
+        compile_schema(schema, lambda _steps: None, for_types=True)
+    except BuiltinError as error:
+        raise SchemaError(f"unable to compile the schema: {error.message}") from None
+    except RecursionError:
+        raise SchemaError("unable to compile the schema: it is nested too deeply") from None
     return _Reading(schema).type(schema, ())
 
 
@@ -84,10 +93,8 @@ class _Reading:
         self._whole = whole
 
     def type(self, schema: Any, within: tuple[str, ...]) -> Type:
-        if isinstance(schema, bool):
-            return ANY
         if not isinstance(schema, dict):
-            raise SchemaError("type checking: a schema is an object or a boolean")
+            return ANY
         if isinstance(ref := schema.get("$ref"), str):
             # A schema within itself has an endless type: from there on it has type any.
             return ANY if ref in within else self.type(self._referred(ref), (*within, ref))
@@ -100,10 +107,6 @@ class _Reading:
     def _referred(self, ref: str) -> Any:
         if ref.startswith(("http://json-schema.org/draft-0", "https://json-schema.org/draft-0")):
             return True
-        if not ref.startswith("#"):
-            raise SchemaError(
-                f"unable to compile the schema: {ref} is not fetched: put it into the schema"
-            )
         target = self._whole
         steps = [part.replace("~1", "/").replace("~0", "~") for part in ref[1:].split("/") if part]
         for step in steps:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urldefrag, urljoin, urlsplit
 
-from webhook.golang.floats import json_number
 from webhook.rego.builtins.json_schema.keywords import (
     array_keyword,
     array_keywords,
+    canonical,
     compiled,
     invalid_type,
     number_keywords,
@@ -23,11 +23,9 @@ from webhook.rego.builtins.json_schema.keywords import (
 )
 from webhook.rego.builtins.json_schema.nodes import Draft, Schema
 from webhook.rego.errors import BuiltinError
-from webhook.rego.run import numbers
-from webhook.rego.run.text import json_string, json_text
 
 if TYPE_CHECKING:
-    from webhook.rego.builtins.registry import Context
+    from collections.abc import Callable
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "null", "object", "string")
 _STEPS_A_SCHEMA: Final = 400  # about 20 µs a subschema, at 50 ns a step
@@ -41,34 +39,19 @@ _DRAFTS: Final = {
 }
 
 
-def compile_schema(document: Any, context: Context) -> Schema:
-    """Returns the prepared schema; raises :class:`BuiltinError` with gojsonschema's message."""
-    compiler = _Compiler(context)
+def compile_schema(
+    document: Any, charge: Callable[[int], None], *, for_types: bool = False
+) -> Schema:
+    """Returns the prepared schema; raises :class:`BuiltinError` with gojsonschema's message.
+
+    ``charge`` takes steps of work before they are done. A schema ``for_types`` validates nothing:
+    it may have patterns of other engines, and a draft of JSON Schema means any schema.
+    """
+    compiler = _Compiler(charge, for_types=for_types)
     resolved, draft = compiler.add_document(document, "")
     root = Schema("(Root)", Draft.HYBRID if draft is None else draft, "")
     compiler.fill(root, resolved)
     return root
-
-
-def canonical(value: Any) -> str:
-    """The JSON text by which ``const``, ``enum`` and ``uniqueItems`` compare: numbers as floats."""
-    if isinstance(value, list):
-        return f"[{','.join(map(canonical, value))}]"
-    if isinstance(value, dict):
-        members = (f"{json_string(name)}:{canonical(value[name])}" for name in sorted(value))
-        return f"{{{','.join(members)}}}"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _float_json(value)
-    return json_text(value)
-
-
-def _float_json(value: float) -> str:
-    """The number as ``encoding/json`` writes a float64: an exponent below 1e-6 and from 1e21."""
-    try:
-        plain = float(numbers.exact(value))
-    except OverflowError:
-        return numbers.number_text(value)
-    return json_number(plain) if plain else "0"
 
 
 def _draft(document: Any) -> Draft | None:
@@ -97,8 +80,9 @@ def _inherit(base: str, reference: str) -> str:
 class _Compiler:
     """The documents that references may name, and the schemas made of them."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, charge: Callable[[int], None], *, for_types: bool) -> None:
+        self._charge = charge
+        self._for_types = for_types
         self._documents: dict[str, tuple[Any, Draft | None]] = {}
         self._schemas: dict[str, Schema] = {}
 
@@ -112,7 +96,7 @@ class _Compiler:
         return resolved, draft
 
     def _resolve(self, node: Any, base: str, draft: Draft | None) -> Any:
-        self._context.charge(_STEPS_A_SCHEMA // 20)
+        self._charge(_STEPS_A_SCHEMA // 20)
         if isinstance(node, list):
             return [self._resolve(item, base, draft) for item in node]
         if not isinstance(node, dict):
@@ -157,6 +141,8 @@ class _Compiler:
             return self._documents[address]
         place, fragment = urldefrag(address)
         if place not in self._documents:
+            if self._for_types and place.replace("https:", "http:") in _DRAFTS:
+                return True, None
             if not urlsplit(address).scheme:
                 raise BuiltinError(f"Reference {address} must be canonical")
             raise BuiltinError(f"remote reference loading disabled: {address}")
@@ -169,7 +155,7 @@ class _Compiler:
 
     def fill(self, schema: Schema, node: Any) -> None:
         """Reads ``node`` into ``schema``."""
-        self._context.charge(_STEPS_A_SCHEMA)
+        self._charge(_STEPS_A_SCHEMA)
         if isinstance(node, bool) and schema.draft >= Draft.DRAFT6:
             schema.accepts = node
             return
@@ -285,7 +271,8 @@ class _Compiler:
 
     def _text_keywords(self, schema: Schema, node: dict[str, Any]) -> None:
         sizes(schema, node, "minLength", "maxLength")
-        if (pattern := string_keyword(node, "pattern")) is not None:
+        pattern = string_keyword(node, "pattern")
+        if pattern is not None and not self._for_types:
             schema.pattern = compiled(pattern, "pattern must be a valid regex")
             schema.pattern_text = pattern
         schema.format = string_keyword(node, "format") or ""

@@ -88,7 +88,7 @@ def _compiled(context: Context, schema: Value) -> Schema:
     cached, compiled = cache.get(key, (None, None))
     if compiled is None or cached is not schema:
         try:
-            compiled = compile_schema(_decoded(context, schema), context)
+            compiled = compile_schema(_decoded(context, schema), context.charge)
         except RecursionError:
             raise _too_deep() from None
         cache[key] = schema, compiled

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.golang.floats import json_number
 from webhook.rego.builtins.json_schema.nodes import Draft
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run import numbers
 from webhook.rego.run.patterns import pattern as compile_pattern
+from webhook.rego.run.text import json_string, json_text
 
 if TYPE_CHECKING:
     from webhook.rego.builtins.json_schema.nodes import Schema
@@ -124,3 +126,24 @@ def required_keyword(schema: Schema, node: dict[str, Any]) -> None:
         if name in schema.required:
             raise BuiltinError("required items must be unique")
         schema.required.append(name)
+
+
+def canonical(value: Any) -> str:
+    """The JSON text by which ``const``, ``enum`` and ``uniqueItems`` compare: numbers as floats."""
+    if isinstance(value, list):
+        return f"[{','.join(map(canonical, value))}]"
+    if isinstance(value, dict):
+        members = (f"{json_string(name)}:{canonical(value[name])}" for name in sorted(value))
+        return f"{{{','.join(members)}}}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _float_json(value)
+    return json_text(value)
+
+
+def _float_json(value: float) -> str:
+    """The number as ``encoding/json`` writes a float64: an exponent below 1e-6 and from 1e21."""
+    try:
+        plain = float(numbers.exact(value))
+    except OverflowError:
+        return numbers.number_text(value)
+    return json_number(plain) if plain else "0"

@@ -10,8 +10,8 @@ from dataclasses import field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.builtins.json_schema.compile import canonical
 from webhook.rego.builtins.json_schema.formats import is_format
+from webhook.rego.builtins.json_schema.keywords import canonical
 from webhook.rego.builtins.json_schema.nodes import Schema
 from webhook.rego.run import numbers
 from webhook.values import dataclass
