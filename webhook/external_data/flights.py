@@ -55,6 +55,10 @@ UNAWAITED_MAX: Final = 64
 """The number of running requests that no caller waits for at most; a page of an audit has as many.
 """
 
+NOTED_SECONDS: Final = 0.001
+"""The time until an answer is noted where nobody asks before: the other answers of its round come
+meanwhile, and the review that waits for them goes on first."""
+
 SWEEP_SECONDS: Final = 30.0
 """The interval at which expired answers, and clients of deleted Providers, are removed."""
 
@@ -460,8 +464,7 @@ class Flights:
         """Notes an answer when its callers have gone on with it."""
         self._landings.append(landed)
         if len(self._landings) == 1 and (loop := self._loop) is not None:
-            # The callers go on in the next turn of the loop.
-            loop.call_soon(loop.call_soon, self._note_landings)
+            loop.call_later(NOTED_SECONDS, self._note_landings)
 
     def _note_landings(self) -> None:
         """Caches and counts the answers that have arrived; called by any thread."""
