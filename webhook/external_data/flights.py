@@ -273,24 +273,24 @@ class Flights:
             self._count(provider.name, "too_many_keys")
             asker.tell(request, failure(message))
         else:
-            self._count_keys(cached=len(lookup.items), asked=len(lookup.missing))
+            if lookup.items:
+                self._count_keys("cached", len(lookup.items))
+            self._count_keys("asked", len(lookup.missing))
             self._begin(_Question(request, provider, lookup, asker.requester, asker))
 
     def _from_cache(self, request: ProviderRequest, lookup: Lookup) -> ProviderResponse:
         """Answers from the cache; a key that ages is requested again for the next call."""
-        self._count_keys(cached=len(lookup.items))
+        self._count_keys("cached", len(lookup.items))
         if lookup.aging and (provider := self._providers().get(request.provider)) is not None:
-            self._count_keys(refreshed=len(lookup.aging))
+            self._count_keys("refreshed", len(lookup.aging))
             aging = lookup._replace(items=(), missing=tuple(dict.fromkeys(lookup.aging)))
             self._begin(_Question(request, provider, aging, "", None))
         responses, errors = answered_items(lookup.items)
         return ProviderResponse(responses, errors, 0, "", lookup.is_idempotent, is_cached=True)
 
-    def _count_keys(self, **counts: int) -> None:
+    def _count_keys(self, answered: str, count: int) -> None:
         with self._lock:  # several threads count
-            for answered, count in counts.items():
-                if count:
-                    self._registry.count(PROVIDER_KEYS, answered, by=count)
+            self._registry.count(PROVIDER_KEYS, answered, by=count)
 
     def _note_changes(self, name: str) -> DataProvider | None:
         """Returns the current Provider of a name, when the cache has all that arrived.
@@ -440,14 +440,15 @@ class Flights:
         milliseconds = round(seconds * 1000, 3)
         station, name = flight.station, flight.provider.name
         if type(answer) is ProviderAnswer:
-            items, fault, is_idempotent = answer
-            response = ProviderResponse(
-                (), (), status, fault, is_idempotent, milliseconds=milliseconds
-            )
-            refreshes = all(item.round is None for item in flight.waiters)
-            self._answered(station, flight.requester)
+            if station.suspension.has_faults:
+                self._answered(station, flight.requester)
             # First: a caller on another thread that asks again finds the answer.
-            self._note_later(_Landed(flight, answer, self._cache.now(), seconds, refreshes))
+            self._note_later(flight, answer, seconds)
+            items, fault, is_idempotent = answer
+            responses, errors = answered_items(items)
+            response = ProviderResponse(
+                responses, errors, status, fault, is_idempotent, False, milliseconds
+            )
             self._tell_all(flight, response, items)
             return
         outcome, response = "bug", failure(f"{SENT}: internal error")
@@ -460,9 +461,10 @@ class Flights:
         self._count(name, outcome, seconds)
         self._tell_all(flight, response._replace(milliseconds=milliseconds))
 
-    def _note_later(self, landed: _Landed) -> None:
+    def _note_later(self, flight: _Flight, answer: ProviderAnswer, seconds: float) -> None:
         """Notes an answer when its callers have gone on with it."""
-        self._landings.append(landed)
+        refreshes = all(map(_is_prefetch, flight.waiters))
+        self._landings.append(_Landed(flight, answer, self._cache.now(), seconds, refreshes))
         if len(self._landings) == 1 and (loop := self._loop) is not None:
             loop.call_later(NOTED_SECONDS, self._note_landings)
 
@@ -561,15 +563,23 @@ class Flights:
         )
 
 
+def _is_prefetch(question: _Question) -> bool:
+    return question.round is None
+
+
 def _tell(
     question: _Question, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
 ) -> None:
-    """Answers a caller: cached keys first, then requested keys in the provider's order."""
+    """Answers a caller: cached keys first, then requested keys in the provider's order.
+
+    ``response`` is to the requested keys alone, which are ``items``.
+    """
     if question.round is None:
         return
-    if response.responses is not None:
-        responses, errors = answered_items((*question.known.items, *items))
-        is_idempotent = response.is_idempotent and question.known.is_idempotent
+    known = question.known
+    if known.items and response.responses is not None:
+        responses, errors = answered_items((*known.items, *items))
+        is_idempotent = response.is_idempotent and known.is_idempotent
         response = response._replace(
             responses=responses, errors=errors, is_idempotent=is_idempotent
         )
