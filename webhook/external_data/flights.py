@@ -11,7 +11,6 @@ import asyncio
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
     from webhook.external_data.cache import Lookup, ResponseCache
     from webhook.external_data.client import ProviderCall, ProviderClient
-    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest
+    from webhook.external_data.exchange import ProviderRequest
     from webhook.external_data.provider import ClientPair, DataProvider
     from webhook.external_data.response import AnsweredKey
     from webhook.log import Logger
@@ -115,11 +114,14 @@ class _Landed(NamedTuple):
 
 
 class ProviderRound:
-    """The concurrent requests of one caller; any thread may begin them."""
+    """The concurrent requests of one caller; any thread may begin them, and wait for the answers.
+
+    It does not keep a :class:`~concurrent.futures.Future`, which takes as long as reading an answer.
+    """
 
     __slots__ = (
         "_begin",
-        "_future",
+        "_callback",
         "_lock",
         "_missing",
         "_on_given_up",
@@ -143,47 +145,50 @@ class ProviderRound:
         self._on_given_up = on_given_up
         self._lock = threading.Lock()
         self._missing: set[ProviderRequest] = set()
-        self._future: Future[ProviderAnswers] | None = None
+        self._callback: Callable[[ProviderRound], object] | None = None
         self.is_given_up = False
         """Whether the caller has stopped waiting."""
 
     def begin(self, request: ProviderRequest) -> None:
-        """Begins a request, once."""
+        """Begins a request, once; none after :meth:`add_done_callback`."""
         if request not in self.answers and request not in self._missing:
             self._missing.add(request)
             self._begin(request, self)
 
-    def end(self) -> Future[ProviderAnswers]:
-        """Returns the future of all answers; it is done at the latest at the providers' timeout.
+    def done(self) -> bool:
+        """Returns whether all answers are there: at the latest at the providers' timeout."""
+        return not self._missing
 
-        No request may begin after this call. A caller that stops waiting cancels the future and
-        uses the answers so far; its requests go on.
-        """
-        future: Future[ProviderAnswers] = Future()
+    def add_done_callback(self, callback: Callable[[ProviderRound], object], /) -> None:
+        """Sets the one function to call when all answers are there, on any thread."""
         with self._lock:
-            self._future = future
-            is_whole = not self._missing
-        if is_whole:
-            future.set_result(self.answers)
-        else:
-            future.add_done_callback(self._given_up)
-        return future
+            if self._missing:
+                self._callback = callback
+                return
+        callback(self)
+
+    def cancel(self) -> bool:
+        """Stops waiting, and returns whether answers are missing; their requests go on."""
+        with self._lock:
+            if not self._missing:
+                return False
+            self.is_given_up, self._callback = True, None
+        self._on_given_up(self)
+        # They refer back to this object and would keep it until a full garbage collection.
+        self.flights = []
+        return True
 
     def tell(self, request: ProviderRequest, response: ProviderResponse) -> None:
         """Receives the answer to a request; called by any thread."""
         with self._lock:
             self.answers[request] = response
             self._missing.discard(request)
-            future = None if self._missing else self._future
-        if future is not None and future.set_running_or_notify_cancel():
-            future.set_result(self.answers)
-
-    def _given_up(self, future: Future[ProviderAnswers]) -> None:
-        if future.cancelled():
-            self.is_given_up = True
-            self._on_given_up(self)
-        # They refer back to this object and would keep it until a full garbage collection.
-        self.flights, self._future = [], None
+            if self._missing:
+                return
+            callback, self._callback = self._callback, None
+            self.flights = []
+        if callback is not None:
+            callback(self)
 
 
 class _Station:

@@ -88,10 +88,9 @@ class Questions:
         self.begin(requests)
         ending, self._round = self._round, None
         assert ending is not None
-        future = ending.end()
-        if not future.done():
-            yield Awaiting([future], until)
-        if future.cancel():
+        if not ending.done():
+            yield Awaiting([ending], until)
+        if ending.cancel():
             self.rounds = ROUNDS_MAX
         self.answers |= dict(ending.answers)
         for request in requests:

@@ -78,8 +78,14 @@ class AskedRound(Protocol):
     def begin(self, request: ProviderRequest) -> None:
         """Has a request answered, once."""
 
-    def end(self) -> Future[ProviderAnswers]:
-        """Returns all answers, when they are there; nothing is begun after this."""
+    def done(self) -> bool:
+        """Whether all answers are there."""
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
+        """Has a function called when they are; nothing is begun after this."""
+
+    def cancel(self) -> bool:
+        """Ends the wait for answers; returns whether some are missing."""
 
 
 class ProviderAsker(Protocol):
@@ -153,10 +159,17 @@ class Preparations:
 NOTHING = Preparations()
 
 
-class Awaiting(NamedTuple):
-    """The futures that a decision waits for, until a moment on the monotonic clock."""
+class Awaited(Protocol):
+    """What a decision waits for, such as a future of another thread."""
 
-    futures: list[Future[Any]]
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
+        """Has a function called when it is there, on any thread."""
+
+
+class Awaiting(NamedTuple):
+    """What a decision waits for, until a moment on the monotonic clock."""
+
+    futures: Sequence[Awaited]
     until: float
 
 
@@ -216,14 +229,14 @@ class Wait:
 
     __slots__ = ("_callback", "_is_done", "_timer")
 
-    def __init__(self, futures: list[Future[Any]], seconds: float) -> None:
+    def __init__(self, futures: Sequence[Awaited], seconds: float) -> None:
         loop, thread_id = asyncio.get_running_loop(), threading.get_ident()
         self._callback: Callable[[Any], object] | None = None
         self._is_done = False
         self._timer = loop.call_later(max(seconds, 0), self._end)
         last, done = len(futures), count(1)
 
-        def wake(_: Future[Any]) -> None:
+        def wake(_: Any) -> None:
             # Whoever takes the last number wakes: each wake takes as long as a small answer.
             if next(done) < last:
                 return

@@ -37,6 +37,7 @@ from webhook.metrics.registry import Registry
 class Awaited(NamedTuple):
     """The answer to one request, when it is there."""
 
+    round: ProviderRound
     answers: Future[ProviderAnswers]
 
     def result(self, seconds: float) -> ProviderResponse:
@@ -46,7 +47,7 @@ class Awaited(NamedTuple):
 
     def cancel(self) -> bool:
         """Wait no longer."""
-        return self.answers.cancel()
+        return self.round.cancel()
 
 
 class Asking:
@@ -75,7 +76,9 @@ class Asking:
         """Ask for keys."""
         begun = self.flights.round(**options)
         begun.begin(ProviderRequest(name, keys))
-        return Awaited(begun.end())
+        answers: Future[ProviderAnswers] = Future()
+        begun.add_done_callback(lambda done: answers.set_result(done.answers))
+        return Awaited(begun, answers)
 
     def ask(self, *keys: str, name: str = "p", **options: Any) -> ProviderResponse:
         """Returns the answer of a provider."""
