@@ -122,7 +122,7 @@ _USERNAME: Final = re.compile(rb'"userInfo": ?\{"username": ?"([^"\\]{0,1024})"'
 _NAMESPACE: Final = re.compile(
     rb'"namespace": ?"([^"\\]{0,253})", ?"operation": ?"[A-Z]{1,16}", ?',
 )
-"""What Go's encoder writes just before the user."""
+"""The part just before the user, in the order of Go's encoder."""
 
 
 def username_in(prefix: bytes | bytearray) -> str:

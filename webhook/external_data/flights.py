@@ -54,7 +54,7 @@ UNAWAITED_MAX: Final = 64
 """The number of running requests that no caller waits for at most; a page of an audit has as many.
 """
 
-NOTED_SECONDS: Final = 0.001
+LANDING_SECONDS: Final = 0.001
 """The time until an answer is noted where nobody asks before: the other answers of its round come
 meanwhile, and the review that waits for them goes on first."""
 
@@ -471,7 +471,7 @@ class Flights:
         refreshes = all(map(_is_prefetch, flight.waiters))
         self._landings.append(_Landed(flight, answer, self._cache.now(), seconds, refreshes))
         if len(self._landings) == 1 and (loop := self._loop) is not None:
-            loop.call_later(NOTED_SECONDS, self._note_landings)
+            loop.call_later(LANDING_SECONDS, self._note_landings)
 
     def _note_landings(self) -> None:
         """Caches and counts the answers that have arrived; called by any thread."""

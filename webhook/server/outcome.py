@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Finished(Protocol):
-    """What an undecided request waits for; a future of asyncio is one."""
+    """A wait of an undecided request; a future of asyncio is one."""
 
     def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
         """Has a function called when it is there, on the loop's thread."""
@@ -24,7 +24,7 @@ class Finished(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An undecided request: what it waits for, and the function that resumes it."""
+    """An undecided request: its wait, and the function that resumes it."""
 
     finished: Finished
     resume: Callable[[], Outcome]

@@ -159,17 +159,17 @@ class Preparations:
 NOTHING = Preparations()
 
 
-class Awaited(Protocol):
-    """What a decision waits for, such as a future of another thread."""
+class Completion(Protocol):
+    """A result that a decision waits for, such as a future of another thread."""
 
     def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
         """Has a function called when it is there, on any thread."""
 
 
 class Awaiting(NamedTuple):
-    """What a decision waits for, until a moment on the monotonic clock."""
+    """The futures that a decision waits for, until a moment on the monotonic clock."""
 
-    futures: Sequence[Awaited]
+    futures: Sequence[Completion]
     until: float
 
 
@@ -229,7 +229,7 @@ class Wait:
 
     __slots__ = ("_callback", "_is_done", "_timer")
 
-    def __init__(self, futures: Sequence[Awaited], seconds: float) -> None:
+    def __init__(self, futures: Sequence[Completion], seconds: float) -> None:
         loop, thread_id = asyncio.get_running_loop(), threading.get_ident()
         self._callback: Callable[[Any], object] | None = None
         self._is_done = False

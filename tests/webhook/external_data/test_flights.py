@@ -276,6 +276,17 @@ def test_of_requests_that_nobody_waits_for_the_oldest_end(asking, process, monke
     until(lambda: asking.registry.counters.get(PROVIDER_ABANDONED, {}).get((), 0) == 2, "two ended")
 
 
+def test_each_call_times_out_whether_others_are_under_way_or_none(asking, process):
+    """One timer serves all calls of a provider."""
+    asking.put(process, timeout=1)
+    first = asking.begin("hang/a")
+    time.sleep(0.3)
+    second = asking.begin("hang/b")
+    for waiting in (first, second, asking.begin("hang/c")):
+        assert "no answer within 1 s" in waiting.result(PATIENCE_SECONDS).system_error
+    assert asking.ask("t/a").responses
+
+
 def test_too_many_keys_are_not_sent(asking, process):
     response = asking.ask(*(f"k{number}" for number in range(1001)))
     assert response.responses is None
