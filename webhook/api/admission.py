@@ -118,10 +118,11 @@ def origin_of(prefix: bytes | bytearray) -> tuple[str, str] | None:
     return match[2].decode("utf-8", "replace"), match[1].decode()
 
 
-_REQUESTER: Final = re.compile(
-    rb'(?:"namespace": ?"([^"\\]{0,253})", ?"operation": ?"[A-Z]{1,16}", ?)?'
-    rb'"userInfo": ?\{"username": ?"([^"\\]{0,1024})"'
+_USERNAME: Final = re.compile(rb'"userInfo": ?\{"username": ?"([^"\\]{0,1024})"')
+_NAMESPACE: Final = re.compile(
+    rb'"namespace": ?"([^"\\]{0,253})", ?"operation": ?"[A-Z]{1,16}", ?',
 )
+"""The part just before the user, in the order of Go's encoder."""
 
 
 def username_in(prefix: bytes | bytearray) -> str:
@@ -130,14 +131,18 @@ def username_in(prefix: bytes | bytearray) -> str:
     Go's encoder writes the name before the object. No text within another text looks like it,
     because its quotes would be escaped.
     """
-    match = _REQUESTER.search(prefix)
-    return "" if match is None else match[2].decode("utf-8", "replace")
+    match = _USERNAME.search(prefix)
+    return "" if match is None else match[1].decode("utf-8", "replace")
 
 
 def namespace_in(prefix: bytes | bytearray) -> str:
     """Reads the namespace of the request in the same way; empty for cluster-scoped objects."""
-    match = _REQUESTER.search(prefix)
-    return "" if match is None or match[1] is None else match[1].decode("utf-8", "replace")
+    user = _USERNAME.search(prefix)
+    if user is None:
+        return ""
+    begin = prefix.rfind(b'"namespace":', 0, user.start())
+    match = None if begin < 0 else _NAMESPACE.fullmatch(prefix, begin, user.start())
+    return "" if match is None else match[1].decode("utf-8", "replace")
 
 
 def read_review(document: Any, size: int = 0) -> AdmissionRequest:

@@ -7,6 +7,7 @@ longer than the request itself.
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from webhook.backoff import Backoff
@@ -69,7 +70,17 @@ class ProviderRequests:
         asking = self._flights.round()
         for request in requests:
             asking.begin(request)
-        return await asyncio.wrap_future(asking.end())
+        answered: Future[ProviderAnswers] = Future()
+
+        def tell(whole: ProviderRound) -> None:
+            if answered.set_running_or_notify_cancel():
+                answered.set_result(whole.answers)
+
+        asking.add_done_callback(tell)
+        try:
+            return await asyncio.wrap_future(answered)
+        finally:
+            asking.cancel()
 
     async def run(self) -> None:
         """Sends requests until cancelled; restarts after a bug."""

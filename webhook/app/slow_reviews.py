@@ -132,6 +132,8 @@ class SlowReviews:
 
     def is_behind(self, request: AdmissionRequest) -> bool:
         """Whether a review of the same user and namespace that is no larger is unfinished."""
+        if not self._lanes:  # As nearly always.
+            return False
         lane = self._lanes.get(Party(requester(request), request.namespace))
         return lane is not None and lane.bytes_min <= request.size
 

@@ -54,6 +54,8 @@ of them are kept for later requests, while Gatekeeper keeps ten. A few simultane
 as many, and a handshake takes as long as twenty requests.
 """
 
+TIMER_SECONDS: Final = 0.002
+"""How early a timer of the loop may be: it counts milliseconds."""
 
 OnAnswer: TypeAlias = "Callable[[ProviderAnswer | Exception, int], None]"
 """Receives an answer and its status, or the fault: a :class:`ProviderFault`, or a bug."""
@@ -66,11 +68,11 @@ class ProviderCall:
         "_client",
         "_is_over",
         "_tell",
-        "_timer",
         "connection",
         "data",
         "is_answered",
         "task",
+        "until",
     )
 
     def __init__(self, client: ProviderClient, data: bytes, tell: OnAnswer) -> None:
@@ -83,8 +85,8 @@ class ProviderCall:
         self._client = client
         self._tell = tell
         self._is_over = False
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(client.provider.timeout_seconds, client.overdue, self)
+        self.until = asyncio.get_running_loop().time() + client.provider.timeout_seconds
+        """When it times out, on the loop's clock."""
 
     @property
     def is_over(self) -> bool:
@@ -110,7 +112,7 @@ class ProviderCall:
 
     def _finish(self) -> None:
         self._is_over = True
-        self._timer.cancel()
+        self._client.forget(self)
         self._tell = _nobody  # Its target refers back to this object.
 
 
@@ -131,6 +133,10 @@ class ProviderClient:
         self._waiting: deque[ProviderCall] = deque()
         """Calls without a connection."""
         self._idle: list[ProviderConnection] = []
+        self._running: dict[ProviderCall, None] = {}
+        """The calls that are not over, in the order in which they time out."""
+        self._timer: asyncio.TimerHandle | None = None
+        """The timer of the first of them, or of one before it: one for each call takes longer."""
         self._is_retired = False
         self._buffer = read_buffer()
 
@@ -140,6 +146,9 @@ class ProviderClient:
         ``tell`` receives the answer and its HTTP status, or the fault.
         """
         call = ProviderCall(self, _request(self._head, keys), tell)
+        self._running[call] = None
+        if self._timer is None:
+            self._time_out_after(self.provider.timeout_seconds)
         if self._used < CONNECTIONS_PER_PROVIDER:
             self._begin(call)
         else:
@@ -151,6 +160,8 @@ class ProviderClient:
         self._is_retired = True
         while self._idle:
             self._idle.pop().close()
+        if not self._running:
+            self._stop_timer()
 
     def prune(self) -> None:
         """Closes long unused connections."""
@@ -164,7 +175,32 @@ class ProviderClient:
         for connection in old:
             connection.close()
 
-    def overdue(self, call: ProviderCall) -> None:
+    def forget(self, call: ProviderCall) -> None:
+        """Notes that a call is over."""
+        self._running.pop(call, None)
+        if self._is_retired and not self._running:
+            self._stop_timer()
+
+    def _time_out_after(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._time_out)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _time_out(self) -> None:
+        """Ends the calls whose time is over, and waits for the next."""
+        loop = asyncio.get_running_loop()
+        for call in tuple(self._running):
+            if call.until > loop.time() + TIMER_SECONDS:
+                break
+            self._overdue(call)
+        self._stop_timer()
+        if self._running:
+            self._time_out_after(next(iter(self._running)).until - loop.time())
+
+    def _overdue(self, call: ProviderCall) -> None:
         """Ends a call whose time is over."""
         why = f"context deadline exceeded: no answer within {self.provider.timeout_seconds:g} s"
         fault = self._unsent("timeout", why)

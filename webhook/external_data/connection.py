@@ -147,6 +147,12 @@ class ProviderConnection:
             self._loop.remove_writer(self._socket)
 
     def _readable(self) -> None:
+        """Reads what has arrived, and then passes a whole answer on: its receiver may post again."""
+        self._read()
+        if self._whole is not None:
+            self._tell(self._whole)
+
+    def _read(self) -> None:
         """Reads arrived bytes, or the end of the stream."""
         try:
             count = self._socket.recv_into(self._buffer)
@@ -186,15 +192,13 @@ class ProviderConnection:
 
     def _ended(self) -> None:
         """Handles the peer's end of stream, which completes an answer without a length."""
-        if self._in_body and not self._has_length:
-            self.close()
-            self._tell(self._made())
-        else:
-            self._end(EOFError())
+        if self._whole is None and self._in_body and not self._has_length:
+            self._whole = self._made()
+        self._end(EOFError())
 
     def _received(self, data: bytes) -> None:
         """Passes a part of an answer to the parser."""
-        if self._answered is None:
+        if self._answered is None or self._whole is not None:
             self.close()  # No request is pending.
             return
         if self._begun is not None:
@@ -203,11 +207,7 @@ class ProviderConnection:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            if self._whole is None:
-                self._end(MalformedAnswer(str(error)))
-            self.close()
-        if self._whole is not None:
-            self._tell(self._whole)
+            self._end(MalformedAnswer(str(error)))
 
     # --- callbacks of the parser -----------------------------------------------------------------
 
@@ -258,9 +258,12 @@ class ProviderConnection:
             answered(whole)
 
     def _end(self, error: Exception) -> None:
+        """Closes with a fault; after a whole answer it is none."""
+        self.close()
+        if self._whole is not None:
+            return
         answered, self._answered = self._answered, None
         self._parts = []
-        self.close()
         if answered is not None:
             answered(error)
 

@@ -11,7 +11,6 @@ import asyncio
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
     from webhook.external_data.cache import Lookup, ResponseCache
     from webhook.external_data.client import ProviderCall, ProviderClient
-    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest
+    from webhook.external_data.exchange import ProviderRequest
     from webhook.external_data.provider import ClientPair, DataProvider
     from webhook.external_data.response import AnsweredKey
     from webhook.log import Logger
@@ -54,6 +53,10 @@ FLIGHTS_MAX: Final = 256
 UNAWAITED_MAX: Final = 64
 """The number of running requests that no caller waits for at most; a page of an audit has as many.
 """
+
+LANDING_SECONDS: Final = 0.001
+"""The time until an answer is noted where nobody asks before: the other answers of its round come
+meanwhile, and the review that waits for them goes on first."""
 
 SWEEP_SECONDS: Final = 30.0
 """The interval at which expired answers, and clients of deleted Providers, are removed."""
@@ -111,11 +114,14 @@ class _Landed(NamedTuple):
 
 
 class ProviderRound:
-    """The concurrent requests of one caller; any thread may begin them."""
+    """The concurrent requests of one caller; any thread may begin them, and wait for the answers.
+
+    It does not keep a :class:`~concurrent.futures.Future`, which takes as long as reading an answer.
+    """
 
     __slots__ = (
         "_begin",
-        "_future",
+        "_callback",
         "_lock",
         "_missing",
         "_on_given_up",
@@ -139,47 +145,50 @@ class ProviderRound:
         self._on_given_up = on_given_up
         self._lock = threading.Lock()
         self._missing: set[ProviderRequest] = set()
-        self._future: Future[ProviderAnswers] | None = None
+        self._callback: Callable[[ProviderRound], object] | None = None
         self.is_given_up = False
         """Whether the caller has stopped waiting."""
 
     def begin(self, request: ProviderRequest) -> None:
-        """Begins a request, once."""
+        """Begins a request, once; none after :meth:`add_done_callback`."""
         if request not in self.answers and request not in self._missing:
             self._missing.add(request)
             self._begin(request, self)
 
-    def end(self) -> Future[ProviderAnswers]:
-        """Returns the future of all answers; it is done at the latest at the providers' timeout.
+    def done(self) -> bool:
+        """Returns whether all answers are there: at the latest at the providers' timeout."""
+        return not self._missing
 
-        No request may begin after this call. A caller that stops waiting cancels the future and
-        uses the answers so far; its requests go on.
-        """
-        future: Future[ProviderAnswers] = Future()
+    def add_done_callback(self, callback: Callable[[ProviderRound], object], /) -> None:
+        """Sets the one function to call when all answers are there, on any thread."""
         with self._lock:
-            self._future = future
-            is_whole = not self._missing
-        if is_whole:
-            future.set_result(self.answers)
-        else:
-            future.add_done_callback(self._given_up)
-        return future
+            if self._missing:
+                self._callback = callback
+                return
+        callback(self)
+
+    def cancel(self) -> bool:
+        """Stops waiting, and returns whether answers are missing; their requests go on."""
+        with self._lock:
+            if not self._missing:
+                return False
+            self.is_given_up, self._callback = True, None
+        self._on_given_up(self)
+        # They refer back to this object and would keep it until a full garbage collection.
+        self.flights = []
+        return True
 
     def tell(self, request: ProviderRequest, response: ProviderResponse) -> None:
         """Receives the answer to a request; called by any thread."""
         with self._lock:
             self.answers[request] = response
             self._missing.discard(request)
-            future = None if self._missing else self._future
-        if future is not None and future.set_running_or_notify_cancel():
-            future.set_result(self.answers)
-
-    def _given_up(self, future: Future[ProviderAnswers]) -> None:
-        if future.cancelled():
-            self.is_given_up = True
-            self._on_given_up(self)
-        # They refer back to this object and would keep it until a full garbage collection.
-        self.flights, self._future = [], None
+            if self._missing:
+                return
+            callback, self._callback = self._callback, None
+            self.flights = []
+        if callback is not None:
+            callback(self)
 
 
 class _Station:
@@ -269,24 +278,24 @@ class Flights:
             self._count(provider.name, "too_many_keys")
             asker.tell(request, failure(message))
         else:
-            self._count_keys(cached=len(lookup.items), asked=len(lookup.missing))
+            if lookup.items:
+                self._count_keys("cached", len(lookup.items))
+            self._count_keys("asked", len(lookup.missing))
             self._begin(_Question(request, provider, lookup, asker.requester, asker))
 
     def _from_cache(self, request: ProviderRequest, lookup: Lookup) -> ProviderResponse:
         """Answers from the cache; a key that ages is requested again for the next call."""
-        self._count_keys(cached=len(lookup.items))
+        self._count_keys("cached", len(lookup.items))
         if lookup.aging and (provider := self._providers().get(request.provider)) is not None:
-            self._count_keys(refreshed=len(lookup.aging))
+            self._count_keys("refreshed", len(lookup.aging))
             aging = lookup._replace(items=(), missing=tuple(dict.fromkeys(lookup.aging)))
             self._begin(_Question(request, provider, aging, "", None))
         responses, errors = answered_items(lookup.items)
         return ProviderResponse(responses, errors, 0, "", lookup.is_idempotent, is_cached=True)
 
-    def _count_keys(self, **counts: int) -> None:
+    def _count_keys(self, answered: str, count: int) -> None:
         with self._lock:  # several threads count
-            for answered, count in counts.items():
-                if count:
-                    self._registry.count(PROVIDER_KEYS, answered, by=count)
+            self._registry.count(PROVIDER_KEYS, answered, by=count)
 
     def _note_changes(self, name: str) -> DataProvider | None:
         """Returns the current Provider of a name, when the cache has all that arrived.
@@ -436,14 +445,15 @@ class Flights:
         milliseconds = round(seconds * 1000, 3)
         station, name = flight.station, flight.provider.name
         if type(answer) is ProviderAnswer:
-            items, fault, is_idempotent = answer
-            response = ProviderResponse(
-                (), (), status, fault, is_idempotent, milliseconds=milliseconds
-            )
-            refreshes = all(item.round is None for item in flight.waiters)
-            self._answered(station, flight.requester)
+            if station.suspension.has_faults:
+                self._answered(station, flight.requester)
             # First: a caller on another thread that asks again finds the answer.
-            self._note_later(_Landed(flight, answer, self._cache.now(), seconds, refreshes))
+            self._note_later(flight, answer, seconds)
+            items, fault, is_idempotent = answer
+            responses, errors = answered_items(items)
+            response = ProviderResponse(
+                responses, errors, status, fault, is_idempotent, False, milliseconds
+            )
             self._tell_all(flight, response, items)
             return
         outcome, response = "bug", failure(f"{SENT}: internal error")
@@ -456,12 +466,12 @@ class Flights:
         self._count(name, outcome, seconds)
         self._tell_all(flight, response._replace(milliseconds=milliseconds))
 
-    def _note_later(self, landed: _Landed) -> None:
+    def _note_later(self, flight: _Flight, answer: ProviderAnswer, seconds: float) -> None:
         """Notes an answer when its callers have gone on with it."""
-        self._landings.append(landed)
+        refreshes = all(map(_is_prefetch, flight.waiters))
+        self._landings.append(_Landed(flight, answer, self._cache.now(), seconds, refreshes))
         if len(self._landings) == 1 and (loop := self._loop) is not None:
-            # The callers go on in the next turn of the loop.
-            loop.call_soon(loop.call_soon, self._note_landings)
+            loop.call_later(LANDING_SECONDS, self._note_landings)
 
     def _note_landings(self) -> None:
         """Caches and counts the answers that have arrived; called by any thread."""
@@ -558,15 +568,23 @@ class Flights:
         )
 
 
+def _is_prefetch(question: _Question) -> bool:
+    return question.round is None
+
+
 def _tell(
     question: _Question, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
 ) -> None:
-    """Answers a caller: cached keys first, then requested keys in the provider's order."""
+    """Answers a caller: cached keys first, then requested keys in the provider's order.
+
+    ``response`` is to the requested keys alone, which are ``items``.
+    """
     if question.round is None:
         return
-    if response.responses is not None:
-        responses, errors = answered_items((*question.known.items, *items))
-        is_idempotent = response.is_idempotent and question.known.is_idempotent
+    known = question.known
+    if known.items and response.responses is not None:
+        responses, errors = answered_items((*known.items, *items))
+        is_idempotent = response.is_idempotent and known.is_idempotent
         response = response._replace(
             responses=responses, errors=errors, is_idempotent=is_idempotent
         )

@@ -131,7 +131,7 @@ def _typed(value: Any, kind: type[T], where: str, absent: T) -> T:
 
 
 def _usual(document: Any) -> ProviderAnswer | None:
-    """Reads an answer of the common form in one pass; None for any other."""
+    """Reads an answer whose items are texts or errors, in one pass; None for any other."""
     if type(document) is not dict or not document.keys() <= _OUTER:
         return None
     response = document.get("response")
@@ -141,26 +141,17 @@ def _usual(document: Any) -> ProviderAnswer | None:
     fault, is_idempotent = response.get("systemError", ""), response.get("idempotent", False)
     if type(items) is not list or type(fault) is not str or type(is_idempotent) is not bool:
         return None
-    for name in ("apiVersion", "kind"):
-        if type(document.get(name, "")) is not str:
-            return None
+    if type(document.get("apiVersion", "")) is not str or type(document.get("kind", "")) is not str:
+        return None
     answered = []
     for item in items:
-        usual = _usual_item(item)
-        if usual is None:
+        if type(item) is not dict or not item.keys() <= _OF_ITEM:
             return None
-        answered.append(usual)
+        key, value, error = item.get("key"), item.get("value"), item.get("error", "")
+        if type(key) is not str or type(error) is not str or type(value) not in _PLAIN:
+            return None
+        answered.append(AnsweredKey(key, value, error))
     return ProviderAnswer(tuple(answered), fault, is_idempotent)
-
-
-def _usual_item(item: Any) -> AnsweredKey | None:
-    """Reads a text or an error about a key; None for any other item."""
-    if type(item) is not dict or not item.keys() <= _OF_ITEM:
-        return None
-    key, value, error = item.get("key"), item.get("value"), item.get("error", "")
-    if type(key) is not str or type(error) is not str or type(value) not in _PLAIN:
-        return None
-    return AnsweredKey(key, value, error)
 
 
 def _item(value: Any, where: str) -> AnsweredKey:

@@ -70,11 +70,18 @@ class Suspension:
         """Returns whether the provider is suspended for all users."""
         return self._all.is_open
 
+    @property
+    def has_faults(self) -> bool:
+        """Returns whether an answer changes anything: there were faults since the last one."""
+        return self._all.faults > 0 or bool(self._own)
+
     def refusal(self, requester: str) -> str:
         """Returns why a user's call fails now; empty if it is sent.
 
         One call passes after a back-off.
         """
+        if not self.has_faults:
+            return ""
         now = self.clock()
         for row, whom in ((self._all, ""), (self._own.get(requester), " for this user")):
             if row is None or not row.is_open:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from webhook.external_data.exchange import ROUNDS_MAX, ProviderRequest, answering
 from webhook.mutation.annotations import names_of
 from webhook.mutation.external import Unresolved, unresolved
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedObject, AugmentedReview
     from webhook.mutation.plan import Mutated
@@ -79,14 +82,20 @@ class Found(NamedTuple):
         return tuple(filter(None, (self.unmutated, self.unexpanded)))
 
 
+Again: TypeAlias = "Callable[[Limits, int], Found | Needs]"
+"""Continues a walk by new limits, after so many rounds of provider requests."""
+
+
 class Needs(NamedTuple):
     """The data that a walk needs before it can continue.
 
     A Namespace, provider responses, or more time.
 
-    The provider requests of one value are independent and can be sent at once.
+    The provider requests of one value are independent and can be sent at once. ``again`` continues
+    with the responses at the fourth stage; None if an earlier stage made the requests.
     """
 
     namespace: str = ""
     time: bool = False
     requests: tuple[ProviderRequest, ...] = ()
+    again: Again | None = None

@@ -13,8 +13,9 @@ the responses.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.constraint.limits import ELSEWHERE
 from webhook.constraint.result import DEFERRED, Responses
@@ -30,7 +31,11 @@ from webhook.review.releasing import only_releases
 from webhook.review.subject import object_of_value
 
 if TYPE_CHECKING:
-    from webhook.review.evaluation import Reviewing
+    from collections.abc import Sequence
+
+    from webhook.constraint.limits import Limits
+    from webhook.review.evaluation import Implied, Reviewing
+    from webhook.review.outcome import StoredSubject
     from webhook.review.policy_set import PolicySet
     from webhook.review.subject import Subject
 
@@ -50,46 +55,81 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
     if budget is ELSEWHERE:
         return Needs(time=True)
     stored = None
-    expand = partial(expand_value, policies, subject)
     try:
         if subject.mutates and policies.mutates:
             stored = mutate(policies, subject)
             value = stored.value
-        implied, unexpanded = expand(value)
-        reviewing = evaluation(policies, implied, expand, subject.at)
-        responses = _evaluated(reviewing, subject, value)
+        implied, unexpanded = expand_value(policies, subject, value)
     except OverBudget:
         return Needs(time=True)
     except Unanswered as wanting:
         return Needs(requests=tuple(dict.fromkeys(wanting.requests)))
-    if responses is DEFERRED:
-        return Needs(time=True)
-    if responses.requests:
-        return Needs(requests=tuple(dict.fromkeys(responses.requests)))
-    objects = tuple(implied_object.object for _, implied_object in implied) if implied else ()
-    mutated, unmutated = (None, "") if stored is None else (stored.mutated, stored.fault)
-    return Found(
-        responses,
-        object_of_value(value),
-        mutated,
-        unmutated=unmutated,
-        unexpanded=unexpanded,
-        implied=objects,
-        stored=stored,
-    )
+    prepared = _Prepared(policies, subject, value, implied, unexpanded, stored)
+    limits = subject.limits
+    if limits.moment is None:
+        limits = limits._replace(moment=subject.moment)
+    if subject.rounds:
+        limits = limits._replace(known=subject.known)
+    return prepared.evaluate(subject, limits)
 
 
-def _evaluated(reviewing: Reviewing, subject: Subject, value: Any) -> Responses:
+class _Prepared(NamedTuple):
+    """A subject after the first three stages."""
+
+    policies: PolicySet
+    subject: Subject
+    value: Any
+    implied: Sequence[Implied]
+    unexpanded: str
+    stored: StoredSubject | None
+
+    def again(self, limits: Limits, rounds: int) -> Found | Needs:
+        """Evaluates with the responses of so many rounds of provider requests.
+
+        They are in the subject's ``answers`` by now; ``limits`` has them, too, and the moment.
+        """
+        if limits.budget is ELSEWHERE:
+            return Needs(time=True)
+        policies, subject = self.policies, self.subject
+        if self.implied or policies.stages or policies.snapshot.lets_existing:
+            subject = replace(subject, limits=limits, rounds=rounds)  # for further expansions
+        return self.evaluate(subject, limits)
+
+    def evaluate(self, subject: Subject, limits: Limits) -> Found | Needs:
+        """Evaluates every constraint, and runs the stages of the results."""
+        policies, _, value, implied, unexpanded, stored = self
+        expand = partial(expand_value, policies, subject)
+        reviewing = evaluation(policies, implied, expand, subject.at)
+        try:
+            responses = _evaluated(reviewing, subject, value, limits)
+        except OverBudget:
+            return Needs(time=True)
+        except Unanswered as wanting:
+            requests = tuple(dict.fromkeys(wanting.requests))
+            return Needs(requests=requests, again=self.again)
+        if responses is DEFERRED:
+            return Needs(time=True)
+        if responses.requests:
+            return Needs(requests=tuple(dict.fromkeys(responses.requests)), again=self.again)
+        objects = tuple(implied_object.object for _, implied_object in implied) if implied else ()
+        mutated, unmutated = (None, "") if stored is None else (stored.mutated, stored.fault)
+        return Found(
+            responses,
+            object_of_value(value),
+            mutated,
+            unmutated=unmutated,
+            unexpanded=unexpanded,
+            implied=objects,
+            stored=stored,
+        )
+
+
+def _evaluated(reviewing: Reviewing, subject: Subject, value: Any, limits: Limits) -> Responses:
     """Evaluates every constraint with the provider responses so far.
 
     Output of ``print`` is kept once.
     """
-    limits = subject.limits
     lines: list[tuple[Any, str]] = []
-    if subject.rounds:
-        limits = limits._replace(known=subject.known)
-    if limits.moment is None:
-        limits = limits._replace(moment=subject.moment)
     if (print_ := limits.print_) is not None:
         limits = limits._replace(print_=lambda *line: lines.append(line))
     responses = reviewing.review(value, enforcement_point=subject.point, limits=limits)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
+    from webhook.review.outcome import Again
     from webhook.review.policy_set import PolicySet
     from webhook.server.admission_telling import GatheredViolations
     from webhook.server.outcome import Outcome
@@ -335,7 +336,7 @@ class Admission:
             budget=budget,
             observer=self._current.trace,
             requester=case.questions.requester,
-            known=case.questions.known,
+            known=case.questions.answering,
             begin=case.questions.begin,
             moment=case.questions.moment,
             memo=memo,
@@ -362,7 +363,7 @@ class Admission:
             elif walked.requests:
                 until = answers_until(span, goes_beside=self._goes_beside(case))
                 yield from case.questions.ask(walked.requests, until)
-                walked = self._walk(case, revision)
+                walked = self._walk(case, revision, walked.again)
             else:
                 walked = yield from self._elsewhere(case, revision)
         assert type(walked) is Found
@@ -386,8 +387,11 @@ class Admission:
         reviewer = self._preparations.reviewer
         return preparation.goes_beside(reviewer, case.request, waited_seconds)
 
-    def _walk(self, case: _Case, revision: Revision) -> Found | Needs:
-        """Reviews on this thread, within the budget that other requests allow."""
+    def _walk(self, case: _Case, revision: Revision, again: Again | None = None) -> Found | Needs:
+        """Reviews on this thread, within the budget that other requests allow.
+
+        ``again`` continues a review that waited for providers.
+        """
         span, budget, user = case.span, self._options.budget, case.questions.requester
         case.began = began = time.monotonic()
         waited = began - span.received_at
@@ -397,7 +401,10 @@ class Admission:
             budget = self._crowded_budget
         limits = self._limits(case, span.until, budget, self._options.memo)
         worked_before = time.thread_time()
-        walked = walk(self._policies(revision), self._subject(case, limits))
+        if again is None:
+            walked = walk(self._policies(revision), self._subject(case, limits))
+        else:
+            walked = again(limits, case.questions.rounds)
         worked = time.thread_time() - worked_before
         case.worked_seconds += worked
         self._times.note(user, worked)

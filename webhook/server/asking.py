@@ -5,13 +5,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from webhook.external_data.exchange import ROUNDS_MAX, ReviewMoment, failure, nobody
+from webhook.external_data.exchange import (
+    ROUNDS_MAX,
+    ReviewMoment,
+    answering,
+    failure,
+    nobody,
+)
 from webhook.server.preparation import Awaiting
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from webhook.external_data.exchange import ProviderRequest, ProviderResponse
+    from webhook.external_data.exchange import Answering, ProviderRequest, ProviderResponse
     from webhook.server.deadline import RequestTime
     from webhook.server.preparation import AskedRound, ProviderAsker
 
@@ -52,6 +58,11 @@ class Questions:
                 self.answers[request] = answer
         return answer
 
+    @property
+    def answering(self) -> Answering:
+        """Returns :meth:`known`; after the first round only the responses of this review count."""
+        return answering(self.answers, self.rounds) if self.rounds else self.known
+
     def begin(self, requests: Sequence[ProviderRequest]) -> None:
         """Sends requests while the rest of the review goes on."""
         if self._asker is None:
@@ -77,10 +88,9 @@ class Questions:
         self.begin(requests)
         ending, self._round = self._round, None
         assert ending is not None
-        future = ending.end()
-        if not future.done():
-            yield Awaiting([future], until)
-        if future.cancel():
+        if not ending.done():
+            yield Awaiting([ending], until)
+        if ending.cancel():
             self.rounds = ROUNDS_MAX
         self.answers |= dict(ending.answers)
         for request in requests:

@@ -34,7 +34,6 @@ from webhook.server.responsibility import NOTED_SECONDS, requester, responsible_
 from webhook.server.undecided import answer_unread
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
@@ -148,7 +147,7 @@ class ReviewEndpoint:
     ) -> None:
         """Calls ``tell`` with the answer when the decision is made."""
 
-        def resume(_: asyncio.Future[None]) -> None:
+        def resume(_: Any) -> None:
             answer = self._answer(scope, b"", None, pending)
             if isinstance(answer, Pending):
                 self._answer_later(scope, answer, room, tell)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from webhook.api.admission import AdmissionResponse
 
 
+class Finished(Protocol):
+    """A wait of an undecided request; a future of asyncio is one."""
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
+        """Has a function called when it is there, on the loop's thread."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Waits until it is there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An undecided request: the future that it waits for, and the function that resumes it."""
+    """An undecided request: its wait, and the function that resumes it."""
 
-    finished: asyncio.Future[None]
+    finished: Finished
     resume: Callable[[], Outcome]
     api_version: str
     """Of the AdmissionReview."""

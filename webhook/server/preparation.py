@@ -78,8 +78,14 @@ class AskedRound(Protocol):
     def begin(self, request: ProviderRequest) -> None:
         """Has a request answered, once."""
 
-    def end(self) -> Future[ProviderAnswers]:
-        """Returns all answers, when they are there; nothing is begun after this."""
+    def done(self) -> bool:
+        """Whether all answers are there."""
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
+        """Has a function called when they are; nothing is begun after this."""
+
+    def cancel(self) -> bool:
+        """Ends the wait for answers; returns whether some are missing."""
 
 
 class ProviderAsker(Protocol):
@@ -153,10 +159,17 @@ class Preparations:
 NOTHING = Preparations()
 
 
+class Completion(Protocol):
+    """A result that a decision waits for, such as a future of another thread."""
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
+        """Has a function called when it is there, on any thread."""
+
+
 class Awaiting(NamedTuple):
     """The futures that a decision waits for, until a moment on the monotonic clock."""
 
-    futures: list[Future[Any]]
+    futures: Sequence[Completion]
     until: float
 
 
@@ -173,7 +186,7 @@ def carry_on(decision: Decision, api_version: str) -> Outcome:
         return outcome
     seconds = awaited.until - time.monotonic()
     return Pending(
-        finished(awaited.futures, seconds), lambda: carry_on(decision, api_version), api_version
+        Wait(awaited.futures, seconds), lambda: carry_on(decision, api_version), api_version
     )
 
 
@@ -207,30 +220,54 @@ def read_namespace(
     return answer.document or None
 
 
-def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]:
-    """Done, on this thread's loop, when all the futures are or the time has passed."""
-    loop = asyncio.get_running_loop()
-    waiter: asyncio.Future[None] = loop.create_future()
-    last, thread_id = len(futures), threading.get_ident()
-    done = count(
-        1
-    )  # Whoever takes the last number wakes: each wake takes as long as a small answer.
+class Wait:
+    """Done, on the loop of the thread that made it, when all its futures are or the time has passed.
 
-    def end() -> None:
-        if not waiter.done():
-            waiter.set_result(None)
+    It calls back at once; a future of asyncio would do so in the next turn of the loop, after all
+    else that has just become due.
+    """
 
-    def wake(_: Future[Any]) -> None:
-        if next(done) == last:
+    __slots__ = ("_callback", "_is_done", "_timer")
+
+    def __init__(self, futures: Sequence[Completion], seconds: float) -> None:
+        loop, thread_id = asyncio.get_running_loop(), threading.get_ident()
+        self._callback: Callable[[Any], object] | None = None
+        self._is_done = False
+        self._timer = loop.call_later(max(seconds, 0), self._end)
+        last, done = len(futures), count(1)
+
+        def wake(_: Any) -> None:
+            # Whoever takes the last number wakes: each wake takes as long as a small answer.
+            if next(done) < last:
+                return
             if threading.get_ident() == thread_id:
-                end()
+                self._end()
                 return
             # If the loop has ended, nothing waits on it.
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(end)
+                loop.call_soon_threadsafe(self._end)
 
-    for future in futures:
-        future.add_done_callback(wake)
-    timer = loop.call_later(max(seconds, 0), end)
-    waiter.add_done_callback(lambda _: timer.cancel())
-    return waiter
+        for future in futures:
+            future.add_done_callback(wake)
+
+    def _end(self) -> None:
+        if self._is_done:
+            return
+        self._is_done = True
+        self._timer.cancel()
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback(self)
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
+        """Sets the one function to call when it is done; at once if it is."""
+        if self._is_done:
+            callback(self)
+        else:
+            self._callback = callback
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Waits in a coroutine."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.add_done_callback(lambda _: None if future.done() else future.set_result(None))
+        return future.__await__()

@@ -9,7 +9,6 @@ import json
 import re
 import time
 import warnings
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
     from tests.properties.doors.worlds import Json, World
     from webhook import Violations
     from webhook.constraint.result import Result
-    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest, ProviderResponse
+    from webhook.external_data.exchange import ProviderRequest, ProviderResponse
     from webhook.serving.revision import Revision
 
 SUITE_GROUPS = frozenset(
@@ -193,10 +192,14 @@ class _Round:
     def begin(self, request: ProviderRequest) -> None:
         self.answers.update(self._ask([request]))
 
-    def end(self) -> Future[ProviderAnswers]:
-        future: Future[ProviderAnswers] = Future()
-        future.set_result(self.answers)
-        return future
+    def done(self) -> bool:
+        return True
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
+        callback(self)
+
+    def cancel(self) -> bool:
+        return False
 
 
 class _Listener:

@@ -136,6 +136,36 @@ def test_a_second_answer_to_one_request_is_nobodys() -> None:
     asyncio.run(main())
 
 
+def test_whoever_gets_an_answer_may_post_again_at_once() -> None:
+    """It gets the answer when all that arrived with it is read, so that none of it is the next's."""
+
+    async def main() -> None:
+        peer = Peer(read_buffer())
+        loop = asyncio.get_running_loop()
+        second: asyncio.Future[WholeAnswer | Exception] = loop.create_future()
+
+        def post_again(first: WholeAnswer | Exception) -> None:
+            assert first == WholeAnswer(200, FIRST, False)
+            peer.connection.post(b"?", lambda: None, second.set_result)
+
+        peer.connection.post(b"?", lambda: None, post_again)
+        assert await peer.received(1) == b"?"
+        await peer.send(answer(FIRST))
+        assert await peer.received(1) == b"?"
+        await peer.send(answer(SECOND))
+        assert await second == WholeAnswer(200, SECOND, False)
+
+        closed: asyncio.Future[bool] = loop.create_future()
+        peer.connection.post(
+            b"?", lambda: None, lambda _: closed.set_result(not peer.connection.is_open)
+        )
+        await peer.send(answer(FIRST) + answer(SECOND))
+        assert await closed
+        peer.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     ("sent", "found"),
     [

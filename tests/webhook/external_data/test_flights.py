@@ -37,6 +37,7 @@ from webhook.metrics.registry import Registry
 class Awaited(NamedTuple):
     """The answer to one request, when it is there."""
 
+    round: ProviderRound
     answers: Future[ProviderAnswers]
 
     def result(self, seconds: float) -> ProviderResponse:
@@ -46,7 +47,7 @@ class Awaited(NamedTuple):
 
     def cancel(self) -> bool:
         """Wait no longer."""
-        return self.answers.cancel()
+        return self.round.cancel()
 
 
 class Asking:
@@ -75,7 +76,9 @@ class Asking:
         """Ask for keys."""
         begun = self.flights.round(**options)
         begun.begin(ProviderRequest(name, keys))
-        return Awaited(begun.end())
+        answers: Future[ProviderAnswers] = Future()
+        begun.add_done_callback(lambda done: answers.set_result(done.answers))
+        return Awaited(begun, answers)
 
     def ask(self, *keys: str, name: str = "p", **options: Any) -> ProviderResponse:
         """Returns the answer of a provider."""
@@ -271,6 +274,17 @@ def test_of_requests_that_nobody_waits_for_the_oldest_end(asking, process, monke
     for future in begun:
         future.cancel()
     until(lambda: asking.registry.counters.get(PROVIDER_ABANDONED, {}).get((), 0) == 2, "two ended")
+
+
+def test_each_call_times_out_whether_others_are_under_way_or_none(asking, process):
+    """One timer serves all calls of a provider."""
+    asking.put(process, timeout=1)
+    first = asking.begin("hang/a")
+    time.sleep(0.3)
+    second = asking.begin("hang/b")
+    for waiting in (first, second, asking.begin("hang/c")):
+        assert "no answer within 1 s" in waiting.result(PATIENCE_SECONDS).system_error
+    assert asking.ask("t/a").responses
 
 
 def test_too_many_keys_are_not_sent(asking, process):

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.policies import constraint, exception, template
+from tests.policies import constraint, exception, expansion_template, template
 from tests.webhook.external_data.recorded import Answers, refused
 from tests.webhook.mutation.documents import pod
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.expansion import Expansion, read_expansion_template
 from webhook.constraint.findings import WAITING_RESULTS_MAX, Findings
 from webhook.constraint.limits import UNTIL_NOW, Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.exceptions.reading import read_exception
 from webhook.exceptions.stage import Excusing
+from webhook.review.expanding import expand_value
 from webhook.review.loops import review
 from webhook.review.outcome import Found, Needs
 from webhook.review.policy_set import PolicySet
@@ -196,6 +198,35 @@ def test_only_what_asks_is_evaluated_again_unless_many_results_would_wait(
     assert seen.counts == {"asks": 2, "labelled": evaluations, "many": evaluations}
     assert found.responses.evaluated == 3
     assert len(found.responses.results) == count + 2
+
+
+def test_what_an_object_implies_is_not_generated_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    expansions: list[Any] = []
+
+    def expand(*arguments: Any) -> Any:
+        expansions.append(arguments)
+        return expand_value(*arguments)
+
+    monkeypatch.setattr("webhook.review.walk.expand_value", expand)
+    expansion = Expansion([read_expansion_template(expansion_template("t"))])
+    of_deployments = PolicySet(policies().snapshot, expansion=expansion)
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"template": {"spec": pod("x")["spec"]}},
+    }
+    subject = Subject(AugmentedObject(deployment))
+    needs = walk(of_deployments, subject)
+    assert type(needs) is Needs
+    assert needs.again is not None
+    answered = subject.with_answers(Answers(unsigned)(needs.requests))
+    found = needs.again(Limits(known=answered.known, moment=subject.moment), answered.rounds)
+    assert len(expansions) == 1
+    whole = walk(of_deployments, answered)
+    assert type(found) is type(whole) is Found
+    assert found.responses.results == whole.responses.results != ()
+    assert found.implied == whole.implied != ()
 
 
 def test_the_time_of_a_review_counts_in_each_round() -> None:

@@ -24,7 +24,7 @@ from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.deadline import RequestTime
 from webhook.server.decoding import LARGE_BYTES, Decoding
 from webhook.server.endpoint import ReviewEndpoint
-from webhook.server.preparation import Preparations, SlowReview, TemplateCompiler
+from webhook.server.preparation import Preparations, SlowReview, TemplateCompiler, Wait
 from webhook.server.responsibility import Delay
 from webhook.server.submission import TriedSubmission
 from webhook.serving.revision import NamespaceAnswer, Revision, Serving
@@ -465,3 +465,31 @@ def test_without_room_for_it_the_api_server_has_to_ask_again_at_once() -> None:
         assert "too many slow reviews wait" in found["message"]
 
     run(work())
+
+
+def test_a_wait_calls_back_in_the_turn_in_which_its_last_future_is_done() -> None:
+    async def main() -> None:
+        first: Future[int] = Future()
+        last: Future[int] = Future()
+        wait, calls = Wait([first, last], 30), []
+        wait.add_done_callback(calls.append)
+        first.set_result(1)
+        assert calls == []
+        last.set_result(2)
+        assert calls == [wait]
+        wait.add_done_callback(calls.append)  # It is done.
+        assert calls == [wait, wait]
+        await wait
+
+    asyncio.run(main())
+
+
+def test_a_wait_ends_with_its_time_and_for_futures_of_other_threads() -> None:
+    async def main() -> None:
+        await Wait([Future()], 0)
+        future: Future[int] = Future()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.to_thread(future.set_result, 1))
+            await Wait([future], 30)
+
+    asyncio.run(main())

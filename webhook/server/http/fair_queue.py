@@ -17,6 +17,9 @@ T = TypeVar("T")
 USERS_MAX: Final = 1024
 """Users whose recent use is remembered."""
 
+USERS_MIN: Final = 16
+"""Users that are not looked through for some to forget: it takes 50 ns for each of them."""
+
 
 DEBT_SECONDS_MAX: Final = 0.02
 """How far work elsewhere puts a user behind new users, in seconds: no longer than each of them may
@@ -78,7 +81,7 @@ class _User(Generic[T]):
     @property
     def is_idle(self) -> bool:
         """Whether it has no waiting and no running work."""
-        return not self.places
+        return not (self.waiting or self.running)
 
 
 class FairQueue(Generic[T]):
@@ -106,6 +109,8 @@ class FairQueue(Generic[T]):
         """The use of the user that was served last: new users start there."""
         self.size = 0
         """The number of waiting items."""
+        self._users_max = USERS_MIN
+        """The number of users from which some are forgotten."""
 
     def put(
         self, party: Party, work: T, weight: int = 0, expected_seconds: float = 0.0
@@ -151,7 +156,7 @@ class FairQueue(Generic[T]):
         """Returns the number of waiting and running items, and this user's share."""
         user = self._users.get(party.user)
         mine = 0 if user is None else user.places
-        users = sum(1 for other in self._users.values() if not other.is_idle)
+        users = sum(1 for other in self._users.values() if other.waiting or other.running)
         places = self.size + len(self._busy)
         return Delay(places_taken=mine, places=places, requesters=users)
 
@@ -234,13 +239,16 @@ class FairQueue(Generic[T]):
         user.seconds = max(user.seconds, min(used, self._least + DEBT_SECONDS_MAX))
 
     def _forget(self) -> None:
-        """Forgets users without more use than a new user."""
+        """Forgets users without more use than a new user, once they are many."""
+        if len(self._users) < self._users_max:
+            return
         idle = [name for name, user in self._users.items() if user.is_idle]
         surplus = len(idle) - USERS_MAX
         for name in idle:
             if self._users[name].seconds <= self._least or surplus > 0:
                 del self._users[name]
                 surplus -= 1
+        self._users_max = min(USERS_MAX, USERS_MIN + 2 * len(self._users))
 
     def __iter__(self) -> Iterator[T]:
         """Iterates over all waiting work."""
