@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from webhook.rego.location import Location
     from webhook.rego.run.values import Value
     from webhook.rego.write.expression import Expression
-    from webhook.rego.write.function import FunctionBuilder
     from webhook.rego.write.function_requests import FunctionRequest
     from webhook.rego.write.payment import Payment
     from webhook.rego.write.statement import WrittenFunction
@@ -94,7 +93,8 @@ class Unit:
         self._constants: dict[str, str] = {}
         self.facts = PurityFacts(tree, builtins, mocked, replaced)
         self.purity = Purity(self.facts, parameters=True)
-        self.writers: list[FunctionBuilder] = []
+        self.releases: list[Callable[[], None]] = []
+        """Called at the end: each ends what one function's writer refers to."""
         self.of_constraint: list[tuple[int, str]] = []
         """Slots of documents that only parameters decide, and the functions that compute them."""
         self.lenient = False
@@ -212,9 +212,9 @@ class Unit:
 
         With it would go all rules: for 500 templates these were twice their lasting memory.
         """
-        for writer in self.writers:
-            writer.release()
-        self.writers.clear()
+        for release in self.releases:
+            release()
+        self.releases.clear()
         self.ahead = self.eager = self.sharing = None
 
     def replaceable(self, path: tuple[Value, ...]) -> bool:

@@ -6,7 +6,6 @@ import asyncio
 import math
 import time
 from collections import deque
-from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook.metrics.admission import REFUSED
@@ -55,6 +54,10 @@ DROPPED_BYTES: Final = 256 * 1024
 
 OTHERS_PART: Final = 4
 """The part of a bound that a client with more than half of it leaves to others."""
+
+
+_DATE: Final = "date: %a, %d %b %Y %H:%M:%S GMT\r\n"
+"""The Date header. Names of days are English, as no part of the process sets a locale for times."""
 
 
 class Share:
@@ -153,7 +156,7 @@ class Hub:
 
     def tick(self) -> None:
         """Refreshes the Date header; called each second."""
-        self.date_line = b"date: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+        self.date_line = time.strftime(_DATE, time.gmtime()).encode()
 
     def submit(self, exchange: Waiting, share: Share) -> bool:
         """Queues a request; False if there are too many, and then the caller keeps it."""
