@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import mmap
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -126,9 +127,9 @@ class Hub:
         self.in_flight = 0
         """Queued requests that are neither answered nor abandoned; connections count down."""
         self.waiting_bytes = 0
-        self.buffer = memoryview(bytearray(DROPPED_BYTES))
+        self.buffer = memoryview(mmap.mmap(-1, DROPPED_BYTES))
         """The shared read buffer: a connection reads into it and parses that before another reads.
-        Only dropped input fills it.
+        Only dropped input fills it; pages that nothing has filled take no memory.
         """
         self.reads = self.buffer[:READ_BYTES]
         self.large = LargeBodies(limits.body_bytes_max)
