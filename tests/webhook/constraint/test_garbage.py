@@ -1,4 +1,4 @@
-"""What compiling leaves behind: nothing that only a collection of garbage would free."""
+"""Garbage of compiling: there is none that only a collection would free."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LIBRARY = Path(__file__).parents[3] / "policies"
 TEMPLATES = sorted(LIBRARY.glob("[gps]*/*/template.yaml"))
-"""Those for admission."""
+"""The templates for admission."""
 
 DRIVER = RegoDriver()
 
