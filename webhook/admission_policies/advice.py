@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, gone_since
@@ -45,8 +44,8 @@ def unserved_resources(document: Mapping[str, Any]) -> Iterator[str]:
         field = f"matchConstraints.resourceRules[{number}]"
         for resource in texts_of(rule.get("resources")):
             name = resource.partition("/")[0]
-            near = [] if name == "*" else get_close_matches(name.lower(), served, 1, NEAR)
-            if near and name not in served:
+            near = [] if name == "*" or name in served else _nearest(name, served)
+            if near:
                 yield f'its {field}.resources names "{name}"{shown}: is {near[0]} meant?'
             elif elsewhere := [] if name in served else _groups_with(name):
                 of_group = shown or ' of the group ""'
@@ -73,3 +72,10 @@ def _given_up(field: str, rule: Mapping[str, Any]) -> Iterator[str]:
                 f"its {field}.apiVersions: an API server serves {absent} of {named} since Kubernetes "
                 f"{releases[0]}: name a version that it serves, or *"
             )
+
+
+def _nearest(name: str, served: list[str]) -> list[str]:
+    """Returns the most similar name, if one is similar."""
+    from difflib import get_close_matches  # noqa: PLC0415  # for this alone
+
+    return get_close_matches(name.lower(), served, 1, NEAR)

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 from webhook.certificates.loader import CertificateOptions
 
 if TYPE_CHECKING:
+    from webhook.certificates.loader import CertificateLoader
     from webhook.certificates.plan import CertificatePlace
+    from webhook.certificates.session import ClusterCertificate
+    from webhook.log import Logger
     from webhook.settings.serve import ServeSettings
 
 
@@ -24,9 +27,21 @@ def certificate_options(settings: ServeSettings) -> CertificateOptions:
     )
 
 
+def kept_certificate(
+    settings: ServeSettings, loader: CertificateLoader | None, log: Logger
+) -> ClusterCertificate | None:
+    """Returns the part that keeps the listener's certificate in the cluster, if this process does."""
+    if loader is None or not settings.keeps_certificate:
+        return None
+    # Imported here: it takes 8 MiB that a process with a directory of certificates does not need.
+    from webhook.certificates.session import ClusterCertificate  # noqa: PLC0415
+
+    return ClusterCertificate(certificate_place(settings), loader, log)
+
+
 def certificate_place(settings: ServeSettings) -> CertificatePlace:
     """Where the cluster keeps it."""
-    # Imported here: it takes 8 MiB, and without a cluster nobody plans certificates.
+    # Imported here: see kept_certificate.
     from webhook.certificates.plan import CertificatePlace  # noqa: PLC0415
 
     return CertificatePlace(

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from webhook.api.pod_status import Pod
 from webhook.api.resource import Resource
-from webhook.app.certificate_options import certificate_place
+from webhook.app.certificate_options import kept_certificate
 from webhook.app.loop_thread import LoopThread
 from webhook.app.priority import give_precedence, stand_behind
 from webhook.backoff import Backoff
-from webhook.certificates.session import ClusterCertificate
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
@@ -143,11 +142,7 @@ class ClusterThread:
         self._registry = registry
         self._log = log
         self._credentials = load_credentials(settings.policies.kubeconfig or None)
-        self._certificate = (
-            ClusterCertificate(certificate_place(settings), certificate, log)
-            if settings.keeps_certificate and certificate is not None
-            else None
-        )
+        self._certificate = kept_certificate(settings, certificate, log)
         self.reports = self._admission_reports()
         """Writes reports of admitted resources, if configured."""
         self._admission_policies = self._admission_policy_reader()

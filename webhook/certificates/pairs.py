@@ -11,7 +11,6 @@ import datetime as dt
 import ipaddress
 import os
 import ssl
-import tempfile
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -136,6 +135,9 @@ def _as_file(content: bytes) -> Generator[str]:
             stream.flush()
             yield f"/proc/self/fd/{number}"
     else:
+        # Imported here: Linux does without, and the import costs memory and start-up time.
+        import tempfile  # noqa: PLC0415
+
         with tempfile.NamedTemporaryFile() as stream:
             stream.write(content)
             stream.flush()

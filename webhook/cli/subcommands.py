@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -97,6 +96,8 @@ class Subcommands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Returns the command and its arguments in click's spelling."""
         if args and args[0] not in self.listed and not args[0].startswith("-"):
+            import difflib  # noqa: PLC0415  # for this alone
+
             near = difflib.get_close_matches(args[0], self.listed, n=1)
             if near:
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")

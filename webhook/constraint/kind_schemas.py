@@ -6,7 +6,6 @@ counts as absent, as in Go. A test compares these schemas with the CRDs in manif
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -125,6 +124,8 @@ def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
             if name in fields:
                 yield from _unknown(item, fields[name], f"{path}.{name}")
             else:
+                from difflib import get_close_matches  # noqa: PLC0415  # for this alone
+
                 near = get_close_matches(name, fields, n=1)
                 hint = f': is "{near[0]}" meant?' if near else ""
                 yield f"{path}.{name}: unknown field, without effect{hint}"

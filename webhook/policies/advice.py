@@ -9,7 +9,6 @@ of objects, the constraints that matched none of them.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.advice import NEAR
@@ -286,6 +285,8 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
         return same[0]
     if everywhere:
         return ""  # A custom resource may have any name.
+    from difflib import get_close_matches  # noqa: PLC0415  # for this alone
+
     near = get_close_matches(kind, names, n=1, cutoff=NEAR)
     return near[0] if near else ""
 

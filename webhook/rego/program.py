@@ -144,7 +144,7 @@ class Compiled:
     def sharing(self) -> Sharing:
         """Returns the finder of documents that other programs have, too."""
         if self._sharing is None:
-            self._sharing = Sharing(self.unit())
+            self._sharing = Sharing(self.unit().facts)
         return self._sharing
 
     def documents(self) -> Documents:
@@ -205,6 +205,7 @@ class Compiled:
         """Writes the functions requested from the unit and compiles them."""
         documents.run()
         self.generated = generate(documents.unit, self.options.compile_parts)
+        documents.unit.close()
         return self.generated
 
     def finish(self, documents: Documents) -> Loaded:

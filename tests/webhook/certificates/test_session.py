@@ -110,8 +110,9 @@ def test_who_reads_that_a_certificate_was_installed_or_refused_finds_metrics_and
     assert found[1:] == [("certificate cannot be used; the last good one stays", state())]
 
 
-def test_a_process_that_makes_no_certificate_does_not_load_cryptography():
-    code = "import sys, webhook.app.process; print('cryptography' in sys.modules)"
+@pytest.mark.parametrize("module", ["process", "cluster"])
+def test_a_process_that_makes_no_certificate_does_not_load_cryptography(module):
+    code = f"import sys, webhook.app.{module}; print('cryptography' in sys.modules)"
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )

@@ -96,6 +96,38 @@ def test_a_mistyped_option_imports_nothing_heavy_and_a_missing_file_no_engine(co
     assert below(imported(command, *given), HEAVY) == []
 
 
+def test_a_server_imports_no_library_of_which_it_needs_little():
+    """Each costs every replica memory, and every start time."""
+    code = "import sys, webhook.cli.main, webhook.app.process; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    little = ("starlette", "uvicorn", "anyio", "email", "http.client", "tempfile", "difflib")
+    assert below(run.stdout.split(), [*little, "webhook.cel.engine", "webhook.console"]) == []
+
+
+def test_what_a_template_in_rego_reads_is_derived_without_the_engine_of_cel(tmp_path):
+    path = tmp_path / "template.yaml"
+    path.write_text(yaml.safe_dump(template()))
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from webhook.constraint.client import Client\n"
+        "from webhook.constraint.drivers.reads import dependencies_of_evaluator\n"
+        "from webhook.constraint.drivers.rego import RegoDriver\n"
+        "from webhook.constraint.targets.known import TARGETS\n"
+        "from webhook.policies.manifests import read_file\n"
+        "client = Client(targets=TARGETS, drivers=[driver := RegoDriver()])\n"
+        "client.add_template(read_file(Path(sys.argv[1]))[0].document)\n"
+        "(template,) = client.usable_templates\n"
+        "evaluator = driver.compile(template, template.code[0])\n"
+        "assert dependencies_of_evaluator(evaluator, template, {}); print(*sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
+    )
+
+    assert below(run.stdout.split(), ["webhook.cel.engine"]) == []
+
+
 def test_a_check_imports_the_built_ins_that_its_policies_use_and_no_others(tmp_path):
     rego = 'package p\nviolation[{"msg": sprintf("%v", [1])}] { crypto.md5("x") != "" }'
     path = tmp_path / "m.yaml"

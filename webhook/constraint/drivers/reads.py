@@ -30,12 +30,14 @@ def dependencies_of_evaluator(
     evaluator: Evaluator, template: Template, parameters: Any
 ) -> PolicyReads | None:
     """Returns the dependencies of an evaluator; its template may have code for two engines."""
-    # Imported here: without a template in CEL the engine would cost memory.
-    from webhook.constraint.drivers.cel_evaluation import CelEvaluator  # noqa: PLC0415
+    engine = REGO
+    if not isinstance(evaluator, RegoEvaluator):
+        # Imported here: without a template in CEL the engine would cost memory.
+        from webhook.constraint.drivers.cel_evaluation import CelEvaluator  # noqa: PLC0415
 
-    engine = REGO if isinstance(evaluator, RegoEvaluator) else CEL
-    if engine == CEL and not isinstance(evaluator, CelEvaluator):
-        return None
+        if not isinstance(evaluator, CelEvaluator):
+            return None
+        engine = CEL
     code = tuple(source for source in template.code if source.engine == engine)
     return dependencies_of(replace(template, code=code), parameters)
 

@@ -9,6 +9,7 @@ the type of its replacement, and rules that depend on the target may have any ty
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.check import ir
@@ -59,7 +60,7 @@ class Checker:
     def __init__(self, builtins: Mapping[str, Builtin], level: str) -> None:
         self._builtins = builtins
         self._level = level
-        self._documents = Scope(self._check_closure, older=level == GATEKEEPER)
+        self._documents = Scope(WeakMethod(self._check_closure), older=level == GATEKEEPER)
         self.dependents: Callable[[list[ir.Term]], Iterable[tuple[Any, ...]]] = lambda _: ()
         """Returns the paths of rules that depend on the targets of a reference below ``data``."""
         self.replaced: frozenset[tuple[Any, ...]] = frozenset()
@@ -168,7 +169,7 @@ class Checker:
         """Returns the scope of a comprehension's body, and whether the body is sound."""
         self._bodies += 1
         if self._bodies > BODIES_MAX:
-            return _Anything(self._check_closure, around), True
+            return _Anything(around.check, around), True
         scope, faults = self._body(around, body)
         return scope, not faults
 

@@ -7,7 +7,7 @@ constants.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.rego.check import ir
 from webhook.rego.check.checker_types import insert, is_empty, merge, opened
@@ -29,6 +29,7 @@ from webhook.rego.types import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from weakref import WeakMethod
 
     from webhook.rego.types import Type
 
@@ -37,6 +38,11 @@ BODIES_MAX: Final = 5_000
 with all comprehensions inside. Beyond this number a comprehension has items of any type, so no term
 is refused.
 """
+
+
+CheckBody: TypeAlias = "WeakMethod[Callable[[Scope, ir.Body], tuple[Scope, bool]]]"
+"""A method of the checker, which owns the scopes: with a strong reference both would be garbage that
+only a collection finds, with all rules."""
 
 
 class ScopeNode:
@@ -69,7 +75,7 @@ class Scope:
 
     def __init__(
         self,
-        check: Callable[[Scope, ir.Body], tuple[Scope, bool]],
+        check: CheckBody,
         around: Scope | None = None,
         *,
         of_literal: bool = False,
@@ -193,7 +199,9 @@ def _object(scope: Scope, term: ir.Object) -> Type | None:
 
 
 def _comprehension(scope: Scope, term: ir.Comprehension) -> Type | None:
-    inner, sound = scope.check(scope, term.body)
+    check = scope.check()
+    assert check is not None, "the checker outlives its scopes"
+    inner, sound = check(scope, term.body)
     if not sound:
         return None
     value = inner.get(term.value)

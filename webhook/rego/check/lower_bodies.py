@@ -277,18 +277,14 @@ class BodyLowering(TermLowering):
 
 def bound_by(term: ast.Term) -> list[str]:
     """Returns the variables of ``some … in``: each variable that a pattern can bind, once."""
-    names: list[str] = []
-
-    def walk(part: ast.Term) -> None:
+    names: dict[str, None] = {}
+    waiting = [term]
+    while waiting:
+        part = waiting.pop()
         if isinstance(part, ast.Var):
-            if part.name not in names:
-                names.append(part.name)
+            names[part.name] = None
         elif isinstance(part, ast.Array):
-            for item in part.items:
-                walk(item)
+            waiting.extend(reversed(part.items))
         elif isinstance(part, ast.Object):
-            for _, value in part.items:
-                walk(value)
-
-    walk(term)
-    return names
+            waiting.extend(value for _, value in reversed(part.items))
+    return list(names)

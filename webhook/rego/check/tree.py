@@ -206,30 +206,28 @@ class Tree:
     def reached(self, path: list[Term]) -> list[Rule]:
         """Rules that a reference below ``data`` with these terms may depend on."""
         by_id: dict[int, Rule] = {}
-
-        def gather(rules: list[Rule], at: int) -> None:
-            for rule in rules:
-                if _may_meet(rule, path, at):
-                    by_id[id(rule)] = rule
-
-        def walk(node: Node, at: int) -> None:
-            if at >= len(path):
-                for below in node.walk():
-                    for rule in below.rules:
-                        by_id[id(rule)] = rule
-                return
-            part = path[at]
-            if isinstance(part, Const):
-                child = node.child(part.value)
-                children = [] if child is None else [child]
-            else:
-                children = list(node.children.values())
-            for child in children:
-                gather(child.rules, at + 1)
-                walk(child, at + 1)
-
-        walk(self.root, 0)
+        _reach(self.root, path, 0, by_id)
         return list(by_id.values())
+
+
+def _reach(node: Node, path: list[Term], at: int, by_id: dict[int, Rule]) -> None:
+    """Adds the rules at and below a node that the rest of a path may lead to."""
+    if at >= len(path):
+        for below in node.walk():
+            for rule in below.rules:
+                by_id[id(rule)] = rule
+        return
+    part = path[at]
+    if isinstance(part, Const):
+        child = node.child(part.value)
+        children = [] if child is None else [child]
+    else:
+        children = list(node.children.values())
+    for child in children:
+        for rule in child.rules:
+            if _may_meet(rule, path, at + 1):
+                by_id[id(rule)] = rule
+        _reach(child, path, at + 1, by_id)
 
 
 def _may_meet(rule: Rule, path: list[Term], at: int) -> bool:

@@ -77,6 +77,8 @@ def parse_written(
         raise RegoErrors(refusal.errors) from None
     except RecursionError:
         raise RegoErrors([_too_deep(file)]) from None
+    finally:
+        reader.close()
 
 
 def parse_query(
@@ -86,12 +88,17 @@ def parse_query(
 
     ``imports`` names future keywords that are in force. Raises :class:`RegoErrors`.
     """
+    reader = None
     try:
-        return _Module(Source("", source), version, imports).query()
+        reader = _Module(Source("", source), version, imports)
+        return reader.query()
     except Refused as refusal:
         raise RegoErrors(refusal.errors) from None
     except RecursionError:
         raise RegoErrors([_too_deep("")]) from None
+    finally:
+        if reader is not None:
+            reader.close()
 
 
 def parse_ref(source: str) -> ast.Ref:
@@ -136,6 +143,11 @@ class _Module:
         self.faults: list[RegoLoadError] = []
         for name in imports:
             self._import_keywords({name: _FUTURE[name]})
+
+    def close(self) -> None:
+        """Ends what readers know of each other: otherwise only a collection of garbage would free them."""
+        terms = self.terms
+        del terms.collections.bodies, self.bodies.logic.bodies, terms.collections, terms.bodies
 
     # --- a query ---------------------------------------------------------------------------
 

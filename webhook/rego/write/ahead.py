@@ -50,7 +50,7 @@ class Ahead:
         """``unit`` is the unit being written; ``make_unit`` returns further units like it."""
         self._unit = unit
         self._make_unit = make_unit
-        self._purity = Purity(unit)
+        self._purity = Purity(unit.facts)
         self._found: dict[object, Value] = {}
         self._left = MAX_QUESTIONS
 

@@ -429,4 +429,5 @@ def new_function(unit: Unit, uses: Uses) -> FunctionBuilder:
     function.patterns = Unification(function)
     function.calls = Calls(function)
     function.nest = Bodies(function)
+    unit.releases.append(function.release)
     return function

@@ -189,6 +189,10 @@ class FunctionBuilder:
         self.hoisted: dict[tuple[str, ...], Expression] = {}
         self.location: Location = NOWHERE
 
+    def release(self) -> None:
+        """Drops the emitters, which refer back to this function; nothing is written any more."""
+        del self.terms, self.references, self.patterns, self.calls, self.nest
+
     # --- conditions ---------------------------------------------------------------------------
 
     def condition(self, test: Expression) -> None:

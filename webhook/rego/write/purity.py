@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from webhook.rego.check import ir
 from webhook.rego.write.constants import gets_parameters, is_computable, is_of_parameters
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,15 +17,18 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
 
 
-class PurityFacts(Protocol):
+@dataclass(frozen=True, slots=True)
+class PurityFacts:
     """The facts that decide purity: the rules, the built-ins, and the targets of modifiers."""
 
     tree: Tree
     builtins: Mapping[str, Builtin]
     mocked: frozenset[ir.Function]
+    replaced: frozenset[tuple[str, ...]]
 
     def replaceable(self, path: tuple[Value, ...]) -> bool:
         """Whether some modifier of the program may replace the document at this path."""
+        return any(path[: len(target)] == target for target in self.replaced)
 
 
 class Purity:

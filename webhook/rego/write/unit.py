@@ -16,7 +16,7 @@ from webhook.rego.run.numbers import Numeral
 from webhook.rego.run.runtime import FIRST_SLOT
 from webhook.rego.run.values import RegoObject, RegoSet
 from webhook.rego.write.expression import named, scalar
-from webhook.rego.write.purity import Purity
+from webhook.rego.write.purity import Purity, PurityFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -91,7 +91,10 @@ class Unit:
         self.names: dict[Hashable, str] = {}
         self._place_of: dict[tuple[str, int, int], int] = {}
         self._constants: dict[str, str] = {}
-        self.purity = Purity(self, parameters=True)
+        self.facts = PurityFacts(tree, builtins, mocked, replaced)
+        self.purity = Purity(self.facts, parameters=True)
+        self.releases: list[Callable[[], None]] = []
+        """Called at the end: each ends what one function's writer refers to."""
         self.of_constraint: list[tuple[int, str]] = []
         """Slots of documents that only parameters decide, and the functions that compute them."""
         self.lenient = False
@@ -204,9 +207,19 @@ class Unit:
         node = self.tree.function(name)
         return -1 if node is None else len(node.rules[0].args or ())
 
+    def close(self) -> None:
+        """Ends what refers to each other: otherwise only a collection of garbage would free it.
+
+        With it would go all rules: for 500 templates these were twice their lasting memory.
+        """
+        for release in self.releases:
+            release()
+        self.releases.clear()
+        self.ahead = self.eager = self.sharing = None
+
     def replaceable(self, path: tuple[Value, ...]) -> bool:
         """Whether some modifier of the program may replace the document at this path."""
-        return any(path[: len(target)] == target for target in self.replaced)
+        return self.facts.replaceable(path)
 
     def conflict(self, node: Node) -> str:
         """Source of the message for rules that disagree (OPA v1/topdown/errors.go)."""

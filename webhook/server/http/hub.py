@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import mmap
 import time
 from collections import deque
-from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook.metrics.admission import REFUSED
@@ -55,6 +55,10 @@ DROPPED_BYTES: Final = 256 * 1024
 
 OTHERS_PART: Final = 4
 """The part of a bound that a client with more than half of it leaves to others."""
+
+
+_DATE: Final = "date: %a, %d %b %Y %H:%M:%S GMT\r\n"
+"""The Date header. Names of days are English, as no part of the process sets a locale for times."""
 
 
 class Share:
@@ -123,9 +127,9 @@ class Hub:
         self.in_flight = 0
         """Queued requests that are neither answered nor abandoned; connections count down."""
         self.waiting_bytes = 0
-        self.buffer = memoryview(bytearray(DROPPED_BYTES))
+        self.buffer = memoryview(mmap.mmap(-1, DROPPED_BYTES))
         """The shared read buffer: a connection reads into it and parses that before another reads.
-        Only dropped input fills it.
+        Only dropped input fills it; pages that nothing has filled take no memory.
         """
         self.reads = self.buffer[:READ_BYTES]
         self.large = LargeBodies(limits.body_bytes_max)
@@ -153,7 +157,7 @@ class Hub:
 
     def tick(self) -> None:
         """Refreshes the Date header; called each second."""
-        self.date_line = b"date: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+        self.date_line = time.strftime(_DATE, time.gmtime()).encode()
 
     def submit(self, exchange: Waiting, share: Share) -> bool:
         """Queues a request; False if there are too many, and then the caller keeps it."""
