@@ -326,7 +326,7 @@ class Logger:
 
 
 class StandardHandler(logging.Handler):
-    """Converts log records of libraries, such as asyncio, to the same format."""
+    """Converts log records of libraries (uvicorn, asyncio) to the same format."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()

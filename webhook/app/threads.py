@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
 
+    from starlette.applications import Starlette
+
     from webhook.log import Logger
-    from webhook.server.http.exchange import Application
 
 PROBE_LIMITS = ConnectionLimits(
     connections_max=100,
@@ -41,7 +42,7 @@ class ProbeThread:
     """Serves applications, each on its socket, on an event loop of its own until stopped."""
 
     def __init__(
-        self, applications: Sequence[tuple[socket.socket, Application]], log: Logger
+        self, applications: Sequence[tuple[socket.socket, Starlette]], log: Logger
     ) -> None:
         self._applications = applications
         self._log = log

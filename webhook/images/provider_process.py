@@ -12,6 +12,8 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from starlette.applications import Starlette
+
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.app.threads import ProbeThread
 from webhook.certificates import pairs
@@ -29,7 +31,6 @@ from webhook.metrics.registry import Metric, Registry
 from webhook.server.http.hub import Hub
 from webhook.server.http.limits import ConnectionLimits
 from webhook.server.http.listener import Listener, bind
-from webhook.server.http.pages import PageApplication
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.values import dataclass
 
@@ -283,7 +284,7 @@ class _Running:
             {"answering": self._why_stuck}, {"policies": self._why_unready}
         )
         scrapes = make_metrics_application(exposition)
-        application = PageApplication({**health.answers, **scrapes.answers})
+        application = Starlette(routes=[*health.routes, *scrapes.routes])
         thread = ProbeThread([(probed, application)], self._log)
         thread.start()
         return thread

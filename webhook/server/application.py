@@ -1,13 +1,16 @@
-"""The ASGI application of the admission port."""
+"""The Starlette application of the admission port."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Match, Route
+
 from webhook.server import namespace_label
 from webhook.server.endpoint import ReviewEndpoint
-from webhook.server.http.exchange import JSON_ALONE
 from webhook.server.http.responder import failure
 from webhook.server.undecided import answer_unread
 from webhook.server.validation import PATH
@@ -16,12 +19,13 @@ from webhook.serving.recorder import Recorder
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.server.decoding import Decoding
     from webhook.server.endpoint import Decide
-    from webhook.server.http.exchange import Receive, Send
     from webhook.server.namespace_label import Exemptions
     from webhook.server.traced import TracedEndpoint
     from webhook.server.undecided import AnswerUnread
@@ -55,7 +59,7 @@ def make_application(  # noqa: PLR0913  # each part that it joins is a parameter
     answer_unread: AnswerUnread = answer_unread,
     tracing: Tracing | None = None,
 ) -> AdmissionApplication:
-    """Returns the application: plain ASGI endpoints by path.
+    """Returns the application: routes to plain ASGI endpoints without middleware.
 
     ``parts`` decide at other paths by constraints of one failure policy. ``mutate`` serves mutation
     and ``validation`` the validation of policies, if given. ``recorder`` records requests that
@@ -102,10 +106,21 @@ def make_application(  # noqa: PLR0913  # each part that it joins is a parameter
     return AdmissionApplication(reviews, others, decoding.stop)
 
 
-class AdmissionApplication:
-    """Endpoints by path, as plain ASGI.
+class ExactRoute(Route):
+    """A route with one fixed path and any method, found by comparison instead of a pattern."""
 
-    Endpoints answer their own faults, and the connection answers 500 for the rest.
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether the request is for this path."""
+        if scope["type"] == "http" and scope["path"] == self.path:
+            return Match.FULL, {"endpoint": self.endpoint, "path_params": {}}
+        return Match.NONE, {}
+
+
+class AdmissionApplication(Starlette):
+    """Endpoints by path, without Starlette's two layers that turn exceptions into responses.
+
+    Those cost 4 µs a request and would catch nothing: endpoints answer their own faults, and the
+    connection answers 500 for the rest.
     """
 
     def __init__(
@@ -114,19 +129,28 @@ class AdmissionApplication:
         others: Mapping[str, AsgiEndpoint],
         stop: Callable[[], None],
     ) -> None:
-        """``others`` may wait; ``stop`` ends the work of all."""
+        """``others`` may wait, and are found by routing; ``stop`` ends their work."""
         self.stop = stop
+        every: dict[str, AsgiEndpoint] = {**endpoints, **others}
+        super().__init__(
+            routes=[
+                ExactRoute(path, endpoint, name=path.rpartition("/")[2])
+                for path, endpoint in every.items()
+            ]
+        )
         self.at_once = endpoints
-        """The endpoints that a connection calls directly: deciding rarely waits."""
-        self._endpoints: dict[str, AsgiEndpoint] = {**endpoints, **others}
+        """The endpoints that a connection calls directly: deciding rarely waits, and routing costs
+        5 µs.
+        """
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answers a request that is not answered at once."""
-        endpoint: AsgiEndpoint = self._endpoints.get(scope["path"], _not_found)
-        await endpoint(scope, receive, send)
+    def build_middleware_stack(self) -> ASGIApp:
+        """Returns the router without middleware."""
+        self.router.redirect_slashes = False
+        self.router.default = _not_found
+        return self.router
 
 
-async def _not_found(scope: dict[str, Any], receive: Receive, send: Send) -> None:  # noqa: ARG001  # ASGI's signature
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     message = f"no such path: {scope['path'][:256]}; there are /v1/admit and /v1/admitlabel"
-    await send({"type": "http.response.start", "status": 404, "headers": JSON_ALONE})
-    await send({"type": "http.response.body", "body": failure(404, message)})
+    response = Response(failure(404, message), 404, media_type="application/json")
+    await response(scope, receive, send)

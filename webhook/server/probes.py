@@ -6,23 +6,23 @@ for it would have a busy replica restarted or taken out of service.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from webhook.server.http.pages import Page, PageApplication, query_of
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from starlette.requests import Request
+
     from webhook.metrics.exposition import Exposition
-    from webhook.server.http.pages import AnswerPage
 
     Checks = Mapping[str, Callable[[], str]]
     """Each check by name: why it fails, or an empty text."""
 
 UNHEALTHY: Final = 503
-
-# A fault quotes user input: plain text, and browsers must not sniff another type.
-_HEADERS: Final = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
 def report(
@@ -47,31 +47,34 @@ def report(
 
 def make_health_application(
     live: Checks, ready: Checks, notes: Callable[[], Sequence[str]] = tuple
-) -> PageApplication:
+) -> Starlette:
     """The application of the health port; ``notes`` are faults that leave the process ready."""
-    return PageApplication(
-        {
-            "/healthz": _checked("healthz", live, tuple),
-            "/readyz": _checked("readyz", ready, notes),
-        }
+    return Starlette(
+        routes=[
+            Route("/healthz", _checked("healthz", live, tuple), name="healthz"),
+            Route("/readyz", _checked("readyz", ready, notes), name="readyz"),
+        ]
     )
 
 
-def _checked(title: str, checks: Checks, notes: Callable[[], Sequence[str]]) -> AnswerPage:
-    async def answer(scope: dict[str, Any]) -> Page:
-        verbose = "verbose" in query_of(scope)
+def _checked(
+    title: str, checks: Checks, notes: Callable[[], Sequence[str]]
+) -> Callable[[Request], object]:
+    async def answer(request: Request) -> Response:
+        verbose = "verbose" in request.query_params
         passed, text = report(title, checks, verbose=verbose, notes=notes())
-        return Page(text.encode(), 200 if passed else UNHEALTHY, headers=_HEADERS)
+        # A fault quotes user input: plain text, and browsers must not sniff another type.
+        headers = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
+        return PlainTextResponse(text, 200 if passed else UNHEALTHY, headers)
 
     return answer
 
 
-def make_metrics_application(exposition: Exposition) -> PageApplication:
+def make_metrics_application(exposition: Exposition) -> Starlette:
     """Returns the application of the metrics port."""
 
-    async def scrape(scope: dict[str, Any]) -> Page:
-        accept = dict(scope["headers"]).get(b"accept", b"").decode("latin-1")
-        body, content_type = exposition.render(accept)
-        return Page(body, content_type=content_type.encode())
+    async def scrape(request: Request) -> Response:
+        body, content_type = exposition.render(request.headers.get("accept", ""))
+        return Response(body, headers={"content-type": content_type})
 
-    return PageApplication({"/metrics": scrape})
+    return Starlette(routes=[Route("/metrics", scrape, name="metrics")])

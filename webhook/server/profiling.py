@@ -11,12 +11,16 @@ import sys
 import threading
 import traceback
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from webhook.server.http.pages import Page, PageApplication, query_of
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 if TYPE_CHECKING:
     from types import FrameType
+
+    from starlette.requests import Request
 
 SLOW_REVIEWS: Final = "slow-reviews"
 """The name of the thread that carries on with reviews too slow for the main one."""
@@ -69,25 +73,26 @@ async def profile(seconds: float) -> str:
     return "".join(f"{stack} {count}\n" for stack, count in seen.most_common())
 
 
-def make_profiling_application() -> PageApplication:
+def make_profiling_application() -> Starlette:
     """Returns the application of the profiling port."""
 
-    async def index(_scope: dict[str, Any]) -> Page:
-        return Page(_INDEX.encode())
+    async def index(_request: Request) -> Response:
+        return PlainTextResponse(_INDEX)
 
-    async def goroutine(_scope: dict[str, Any]) -> Page:
-        return Page(stacks().encode())
+    async def goroutine(_request: Request) -> Response:
+        return PlainTextResponse(stacks())
 
-    async def sampled(scope: dict[str, Any]) -> Page:
-        text = query_of(scope).get("seconds", str(PROFILE_SECONDS))
+    async def sampled(request: Request) -> Response:
+        text = request.query_params.get("seconds", str(PROFILE_SECONDS))
         if not (text.isascii() and text.isdigit() and 0 < int(text) <= PROFILE_SECONDS_MAX):
-            return Page(f"seconds must be between 1 and {PROFILE_SECONDS_MAX}\n".encode(), 400)
-        return Page((await profile(int(text))).encode())
+            message = f"seconds must be between 1 and {PROFILE_SECONDS_MAX}\n"
+            return PlainTextResponse(message, 400)
+        return PlainTextResponse(await profile(int(text)))
 
-    return PageApplication(
-        {
-            "/debug/pprof/": index,
-            "/debug/pprof/profile": sampled,
-            "/debug/pprof/goroutine": goroutine,
-        }
+    return Starlette(
+        routes=[
+            Route("/debug/pprof/", index),
+            Route("/debug/pprof/profile", sampled),
+            Route("/debug/pprof/goroutine", goroutine),
+        ]
     )

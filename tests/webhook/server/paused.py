@@ -43,6 +43,13 @@ class Transport(asyncio.Transport):
         """The test decides when to send."""
 
 
+class Config:
+    """The part of uvicorn's configuration that is used."""
+
+    def __init__(self, application: Any) -> None:
+        self.loaded_app = application
+
+
 def allow(request: AdmissionRequest, query: bytes, received_at: float) -> AdmissionResponse:
     """Answer with the request's uid."""
     return AdmissionResponse(request.uid, allowed=True)
@@ -95,7 +102,7 @@ class Port:
 
     def connect(self) -> tuple[Connection, PausedTransport]:
         """A connection, and its transport."""
-        connection, transport = Connection(self.hub, self.application), PausedTransport()
+        connection, transport = Connection(self.hub, Config(self.application)), PausedTransport()  # type: ignore[arg-type]
         connection.connection_made(transport)
         return connection, transport
 

@@ -1,12 +1,12 @@
-"""Applications behind a listener: that of admissions, and others that wait, stream and fail."""
+"""The application: Starlette, driven by uvicorn's server through our protocol class."""
 
 import asyncio
 import json
-import re
 import socket
 from typing import Any
 
 import pytest
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
@@ -45,7 +45,7 @@ def lines() -> Lines:
 
 
 async def exchange(application: Any, lines: Lines, *requests: bytes) -> list[bytes]:
-    """Serve the application and send each request on a connection of its own."""
+    """Serve the application by uvicorn and send each request on a connection of its own."""
     hub = Hub(ADMISSION_LIMITS, Registry(), lines.logger)
     bound = socket.create_server(("127.0.0.1", 0))
     bound.setblocking(False)
@@ -81,53 +81,44 @@ def allow(request: AdmissionRequest, query: bytes, received_at: float) -> Admiss
     return AdmissionResponse(request.uid, allowed=True, message=query.decode())
 
 
-def test_v1_admit_is_served_without_a_task(lines: Lines) -> None:
-    """The connection asks the endpoint directly."""
+def test_v1_admit_is_served_without_a_task_or_routing(lines: Lines) -> None:
+    """The request passes uvicorn's server and our protocol class, which asks the endpoint."""
     application = make_application(
         allow, Exemptions(), Registry(), lines.logger, decoding=Decoding(body_max=1_000_000)
     )
 
-    class Never:
-        at_once = application.at_once
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError(scope["path"])
 
-        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            raise AssertionError(scope["path"])
-
-    found = asyncio.run(exchange(Never(), lines, post("/v1/admit?timeout=1s", REVIEW)))
+    application.router.middleware_stack = never
+    found = asyncio.run(exchange(application, lines, post("/v1/admit?timeout=1s", REVIEW)))
     assert b'"allowed":true' in found[0]
     assert b"\r\ncontent-type: application/json\r\n" in found[0]
     assert b"\r\nconnection: close\r\n" in found[0]
+    assert issubclass(Listener, uvicorn.Server)
     assert issubclass(Connection, asyncio.BufferedProtocol)
 
 
-@pytest.mark.parametrize("path", ["/v1/admit?timeout=1s", "/v1/admitlabel"])
-def test_endpoints_answer_the_same_as_parts_of_an_asgi_application(lines: Lines, path: str) -> None:
-    """Other servers, and requests that must wait, find the endpoint there."""
+def test_v1_admit_is_a_route_of_a_starlette_application(lines: Lines) -> None:
+    """Other servers and requests that must wait find the route there: the answers are the same."""
     application = make_application(
         allow, Exemptions(), Registry(), lines.logger, decoding=Decoding(body_max=1_000_000)
     )
-    passed: list[str] = []
+    assert isinstance(application, Starlette)
+    application.at_once = {}
+    passed: list[dict[str, Any]] = []
+    routed = application.router.app
 
-    async def routed(scope: Any, receive: Any, send: Any) -> None:
-        await application(scope, receive, send)
-        passed.append(scope["path"])
+    async def noted(scope: Any, receive: Any, send: Any) -> None:
+        await routed(scope, receive, send)
+        passed.append(scope)
 
-    found = asyncio.run(exchange(routed, lines, post(path, REVIEW)))
-    at_once = asyncio.run(exchange(application, lines, post(path, REVIEW)))
-    undated = [re.sub(rb"date: .*", b"", answer) for answer in (*found, *at_once)]
+    application.router.middleware_stack = noted
+    found = asyncio.run(exchange(application, lines, post("/v1/admit?timeout=1s", REVIEW)))
     assert b'"allowed":true' in found[0]
-    assert undated[0] == undated[1]
-    assert passed == [path.partition("?")[0]]
-
-
-def test_an_unknown_path_is_answered_404(lines: Lines) -> None:
-    application = make_application(
-        allow, Exemptions(), Registry(), lines.logger, decoding=Decoding(body_max=1_000_000)
-    )
-    found = asyncio.run(exchange(application, lines, post("/v1/nothing", REVIEW)))
-    head, _, body = found[0].partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 404 ")
-    assert json.loads(body)["reason"] == "NotFound"
+    assert [scope["app"] for scope in passed] == [application]
+    assert passed[0]["router"] is application.router
+    assert passed[0]["route"].path == "/v1/admit"
 
 
 def test_a_bug_in_deciding_is_answered_500_and_logged(lines: Lines) -> None:

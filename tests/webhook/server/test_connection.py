@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.patience import turns_until
 from tests.webhook.server.limits import ADMISSION_LIMITS
-from tests.webhook.server.paused import Port, Transport, allow
+from tests.webhook.server.paused import Config, Port, Transport, allow
 from webhook.api.admission import AdmissionRequest
 from webhook.log import Log
 from webhook.metrics.registry import Registry
@@ -38,7 +38,7 @@ def converse(*pieces: bytes) -> tuple[bytes, Hub, list[bytes]]:
     hub.at_once = application.at_once
 
     async def run() -> bytes:
-        connection = Connection(hub, application)
+        connection = Connection(hub, Config(application))  # type: ignore[arg-type]
         transport = Transport()
         connection.connection_made(transport)
         for piece in pieces:

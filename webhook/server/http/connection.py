@@ -1,8 +1,9 @@
-"""One connection: asyncio's protocol class, with limits and timeouts.
+"""One connection: uvicorn's protocol class, with the limits and timeouts that uvicorn lacks.
 
-httptools parses. A request is passed to the application when its body is complete, so a slow client
-costs bytes and a deadline, but never a running request. Malformed input is answered with a 4xx that
-says what is wrong, and the connection is closed.
+uvicorn makes one for each connection (``http=`` of its configuration). httptools parses. A request
+is passed to the application when its body is complete, so a slow client costs bytes and a deadline,
+but never a running request. Malformed input is answered with a 4xx that says what is wrong, and the
+connection is closed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from webhook.server.http.fair_queue import Occupant, occupant_of
 from webhook.server.http.hub import READ_BYTES, Share
 
 if TYPE_CHECKING:
+    from uvicorn import Config
+
     from webhook.server.http.exchange import Application
     from webhook.server.http.hub import Hub
     from webhook.server.http.limits import Ending, Reading
@@ -89,9 +92,9 @@ class Connection(asyncio.BufferedProtocol):
         "writable",
     )
 
-    def __init__(self, hub: Hub, application: Application) -> None:
+    def __init__(self, hub: Hub, config: Config, **_uvicorn: Any) -> None:
         self.hub = hub
-        self.application = application
+        self.application: Application = config.loaded_app
         self.client = ""
         """The address of the client."""
         self.opening = head.UNKNOWN

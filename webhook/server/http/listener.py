@@ -1,7 +1,7 @@
-"""A listening port with TLS deadlines, a sweep and a drain.
+"""A listening port: uvicorn's server, with our own TLS deadlines, sweep and drain.
 
-The process handles signals. Closing has two separate steps, :meth:`Listener.drain` and
-:meth:`Listener.stop`.
+uvicorn is a library here: the application handles signals, and closing has two separate steps,
+:meth:`Listener.drain` and :meth:`Listener.stop`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
+import uvicorn
+
 from webhook.metrics.server import LAG, LAG_MAX, LAG_SECONDS
 from webhook.server.http.acceptor import Acceptor
 from webhook.server.http.connection import Connection
@@ -20,6 +22,7 @@ from webhook.server.http.limits import LAST_CHANCE_SECONDS
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Generator
 
     from webhook.server.http.hub import Hub
 
@@ -31,7 +34,7 @@ LAG_INTERVAL_SECONDS = 0.1
 """A timer costs about 20 µs: ten a second are no load, and miss nothing that lasts longer."""
 
 
-class Listener:
+class Listener(uvicorn.Server):
     """Serves one application on one socket until :meth:`stop`."""
 
     def __init__(
@@ -47,6 +50,7 @@ class Listener:
         self.hub = hub
         self._socket = socket
         self._tls = tls
+        self._acceptor: Acceptor | None = None
         self._grace_seconds = grace_seconds
         self.listening = asyncio.Event()
         """Set when the port is open."""
@@ -54,19 +58,39 @@ class Listener:
         self._last_tick = time.monotonic()
         self._measures_lag = measures_lag
         hub.at_once = getattr(application, "at_once", {})
-        self._make_connection = functools.partial(Connection, hub, application)
+        protocol: Any = functools.partial(Connection, hub)
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http=protocol,
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+            )
+        )
 
-    async def serve(self) -> None:
-        """Answers requests until :meth:`stop`, and those that are open then."""
-        acceptor = Acceptor(self.hub, self._socket, self._make_connection, self._tls)
-        acceptor.start(BACKLOG)
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leaves signals to the application."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
+        """Listen, with bounds for handshakes, which uvicorn does not set."""
+        loop = asyncio.get_running_loop()
+        make_protocol = functools.partial(
+            self.config.http_protocol_class,
+            config=self.config,  # type: ignore[call-arg]  # uvicorn's way to make a protocol
+        )
+        self._acceptor = Acceptor(self.hub, self._socket, make_protocol, self._tls)
+        self._acceptor.start(BACKLOG)
+        self.started = True
         if self._measures_lag:
-            loop = asyncio.get_running_loop()
             due = loop.time() + LAG_INTERVAL_SECONDS
             loop.call_at(due, self._measure_lag, loop, due)
         self.listening.set()
-        await self._sweep(self._stopping, self.hub.limits.sweep_interval_seconds)
-        await self._close(acceptor)
 
     def _measure_lag(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """Records the delay of this timer and sets the next one: a blocked thread shows here."""
@@ -76,6 +100,10 @@ class Listener:
             loop.call_at(
                 now + LAG_INTERVAL_SECONDS, self._measure_lag, loop, now + LAG_INTERVAL_SECONDS
             )
+
+    async def main_loop(self) -> None:
+        """Sweep connections and measure the loop's lag until stopped."""
+        await self._sweep(self._stopping, self.hub.limits.sweep_interval_seconds)
 
     async def _sweep(self, until: asyncio.Event, interval: float) -> None:
         registry = self.hub.registry
@@ -111,9 +139,10 @@ class Listener:
         self.hub.draining = True
         self._stopping.set()
 
-    async def _close(self, acceptor: Acceptor) -> None:
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
         """Closes the port; answers open requests, and further requests on open connections."""
-        acceptor.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
         # Handshakes that are under way become connections meanwhile.
         await asyncio.sleep(LAST_CHANCE_SECONDS / 2)
         for connection in tuple(self.hub.connections):
