@@ -111,7 +111,7 @@ OTHERS: dict[str, list[Any]] = {
     "decisions.format": ["gatekeeper"],
     "decisions.server": [{"rules": [{"verdicts": ["allow"], "kinds": ["VariedKind"]}]}],
     "decisions.sinks": [[{"name": "varied-sink", "type": "stdout", "settings": {}}]],
-    "decisions.sinksSecret": ["varied-sinks"],
+    "decisions.sinksSecret": ["varied-sinks", ""],
     "decisions.queue.existingClaim": ["varied-queue"],
     "decisions.queue.storage": ["9Gi"],
     "decisions.queue.storageClassName": ["varied-class"],
@@ -185,6 +185,7 @@ TAKES_EFFECT: dict[str, Predicate] = {
     "webhook.operations": lambda v: v["webhook.rules"] == "static" or v["webhook.failClosed"],
     "webhook.failClosedTimeoutSeconds": _CLOSES,
     "webhook.failClosedExcludedNamespaces": _CLOSES,
+    "uninstallHook.enabled": lambda v: v["rbac.create"],
     "resourceQuota.pods": lambda v: v["resourceQuota.enabled"],
     "autoscaling.": lambda v: v["autoscaling.enabled"],
     "autoscaling.enabled": lambda _: True,
@@ -240,6 +241,13 @@ PERMITTED: list[tuple[Predicate, str]] = [
     (
         lambda v: not (v["externalData.trust.namespace"] and v["certificates.existingSecret"]),
         "externalData.trust needs Waddle's own certificate",
+    ),
+    (
+        lambda v: (
+            v["externalData.enabled"]
+            or not (v["imageProvider.enabled"] or v["externalData.trust.namespace"])
+        ),
+        "imageProvider.enabled and externalData.trust need externalData.enabled",
     ),
     (
         lambda v: not v["console.oidc.clientID"] or v["console.oidc.issuerURL"],
@@ -303,7 +311,9 @@ def with_requirements(values: Values) -> Values:
         v["networkPolicy.apiServers"] = []
     if v["webhook.failurePolicyByConstraint"]:
         v["webhook.failClosed"], v["webhook.failurePolicy"] = False, "Ignore"
-    if v["certificates.existingSecret"]:
+    if not v["externalData.enabled"]:
+        v["imageProvider.enabled"] = False
+    if v["certificates.existingSecret"] or not v["externalData.enabled"]:
         v["externalData.trust.namespace"] = ""
     # The API server refuses a mount without its volume.
     v["extraVolumeMounts"] = v["extraVolumeMounts"] if v["extraVolumes"] else []

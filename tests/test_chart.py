@@ -87,6 +87,19 @@ def test_nothing_that_is_installed_listens_by_ipv4_alone():
         ("replicas=many", "'/replicas': got string, want integer"),
         ("webhook.timeoutSeconds=31", "'/webhook/timeoutSeconds': maximum: got 31, want 30"),
         ("operations={webhok}", "'/operations/0': value must be one of"),
+        ("operations={status}", "'/operations': no items match contains schema"),
+        ("fullnameOverride=my.guard", "'/fullnameOverride':"),
+        ("console.oidc.secret=", "'/console/oidc/secret': minLength"),
+        ("decisions.exporter.serverSecret=", "'/decisions/exporter/serverSecret': minLength"),
+        (
+            r"podLabels.gatekeeper\.sh/operation=a",
+            "podLabels must not have gatekeeper.sh/operation",
+        ),
+        ("resourceQuota.pods=3", "resourceQuota.pods is less than the 4 Pods"),
+        (
+            "autoscaling.enabled=true,autoscaling.maxReplicas=100",
+            "resourceQuota.pods is less than the 101 Pods",
+        ),
         ("decisions.queue.storage=much", "'/decisions/queue/storage':"),
         ("decision.mode=sidecar", "'decision' not allowed"),
         # Values that a sidecar or a server would refuse at its start:

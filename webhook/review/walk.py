@@ -56,7 +56,7 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
             stored = mutate(policies, subject)
             value = stored.value
         implied, unexpanded = expand(value)
-        reviewing = evaluation(policies, implied, expand, subject.at)
+        reviewing = evaluation(policies, value, implied, expand, subject.at)
         responses = _evaluated(reviewing, subject, value)
     except OverBudget:
         return Needs(time=True)
