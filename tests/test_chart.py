@@ -95,6 +95,7 @@ def test_nothing_that_is_installed_listens_by_ipv4_alone():
             r"podLabels.gatekeeper\.sh/operation=a",
             "podLabels must not have gatekeeper.sh/operation",
         ),
+        ("extraEnv[0].name=POD_UID", "extraEnv must not have POD_UID"),
         ("resourceQuota.pods=3", "resourceQuota.pods is less than the 4 Pods"),
         (
             "autoscaling.enabled=true,autoscaling.maxReplicas=100",

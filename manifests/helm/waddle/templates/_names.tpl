@@ -119,6 +119,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail (printf "podLabels must not have %s: Services and replicas find Pods by it" $label) }}
 {{- end }}
 {{- end }}
+{{- range .Values.extraEnv }}
+{{- if has .name (list "POD_NAME" "POD_NAMESPACE" "POD_UID" "POD_SERVICE_ACCOUNT" "NODE_NAME" "DECISIONS_OF") }}
+{{- fail (printf "extraEnv must not have %s: the chart sets it" .name) }}
+{{- end }}
+{{- end }}
 {{- $replicas := ternary .Values.autoscaling.maxReplicas .Values.replicas .Values.autoscaling.enabled | int }}
 {{- $pods := add $replicas (ternary (int .Values.audit.replicas) 0 .Values.audit.enabled) }}
 {{- if and .Values.resourceQuota.enabled (gt $pods (int .Values.resourceQuota.pods)) }}
