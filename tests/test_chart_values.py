@@ -1,6 +1,7 @@
 """Every value of the chart does what it says, whatever the others are, or Helm says that it cannot."""
 
 import itertools
+import json
 import re
 import subprocess
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ class Rendering:
         self._helm, self._file = program("helm"), folder / "values.yaml"
 
     def __call__(self, values: Values) -> subprocess.CompletedProcess[str]:
-        self._file.write_text(yaml.dump(as_document(values), Dumper=yaml.CSafeDumper))
+        self._file.write_text(json.dumps(as_document(values)))
         return subprocess.run(
             [
                 *(self._helm, "template", "waddle", CHART, "--namespace", NAMESPACE),
@@ -134,12 +135,13 @@ def odd_values(base: Values) -> Values:
     odd = dict(base)
     for number, (path, default) in enumerate(DEFAULTS.items(), 9001):
         bounds = BOUNDS.get(path, {})
-        texts = [f"{number}e3", f"{number}: a:", f"{number}"]
+        texts = [f"{number}: a:", f"{number}"]
         if isinstance(default, str) and base[path] and "enum" not in bounds:
             fitting = [text for text in texts if re.search(bounds.get("pattern", ""), text)]
             odd[path] = fitting[number % len(fitting)] if fitting else base[path]
         elif isinstance(default, int) and not isinstance(default, bool):
-            odd[path] = min(1_000_000, bounds.get("maximum", 1_000_000))
+            odd[path] = max(1_000_000, bounds.get("minimum", 0))
+            odd[path] = min(odd[path], bounds.get("maximum", odd[path]))
         elif bounds.get("items") == {"type": "string"} and base[path]:
             odd[path] = [f"{number}"]
     ports = {"ports.admission": 65_535, "ports.health": 65_534, "ports.metrics": 65_533}
