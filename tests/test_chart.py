@@ -305,6 +305,42 @@ def test_what_the_page_shows_of_the_servers_configuration_are_values_of_the_char
 
 
 @pytest.mark.usefixtures("program")
+@pytest.mark.parametrize("mode", ["sidecar", "exporter"])
+def test_a_server_without_settings_of_its_own_can_read_its_file(mode):
+    """Null takes the only default away, and `{}` stood behind the address."""
+    found = templated("--set", f"decisions.mode={mode},decisions.server.rules=null")
+    text = found["ConfigMap", NAMESPACE, "waddle-decisions"]["data"]["exporter.yaml"]
+    read_settings(configuration.parse(text.encode(), "exporter.yaml"))
+
+
+@pytest.mark.usefixtures("program")
+def test_helm_s_test_reaches_the_port_that_is_closed_to_pods():
+    """With the API server's addresses alone in the NetworkPolicy it waited in vain."""
+    value = "networkPolicy.apiServers[0].ipBlock.cidr=192.0.2.7/32"
+    found = templated("--set", value)
+    pod = found["Pod", NAMESPACE, "waddle-answers"]["metadata"]["labels"]
+    policy = found["NetworkPolicy", NAMESPACE, "waddle-answers"]
+    assert policy["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    (rule,) = policy["spec"]["ingress"]
+    assert pod.items() >= rule["from"][0]["podSelector"]["matchLabels"].items()
+    without = templated()
+    assert ("NetworkPolicy", NAMESPACE, "waddle-answers") not in without
+
+
+@pytest.mark.usefixtures("program")
+def test_every_pod_has_the_labels_of_the_values():
+    values = "podLabels.team=a,console.enabled=true,imageProvider.enabled=true"
+    found = templated("--set", f"{values},decisions.mode=exporter")
+    pods = {
+        name: item["metadata"] if kind == "Pod" else item["spec"]["template"]["metadata"]
+        for (kind, _, name), item in found.items()
+        if kind in ("Deployment", "Job", "Pod")
+    }
+    assert len(pods) == 7
+    assert [name for name, metadata in pods.items() if metadata["labels"].get("team") != "a"] == []
+
+
+@pytest.mark.usefixtures("program")
 def test_both_webhooks_of_a_cluster_that_fails_closed_keep_what_the_values_say():
     """Conditions, labels and operations stood in the one that is open, and nowhere else."""
     values = (
