@@ -75,7 +75,6 @@ TEMPLATE = {
     "spec": {"containers": [{"name": "main", "image": "one"}], "restartPolicy": "Always"},
 }
 JOB = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
-CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 SET = {"serviceName": "a", "selector": {"matchLabels": LABELS}, "template": TEMPLATE}
 WORKLOAD = {"selector": {"matchLabels": LABELS}, "template": TEMPLATE}
 LABELLED = "spec.template.metadata.labels.more"
@@ -93,8 +92,6 @@ OTHERS = [
         for kind in ("Deployment", "DaemonSet", "ReplicaSet")
         for location in (SELECTED, LABELLED, "spec.minReadySeconds")
     ),
-    ("", "PersistentVolumeClaim", {"spec": CLAIM}, "spec.storageClassName"),
-    ("", "PersistentVolumeClaim", {"spec": CLAIM}, "metadata.labels.more"),
     ("storage.k8s.io", "StorageClass", {"provisioner": "a"}, "reclaimPolicy"),
     ("storage.k8s.io", "StorageClass", {"provisioner": "a"}, "parameters.more"),
     ("storage.k8s.io", "StorageClass", {"provisioner": "a"}, "mountOptions"),
@@ -127,14 +124,9 @@ def test_of_other_kinds_a_mutator_is_warned_of_where_an_update_is_refused(
     added = mutators.add(document)
     is_placed = kind not in ("StorageClass", "ClusterRoleBinding")
     scope = "/namespaces/default" if is_placed else ""
-    root = f"/apis/{group}/v1" if group else "/api/v1"
-    path = f"{root}{scope}/{kind.lower()}{'es' if kind.endswith('s') else 's'}"
-    item = {
-        "apiVersion": f"{group}/v1" if group else "v1",
-        "kind": kind,
-        "metadata": {"name": "updated"},
-        **body,
-    }
+    path = f"/apis/{group}/v1{scope}/{kind.lower()}{'es' if kind.endswith('s') else 's'}"
+    metadata = {"name": "updated"}
+    item = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata, **body}
     installed.request("POST", path, item)
     try:
         before = installed.request("GET", f"{path}/updated")

@@ -104,9 +104,6 @@ FIXED: Final = {
         (GroupKind("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet")),
         Fixed(("spec.selector",)),
     ),
-    GroupKind("", "PersistentVolumeClaim"): Fixed(
-        ("spec",), ("spec.resources", "spec.volumeAttributesClassName", "spec.volumeName")
-    ),
     GroupKind("storage.k8s.io", "StorageClass"): Fixed(
         ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
     ),
