@@ -231,6 +231,10 @@ PERMITTED: list[tuple[Predicate, str]] = [
     ),
     (lambda v: not v["reports.audit"] or v["audit.enabled"], "reports.audit needs audit.enabled"),
     (
+        lambda v: v["kyverno.policies"] != "audit" or v["audit.enabled"],
+        "kyverno.policies=audit needs audit.enabled",
+    ),
+    (
         lambda v: not v["networkPolicy.apiServers"] or v["networkPolicy.enabled"],
         "networkPolicy.apiServers needs networkPolicy.enabled",
     ),
@@ -305,6 +309,7 @@ def with_requirements(values: Values) -> Values:
     v = dict(values)
     if not v["audit.enabled"]:
         v["reports.audit"] = v["decisions.auditReport.enabled"] = False
+        v["kyverno.policies"] = v["kyverno.policies"].replace("audit", "enforce")
     if not v["reports.audit"]:
         v["reports.admission"] = False
     if v["hostNetwork"] or not v["networkPolicy.enabled"]:

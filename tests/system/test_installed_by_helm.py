@@ -273,6 +273,9 @@ def test_turning_autoscaling_on_sets_no_fewer_replicas_than_there_are(plane, pro
     values = "webhook.failClosed=true,webhook.failurePolicy=Fail"
     finished = helm("upgrade", "waddle", CHART, "--set", values)
     assert "calico-system" not in finished, "it is not spared where everything is refused"
+    values += ",console.enabled=true,networkPolicy.enabled=false,certificates.existingSecret=a"
+    finished = helm("upgrade", "waddle", CHART, "--set", values)
+    assert all(word in finished for word in ("inject-ca-from: waddle-system", "no login."))
     assert f"except in these namespaces:\n\n  {NAMESPACE}, kube-system\n" in finished
 
 

@@ -94,6 +94,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and .Values.reports.audit (not .Values.audit.enabled) }}
 {{- fail "reports.audit needs audit.enabled: the audit writes the reports" }}
 {{- end }}
+{{- if and (eq .Values.kyverno.policies "audit") (not .Values.audit.enabled) }}
+{{- fail "kyverno.policies=audit needs audit.enabled: nothing else decides by them then" }}
+{{- end }}
 {{- if and .Values.networkPolicy.apiServers (not .Values.networkPolicy.enabled) }}
 {{- fail "networkPolicy.apiServers needs networkPolicy.enabled: without it every Pod reaches the admission port" }}
 {{- end }}
