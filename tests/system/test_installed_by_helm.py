@@ -261,7 +261,9 @@ def test_turning_autoscaling_on_sets_no_fewer_replicas_than_there_are(plane, pro
     scale = plane.api.request("GET", f"{DEPLOYMENT}/scale")
     plane.api.request("PUT", f"{DEPLOYMENT}/scale", scale | {"spec": {"replicas": 5}})
 
-    finished = helm("upgrade", "waddle", CHART, "--set", "autoscaling.enabled=true")
+    values = "console.enabled=true,networkPolicy.enabled=false,certificates.existingSecret=a"
+    finished = helm("upgrade", "waddle", CHART, "--set", f"autoscaling.enabled=true,{values}")
+    assert all(word in finished for word in ("inject-ca-from: waddle-system", "no login."))
     assert plane.api.request("GET", DEPLOYMENT)["spec"]["replicas"] == 5
     assert "While no replica answers" not in finished
     finished = helm(
@@ -273,9 +275,6 @@ def test_turning_autoscaling_on_sets_no_fewer_replicas_than_there_are(plane, pro
     values = "webhook.failClosed=true,webhook.failurePolicy=Fail"
     finished = helm("upgrade", "waddle", CHART, "--set", values)
     assert "calico-system" not in finished, "it is not spared where everything is refused"
-    values += ",console.enabled=true,networkPolicy.enabled=false,certificates.existingSecret=a"
-    finished = helm("upgrade", "waddle", CHART, "--set", values)
-    assert all(word in finished for word in ("inject-ca-from: waddle-system", "no login."))
     assert f"except in these namespaces:\n\n  {NAMESPACE}, kube-system\n" in finished
 
 
