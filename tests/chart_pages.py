@@ -59,6 +59,8 @@ FREE = {
 
 QUANTITY = {"type": ["string", "integer"], "pattern": r"^[0-9]+(\.[0-9]+)?(m|[kMGTPE]i?)?$"}
 NAME = {"pattern": r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", "maxLength": 253}
+PREFIX = {"pattern": r"^([a-z]([-a-z0-9]*[a-z0-9])?)?$", "maxLength": 32}  # of a Service's name
+SECRET = NAME | {"minLength": 1}
 ADDRESS = {"pattern": "^(https://[^/?#@ ]+(/[^?# ]*)?)?$"}
 POLICY = {"enum": ["Ignore", "Fail"]}
 SECONDS = {"minimum": 1, "maximum": 30}  # the API server's own bounds
@@ -144,15 +146,15 @@ QUEUE_BYTES = 4 * LogLimits().segment_bytes  # with less no sidecar starts
 OPERATIONS = ["CREATE", "UPDATE", "DELETE", "CONNECT", "*"]
 
 BOUNDS: dict[str, Json] = {
-    "fullnameOverride": NAME | {"maxLength": 32},
-    "nameOverride": NAME | {"maxLength": 32},
+    "fullnameOverride": PREFIX,
+    "nameOverride": PREFIX,
     "replicas": {"minimum": 0},
     "image.digest": {"pattern": "^(sha256:[0-9a-f]{64})?$"},
     "image.pullPolicy": {"enum": ["", "Always", "IfNotPresent", "Never"]},
     "image.pullSecrets": OBJECTS,
     "operations": {
         "items": {"enum": ["webhook", "status", "generate"]},
-        "minItems": 1,
+        "contains": {"const": "webhook"},  # or nobody answers the webhook
         "uniqueItems": True,
     },
     "defaultWaitForVAPBGeneration": {"minimum": 0},
@@ -186,10 +188,10 @@ BOUNDS: dict[str, Json] = {
     "console.extraArgs": WORDS,
     "console.oidc.issuerURL": ADDRESS,
     "console.oidc.redirectURL": ADDRESS,
-    "console.oidc.secret": NAME,
+    "console.oidc.secret": SECRET,
     "console.oidc.sessionMinutes": {"minimum": 1, "maximum": 10_080},
     "imageProvider.replicas": {"minimum": 0},
-    "imageProvider.certificateSecret": NAME | {"minLength": 1},
+    "imageProvider.certificateSecret": SECRET,
     "imageProvider.caBundle": {"pattern": "^[A-Za-z0-9+/=]*$"},
     "imageProvider.keySecrets": WORDS,
     "imageProvider.registrySecrets": WORDS,
@@ -212,6 +214,9 @@ BOUNDS: dict[str, Json] = {
     "decisions.server": SERVER,
     "decisions.sinks": {"items": SINK, "minItems": 1},
     "decisions.sinksSecret": NAME,
+    "externalData.trust.namespace": NAME,
+    **dict.fromkeys(("decisions.exporter.serverSecret", "decisions.exporter.clientSecret"), SECRET),
+    "externalData.trust.secret": SECRET,
     "decisions.queue.whenFull": {"enum": ["block", "dropOldest"]},
     "decisions.queue.maxBytes": {"minimum": QUEUE_BYTES},
     "decisions.auditReport.maxRuns": {"minimum": 1},

@@ -111,7 +111,7 @@ OTHERS: dict[str, list[Any]] = {
     "decisions.format": ["gatekeeper"],
     "decisions.server": [{"rules": [{"verdicts": ["allow"], "kinds": ["VariedKind"]}]}],
     "decisions.sinks": [[{"name": "varied-sink", "type": "stdout", "settings": {}}]],
-    "decisions.sinksSecret": ["varied-sinks"],
+    "decisions.sinksSecret": ["varied-sinks", ""],
     "decisions.queue.existingClaim": ["varied-queue"],
     "decisions.queue.storage": ["9Gi"],
     "decisions.queue.storageClassName": ["varied-class"],
@@ -185,6 +185,7 @@ TAKES_EFFECT: dict[str, Predicate] = {
     "webhook.operations": lambda v: v["webhook.rules"] == "static" or v["webhook.failClosed"],
     "webhook.failClosedTimeoutSeconds": _CLOSES,
     "webhook.failClosedExcludedNamespaces": _CLOSES,
+    "uninstallHook.enabled": lambda v: v["rbac.create"],
     "resourceQuota.pods": lambda v: v["resourceQuota.enabled"],
     "autoscaling.": lambda v: v["autoscaling.enabled"],
     "autoscaling.enabled": lambda _: True,
@@ -230,6 +231,10 @@ PERMITTED: list[tuple[Predicate, str]] = [
     ),
     (lambda v: not v["reports.audit"] or v["audit.enabled"], "reports.audit needs audit.enabled"),
     (
+        lambda v: v["kyverno.policies"] != "audit" or v["audit.enabled"],
+        "kyverno.policies=audit needs audit.enabled",
+    ),
+    (
         lambda v: not v["networkPolicy.apiServers"] or v["networkPolicy.enabled"],
         "networkPolicy.apiServers needs networkPolicy.enabled",
     ),
@@ -240,6 +245,13 @@ PERMITTED: list[tuple[Predicate, str]] = [
     (
         lambda v: not (v["externalData.trust.namespace"] and v["certificates.existingSecret"]),
         "externalData.trust needs Waddle's own certificate",
+    ),
+    (
+        lambda v: (
+            v["externalData.enabled"]
+            or not (v["imageProvider.enabled"] or v["externalData.trust.namespace"])
+        ),
+        "imageProvider.enabled and externalData.trust need externalData.enabled",
     ),
     (
         lambda v: not v["console.oidc.clientID"] or v["console.oidc.issuerURL"],
@@ -297,13 +309,16 @@ def with_requirements(values: Values) -> Values:
     v = dict(values)
     if not v["audit.enabled"]:
         v["reports.audit"] = v["decisions.auditReport.enabled"] = False
+        v["kyverno.policies"] = v["kyverno.policies"].replace("audit", "enforce")
     if not v["reports.audit"]:
         v["reports.admission"] = False
     if v["hostNetwork"] or not v["networkPolicy.enabled"]:
         v["networkPolicy.apiServers"] = []
     if v["webhook.failurePolicyByConstraint"]:
         v["webhook.failClosed"], v["webhook.failurePolicy"] = False, "Ignore"
-    if v["certificates.existingSecret"]:
+    if not v["externalData.enabled"]:
+        v["imageProvider.enabled"] = False
+    if v["certificates.existingSecret"] or not v["externalData.enabled"]:
         v["externalData.trust.namespace"] = ""
     # The API server refuses a mount without its volume.
     v["extraVolumeMounts"] = v["extraVolumeMounts"] if v["extraVolumes"] else []

@@ -87,6 +87,20 @@ def test_nothing_that_is_installed_listens_by_ipv4_alone():
         ("replicas=many", "'/replicas': got string, want integer"),
         ("webhook.timeoutSeconds=31", "'/webhook/timeoutSeconds': maximum: got 31, want 30"),
         ("operations={webhok}", "'/operations/0': value must be one of"),
+        ("operations={status}", "'/operations': no items match contains schema"),
+        ("fullnameOverride=my.guard", "'/fullnameOverride':"),
+        ("console.oidc.secret=", "'/console/oidc/secret': minLength"),
+        ("decisions.exporter.serverSecret=", "'/decisions/exporter/serverSecret': minLength"),
+        (
+            r"podLabels.gatekeeper\.sh/operation=a",
+            "podLabels must not have gatekeeper.sh/operation",
+        ),
+        ("extraEnv[0].name=POD_UID", "extraEnv must not have POD_UID"),
+        ("resourceQuota.pods=3", "resourceQuota.pods is less than the 4 Pods"),
+        (
+            "autoscaling.enabled=true,autoscaling.maxReplicas=100",
+            "resourceQuota.pods is less than the 101 Pods",
+        ),
         ("decisions.queue.storage=much", "'/decisions/queue/storage':"),
         ("decision.mode=sidecar", "'decision' not allowed"),
         # Values that a sidecar or a server would refuse at its start:
@@ -288,6 +302,42 @@ def test_what_the_page_shows_of_the_servers_configuration_are_values_of_the_char
     text = found["ConfigMap", NAMESPACE, "waddle-decisions"]["data"]["exporter.yaml"]
     assert read_settings(configuration.parse(text.encode(), "exporter.yaml")).include_user_info
     assert yaml.safe_load(text).items() >= shown.items()
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize("mode", ["sidecar", "exporter"])
+def test_a_server_without_settings_of_its_own_can_read_its_file(mode):
+    """Null takes the only default away, and `{}` stood behind the address."""
+    found = templated("--set", f"decisions.mode={mode},decisions.server.rules=null")
+    text = found["ConfigMap", NAMESPACE, "waddle-decisions"]["data"]["exporter.yaml"]
+    read_settings(configuration.parse(text.encode(), "exporter.yaml"))
+
+
+@pytest.mark.usefixtures("program")
+def test_helm_s_test_reaches_the_port_that_is_closed_to_pods():
+    """With the API server's addresses alone in the NetworkPolicy it waited in vain."""
+    value = "networkPolicy.apiServers[0].ipBlock.cidr=192.0.2.7/32"
+    found = templated("--set", value)
+    pod = found["Pod", NAMESPACE, "waddle-answers"]["metadata"]["labels"]
+    policy = found["NetworkPolicy", NAMESPACE, "waddle-answers"]
+    assert policy["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    (rule,) = policy["spec"]["ingress"]
+    assert pod.items() >= rule["from"][0]["podSelector"]["matchLabels"].items()
+    without = templated()
+    assert ("NetworkPolicy", NAMESPACE, "waddle-answers") not in without
+
+
+@pytest.mark.usefixtures("program")
+def test_every_pod_has_the_labels_of_the_values():
+    values = "podLabels.team=a,console.enabled=true,imageProvider.enabled=true"
+    found = templated("--set", f"{values},decisions.mode=exporter")
+    pods = {
+        name: item["metadata"] if kind == "Pod" else item["spec"]["template"]["metadata"]
+        for (kind, _, name), item in found.items()
+        if kind in ("Deployment", "Job", "Pod")
+    }
+    assert len(pods) == 7
+    assert [name for name, metadata in pods.items() if metadata["labels"].get("team") != "a"] == []
 
 
 @pytest.mark.usefixtures("program")

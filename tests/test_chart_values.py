@@ -1,12 +1,16 @@
 """Every value of the chart does what it says, whatever the others are, or Helm says that it cannot."""
 
 import itertools
+import json
+import re
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.chart_pages import BOUNDS
 from tests.chart_values import (
     DEFAULTS,
     ENABLED,
@@ -57,7 +61,7 @@ class Rendering:
         self._helm, self._file = program("helm"), folder / "values.yaml"
 
     def __call__(self, values: Values) -> subprocess.CompletedProcess[str]:
-        self._file.write_text(yaml.dump(as_document(values), Dumper=yaml.CSafeDumper))
+        self._file.write_text(json.dumps(as_document(values)))
         return subprocess.run(
             [
                 *(self._helm, "template", "waddle", CHART, "--namespace", NAMESPACE),
@@ -121,6 +125,67 @@ def test_each_two_values_are_rendered_together_and_name_what_there_is(render):
         assert len(there) == len(objects)
         for named in {name for one in objects for name in names_in(one)}:
             assert named in there, f"nothing is named so: {named}"
+
+
+def odd_values(base: Values) -> Values:
+    """The same with texts that YAML reads as something else, and numbers that Go prints shortly.
+
+    The texts are numbers, or end as a key does. Each is there once.
+    """
+    odd = dict(base)
+    for number, (path, default) in enumerate(DEFAULTS.items(), 9001):
+        bounds = BOUNDS.get(path, {})
+        texts = [f"{number}: a:", f"{number}"]
+        if isinstance(default, str) and base[path] and "enum" not in bounds:
+            fitting = [text for text in texts if re.search(bounds.get("pattern", ""), text)]
+            odd[path] = fitting[number % len(fitting)] if fitting else base[path]
+        elif isinstance(default, int) and not isinstance(default, bool):
+            odd[path] = max(1_000_000, bounds.get("minimum", 0))
+            odd[path] = min(odd[path], bounds.get("maximum", odd[path]))
+        elif bounds.get("items") == {"type": "string"} and base[path]:
+            odd[path] = [f"{number}"]
+    ports = {"ports.admission": 65_535, "ports.health": 65_534, "ports.metrics": 65_533}
+    return odd | ports | {"resourceQuota.pods": 3_000_000}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [ROWS[1], ENABLED, ENABLED | with_requirements(ENABLED | {"decisions.mode": "exporter"})],
+    ids=["others", "parts", "exporter"],
+)
+def test_texts_stay_texts_and_numbers_are_whole_whatever_they_are(render, values):
+    """A prefix `oidc:` was a key, a namespace `123` a number, and a million was written 1e+06."""
+    odd = odd_values(values)
+    done = render(odd)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r".*\de\+\d.*", done.stdout) == []
+    objects = [item for item in yaml.load_all(done.stdout, yaml.CSafeLoader) if item]
+    texts = "\n".join(texts_in(objects))
+    for path, value in odd.items():
+        if takes_effect(path, odd) and value != values[path]:
+            number = isinstance(value, int)
+            missing = {
+                text for text in scalars(value) if text not in (done.stdout if number else texts)
+            }
+            assert missing == set(), path
+
+
+def texts_in(item: Any) -> Iterator[str]:
+    """Yields each text that a document holds."""
+    if isinstance(item, str):
+        yield item
+    elif isinstance(item, dict | list):
+        for part in item.values() if isinstance(item, dict) else item:
+            yield from texts_in(part)
+
+
+def test_without_roles_of_ours_none_is_made_and_what_needs_them_is_left_out(render):
+    """The Job before an uninstall had a ClusterRole all the same."""
+    done = render(with_requirements(ENABLED | {"rbac.create": False}))
+    assert done.returncode == 0, done.stderr
+    objects = [item for item in yaml.load_all(done.stdout, yaml.CSafeLoader) if item]
+    assert [item for item in objects if item["apiVersion"].startswith("rbac.")] == []
+    assert [item["metadata"]["name"] for item in objects if item["kind"] == "Job"] == []
 
 
 def names_in(item: Any) -> set[tuple[str, str]]:

@@ -14,6 +14,12 @@ MONITORS = {
         {"metrics": 2, "decisions": 1},
     ),
     "neither": (("components/service-monitor",), {"metrics": 2}),
+    "images": (("components/service-monitor", "components/image-provider"), {"metrics": 3}),
+}
+VALUES = {
+    "neither": [],
+    "images": ["--set", "imageProvider.enabled=true"],
+    **{mode: ["--set", f"decisions.mode={mode}"] for mode in ("sidecar", "exporter")},
 }
 
 
@@ -23,11 +29,10 @@ MONITORS = {
 def test_a_service_monitor_has_each_container_scraped_that_has_metrics(tmp_path, form, mode):
     """Sidecars and the exporter, too, and no port that nothing listens at."""
     components, expected = MONITORS[mode]
-    chosen = [] if mode == "neither" else ["--set", f"decisions.mode={mode}"]
     objects = (
         with_components(tmp_path, *components)
         if form == "kustomize"
-        else helmed("--set", "serviceMonitor.enabled=true", *chosen)
+        else helmed("--set", "serviceMonitor.enabled=true", *VALUES[mode])
     )
 
     assert scraped(objects) == expected

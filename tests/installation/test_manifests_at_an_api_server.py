@@ -168,6 +168,37 @@ def test_the_api_server_takes_each_two_values_of_the_chart_together(installed, t
                 apply(installed, item, dry_run=True)
 
 
+def test_what_no_namespace_has_is_left_to_the_webhook_that_fails_closed(installed):
+    """A condition about the namespace had no value for ClusterRoles, and each of them was refused."""
+    values = "webhook.failClosed=true,webhook.failurePolicy=Fail"
+    made = helmed("--set", values)["ValidatingWebhookConfiguration", "", CONFIGURATION]
+    (others,) = (item for item in made["webhooks"] if item["name"].startswith("others."))
+    others["clientConfig"] = {"url": "https://127.0.0.1:1/nobody"}
+    others["matchConditions"].append(
+        {"name": "mine", "expression": "request.name.startsWith('of-no-namespace')"}
+    )
+    path = path_of(made, one=False)
+    body = {**made, "metadata": {"name": "fails-closed"}, "webhooks": [others]}
+    installed.request("POST", path, body)
+    try:
+        until(lambda: is_refused(installed, "CSIDriver", spec={}), "others go to the webhook")
+        assert not is_refused(installed, "ClusterRole", rules=[])
+    finally:
+        installed.request("DELETE", f"{path}/fails-closed")
+
+
+def is_refused(api: Api, kind: str, **fields: object) -> bool:
+    """Whether nobody answers about an object in no namespace, and it is refused."""
+    groups = {"ClusterRole": "rbac.authorization.k8s.io", "CSIDriver": "storage.k8s.io"}
+    metadata = {"name": f"of-no-namespace-{kind.lower()}"}
+    item = {"apiVersion": f"{groups[kind]}/v1", "kind": kind, "metadata": metadata, **fields}
+    try:
+        api.request("POST", path_of(item, one=False) + "?dryRun=All", item)
+    except ApiError:
+        return True
+    return False
+
+
 def admit_pod(api: Api, objects: Objects) -> None:
     """The Deployments' pods, made directly: a Deployment that breaks the rules is only warned."""
     for account in [item for identity, item in objects.items() if identity[0] == "ServiceAccount"]:

@@ -1,4 +1,4 @@
-"""Mutators of Pods are warned of if the API server refuses an UPDATE of their fields."""
+"""Mutators are warned of if the API server refuses an UPDATE of the fields that they change."""
 
 import pytest
 
@@ -66,6 +66,83 @@ def pod(installed: Api):
     until(is_created, "a Pod can be made")
     yield installed
     installed.request("DELETE", f"{PODS}/updated?gracePeriodSeconds=0")
+
+
+LABELS = {"app": "a"}
+REFERENCE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+TEMPLATE = {
+    "metadata": {"labels": LABELS},
+    "spec": {"containers": [{"name": "main", "image": "one"}], "restartPolicy": "Always"},
+}
+JOB = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
+SET = {"serviceName": "a", "selector": {"matchLabels": LABELS}, "template": TEMPLATE}
+WORKLOAD = {"selector": {"matchLabels": LABELS}, "template": TEMPLATE}
+LABELLED = "spec.template.metadata.labels.more"
+SELECTED = "spec.selector.matchLabels.more"
+OTHERS = [
+    ("batch", "Job", {"spec": {"template": JOB}}, LABELLED),
+    ("batch", "Job", {"spec": {"template": JOB}}, "spec.template.spec.serviceAccountName"),
+    ("batch", "Job", {"spec": {"template": JOB}}, "spec.ttlSecondsAfterFinished"),
+    ("apps", "StatefulSet", {"spec": SET}, "spec.podManagementPolicy"),
+    ("apps", "StatefulSet", {"spec": SET}, "spec.serviceName"),
+    ("apps", "StatefulSet", {"spec": SET}, "spec.minReadySeconds"),
+    ("apps", "StatefulSet", {"spec": SET}, LABELLED),
+    *(
+        ("apps", kind, {"spec": WORKLOAD}, location)
+        for kind in ("Deployment", "DaemonSet", "ReplicaSet")
+        for location in (SELECTED, LABELLED, "spec.minReadySeconds")
+    ),
+    ("storage.k8s.io", "StorageClass", {"provisioner": "a"}, "reclaimPolicy"),
+    ("storage.k8s.io", "StorageClass", {"provisioner": "a"}, "parameters.more"),
+    ("storage.k8s.io", "StorageClass", {"provisioner": "a"}, "mountOptions"),
+    *(
+        ("rbac.authorization.k8s.io", kind, {"roleRef": REFERENCE, "subjects": []}, "roleRef.name")
+        for kind in ("RoleBinding", "ClusterRoleBinding")
+    ),
+]
+VALUES = {
+    "minReadySeconds": 7,
+    "ttlSecondsAfterFinished": 7,
+    "podManagementPolicy": "Parallel",
+    "reclaimPolicy": "Retain",
+    "mountOptions": ["ro"],
+}
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "body", "location"),
+    [pytest.param(*one, id=f"{one[1]} {one[3]}") for one in OTHERS],
+)
+def test_of_other_kinds_a_mutator_is_warned_of_where_an_update_is_refused(
+    installed, group, kind, body, location
+):
+    """Each update of a Job was refused that was there before a mutator of its template."""
+    groups = [{"groups": [group], "versions": ["v1"], "kinds": [kind]}]
+    document = assign("a", location, VALUES.get(location.rpartition(".")[2], "two"))
+    document["spec"]["applyTo"] = groups
+    mutators = Mutators()
+    added = mutators.add(document)
+    is_placed = kind not in ("StorageClass", "ClusterRoleBinding")
+    scope = "/namespaces/default" if is_placed else ""
+    path = f"/apis/{group}/v1{scope}/{kind.lower()}{'es' if kind.endswith('s') else 's'}"
+    metadata = {"name": "updated"}
+    item = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata, **body}
+    installed.request("POST", path, item)
+    try:
+        before = installed.request("GET", f"{path}/updated")
+        context = Context("UPDATE", None, "default" if is_placed else "", "", "Original")
+        after = mutators.snapshot.mutate(before, context, on_error="reject").object
+        assert after is not before
+        refusal = ""
+        try:
+            installed.request("PUT", f"{path}/updated?dryRun=All", after)
+        except ApiError as error:
+            if error.status != 422:
+                raise
+            refusal = str(error)
+    finally:
+        installed.request("DELETE", f"{path}/updated?propagationPolicy=Background")
+    assert bool(refusal) == bool(added.warnings), refusal
 
 
 def test_a_mutator_is_warned_of_where_the_api_server_refuses_what_it_changes(pod):

@@ -30,7 +30,7 @@ HELD = {
         "tests/webhook/images/test_provider_process.py",
         '"webhook", "provider", "images"',
     ),
-    "helm upgrade waddle manifests/helm/waddle --namespace waddle-system --reuse-values"
+    "helm upgrade waddle manifests/helm/waddle --namespace waddle-system --reset-then-reuse-values"
     " --set imageProvider.enabled=true --set 'imageProvider.keySecrets={release}'"
     ' --set imageProvider.caBundle="$(base64 -w0 tls.crt)"': (
         "tests/test_manifests.py",
@@ -213,7 +213,7 @@ HELD = {
     ),
     "kubectl get providers": ("tests/system/test_providers.py", "PROVIDERS"),
     "kubectl get provider signatures -o yaml": ("tests/system/test_providers.py", "by_pod(PATH)"),
-    "helm upgrade waddle manifests/helm/waddle --namespace waddle-system --reuse-values"
+    "helm upgrade waddle manifests/helm/waddle --namespace waddle-system --reset-then-reuse-values"
     " --set externalData.trust.namespace=signing": (
         "tests/chart_values.py",
         "externalData.trust.namespace",

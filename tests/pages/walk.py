@@ -17,7 +17,7 @@ class Step:
 
 
 SET_LOGIN = (
-    "helm upgrade waddle manifests/helm/waddle -n waddle-system --reuse-values"
+    "helm upgrade waddle manifests/helm/waddle -n waddle-system --reset-then-reuse-values"
     " --set console.enabled=true --set console.oidc.issuerURL=https://issuer.example.com"
     " --set console.oidc.clientID=waddle-console"
     " --set console.oidc.redirectURL=https://waddle.example.com/oidc/callback"
@@ -36,7 +36,7 @@ BY_HELM = (
     Step(MAKE_SECRET, words="secret/waddle-console-login created"),
     Step(SET_LOGIN, words="STATUS: deployed"),
     Step(
-        "helm upgrade waddle manifests/helm/waddle --namespace waddle-system --reuse-values"
+        "helm upgrade waddle manifests/helm/waddle --namespace waddle-system --reset-then-reuse-values"
         " --set mutation.enabled=true",
         words="STATUS: deployed",
     ),

@@ -261,7 +261,9 @@ def test_turning_autoscaling_on_sets_no_fewer_replicas_than_there_are(plane, pro
     scale = plane.api.request("GET", f"{DEPLOYMENT}/scale")
     plane.api.request("PUT", f"{DEPLOYMENT}/scale", scale | {"spec": {"replicas": 5}})
 
-    finished = helm("upgrade", "waddle", CHART, "--set", "autoscaling.enabled=true")
+    values = "console.enabled=true,networkPolicy.enabled=false,certificates.existingSecret=a"
+    finished = helm("upgrade", "waddle", CHART, "--set", f"autoscaling.enabled=true,{values}")
+    assert all(word in finished for word in ("inject-ca-from: waddle-system", "no login."))
     assert plane.api.request("GET", DEPLOYMENT)["spec"]["replicas"] == 5
     assert "While no replica answers" not in finished
     finished = helm(

@@ -14,7 +14,7 @@ from webhook.mutation.location import Field, ListItem, Location
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from webhook.constraint.match import MatchSubject, View
@@ -70,15 +70,55 @@ OPERATIONS: Final = ("CREATE", "UPDATE")
 """The operations whose requests are mutated."""
 
 
-_PODS: Final = GroupVersionKind("", "v1", "Pod")
+_POD: Final = GroupKind("", "Pod")
 
-UPDATED_FIELDS: Final = (
-    ("metadata",),
-    ("spec", "containers", "image"),
-    ("spec", "initContainers", "image"),
-    ("spec", "activeDeadlineSeconds"),
-)
-"""The fields of a Pod that an update may change; to ``spec.tolerations`` it may add items."""
+
+class Fixed(NamedTuple):
+    """The fields of a kind that an update may not change, but for those among them that it may."""
+
+    fields: tuple[str, ...]
+    but: tuple[str, ...] = ()
+
+    def holds(self, field: str) -> bool:
+        """Whether an update may not change a field, which is written with dots."""
+        return _is_below(field, self.fields) and not _is_below(field, self.but)
+
+
+FIXED: Final = {
+    # Items may be added to spec.tolerations, too.
+    _POD: Fixed(
+        ("spec",),
+        ("spec.containers.image", "spec.initContainers.image", "spec.activeDeadlineSeconds"),
+    ),
+    GroupKind("batch", "Job"): Fixed(("spec.template", "spec.selector", "spec.completionMode")),
+    GroupKind("apps", "StatefulSet"): Fixed(
+        ("spec",),
+        (
+            *("spec.replicas", "spec.template", "spec.updateStrategy", "spec.ordinals"),
+            *("spec.minReadySeconds", "spec.revisionHistoryLimit"),
+            "spec.persistentVolumeClaimRetentionPolicy",
+        ),
+    ),
+    **dict.fromkeys(
+        (GroupKind("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet")),
+        Fixed(("spec.selector",)),
+    ),
+    GroupKind("storage.k8s.io", "StorageClass"): Fixed(
+        ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
+    ),
+    **dict.fromkeys(
+        (
+            GroupKind("rbac.authorization.k8s.io", kind)
+            for kind in ("ClusterRoleBinding", "RoleBinding")
+        ),
+        Fixed(("roleRef",)),
+    ),
+}
+"""Kinds of which an API server refuses some changes of what is there already."""
+
+
+def _is_below(field: str, fields: Iterable[str]) -> bool:
+    return any(f"{field}.".startswith(f"{above}.") for above in fields)
 
 
 class MutatorId(NamedTuple):
@@ -158,29 +198,28 @@ class Mutator:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about a mutator that can be applied, but is probably wrong."""
-        is_asked = Binding(_PODS, "UPDATE") in self.bindings
         match = object_of(object_of(self.document.get("spec")).get("match"))
-        if not is_asked or match.get("source") == "Generated" or self._may_update:
+        if match.get("source") == "Generated":
             return ()
-        where = ".".join(node.name for node in self.location if type(node) is Field)
-        warning = (
-            f"it changes {where} of Pods on UPDATE, which the API server refuses for a Pod that is "
-            "there already; have applyTo name the operation CREATE alone"
+        updated = {gvk.group_kind for gvk, operation in self.bindings if operation == "UPDATE"}
+        field = ".".join(node.name for node in self.location if type(node) is Field)
+        return tuple(
+            f"it changes {field} of {kind.kind}s on UPDATE, which the API server refuses for a "
+            f"{kind.kind} that is there already; have applyTo name the operation CREATE alone"
+            for kind in sorted(updated & FIXED.keys())
+            if self._is_refused(kind, field)
         )
-        return (warning,)
 
-    @property
-    def _may_update(self) -> bool:
-        """Whether the API server accepts its changes in an existing Pod."""
-        fields = tuple(node.name for node in self.location if type(node) is Field)
-        if fields == ("spec", "tolerations"):
-            # Items that are added, and no whole list in place of another.
-            return self.terminal == "Set" or type(self.location[-1]) is ListItem
+    def _is_refused(self, kind: GroupKind, field: str) -> bool:
+        """Whether the API server refuses its change of an existing object of a kind."""
+        if kind == _POD and field == "spec.tolerations":
+            # Items may be added, and no whole list put in place of another.
+            return self.terminal != "Set" and type(self.location[-1]) is not ListItem
         adds = any(
             type(node) is ListItem and node.value is not None and allowed.missing
             for node, allowed in zip(self.location, self.assignment.allowed, strict=True)
         )
-        return not adds and any(fields[: len(field)] == field for field in UPDATED_FIELDS)
+        return FIXED[kind].holds(field) or (kind == _POD and adds)
 
     def __str__(self) -> str:
         """As annotations and logs name it: kind, namespace (there is none), name, generation."""

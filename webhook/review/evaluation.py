@@ -14,7 +14,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import DEFERRED, Fault, Responses, answer_order
 from webhook.external_data.exchange import Unanswered
-from webhook.review.ratchet import ratchet
+from webhook.review.ratchet import is_ending, ratchet
 from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
@@ -138,7 +138,11 @@ class _Examined(NamedTuple):
 
 
 def evaluation(
-    policies: PolicySet, implied: Sequence[Implied], expand: Expand, at: float | None = None
+    policies: PolicySet,
+    value: Any,
+    implied: Sequence[Implied],
+    expand: Expand,
+    at: float | None = None,
 ) -> Reviewing:
     """Returns the reviewer of a value.
 
@@ -147,7 +151,7 @@ def evaluation(
     Otherwise an :class:`Evaluation`, which costs one more call for each request.
     """
     stages = policies.stages
-    if policies.snapshot.lets_existing:
+    if policies.snapshot.lets_existing or is_ending(value):
         stages = (ratchet, *stages)
     if implied or stages:
         return Evaluation(policies.snapshot, implied, stages, expand, at)

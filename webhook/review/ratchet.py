@@ -1,8 +1,9 @@
-"""The stage that tolerates violations of the old object, for constraints that ask for it.
+"""The stage that tolerates violations of the old object.
 
-If an update violates such a constraint, the old object is reviewed as an update to itself. A
-violation is the same if constraint, message and details are equal. A violation that grew worse has
-another message, and is refused.
+It does so for constraints that ask for it, and for every constraint where the object is being
+deleted (:func:`~webhook.review.releasing.is_of_ending`). The old object is reviewed as an update to
+itself. A violation is the same if constraint, message and details are equal. A violation that grew
+worse has another message, and is refused.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from webhook.api.encoding import encode
 from webhook.constraint.result import DEFERRED, answer_order
 from webhook.constraint.review import AugmentedReview
+from webhook.review.releasing import is_of_ending
 from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ _Violation: TypeAlias = "tuple[tuple[str, str], str, bytes]"
 
 def ratchet(examined: Examination, responses: Responses) -> Responses:
     """Returns the responses; violations that the old object has too become warnings."""
-    if not any(_may_stay(result) for result in responses.results):
+    ends = is_ending(examined.value)
+    if not any(_may_stay(result, ends=ends) for result in responses.results):
         return responses
     value = _unchanged(examined.value)
     if value is None:
@@ -33,16 +36,24 @@ def ratchet(examined: Examination, responses: Responses) -> Responses:
     if before is DEFERRED:
         return DEFERRED
     known: Counter[_Violation] = Counter(
-        _violation(result) for result in before.results if _may_stay(result)
+        _violation(result) for result in before.results if _may_stay(result, ends=ends)
     )
     if not known:
         return responses
-    results = [_ratcheted(result, known) for result in responses.results]
+    results = [
+        _ratcheted(result, known) if _may_stay(result, ends=ends) else result
+        for result in responses.results
+    ]
     return responses._replace(results=tuple(sorted_in_slices(results, answer_order)))
 
 
-def _may_stay(result: Result) -> bool:
-    return result.constraint.lets_existing and result.cause == "violation"
+def is_ending(value: Any) -> bool:
+    """Whether a reviewed value is such an update of an object that is being deleted."""
+    return type(value) is AugmentedReview and is_of_ending(value.request)
+
+
+def _may_stay(result: Result, *, ends: bool) -> bool:
+    return (ends or result.constraint.lets_existing) and result.cause == "violation"
 
 
 def _unchanged(value: Any) -> AugmentedReview | None:
@@ -63,8 +74,6 @@ def _violation(result: Result) -> _Violation:
 
 def _ratcheted(result: Result, known: Counter[_Violation]) -> Result:
     """Returns a violation with its new action; each old violation tolerates one new violation."""
-    if not _may_stay(result):
-        return result
     violation = _violation(result)
     if not known[violation]:
         return result

@@ -1,4 +1,4 @@
-"""Admits updates that only let an object go: they remove finalizers or change owners.
+"""Updates of objects that are to go: those that only remove finalizers or owners are admitted.
 
 An object that violates a policy must still be deletable. Controllers and the garbage collector
 remove its finalizers and change its owners by updates. If these were refused, the object and its
@@ -69,6 +69,20 @@ def only_releases(request: AdmissionRequest) -> bool:
     )
 
 
+def is_of_ending(request: AdmissionRequest) -> bool:
+    """Whether an update changes only metadata and status of an object that is being deleted.
+
+    A controller that cleans up notes there what it has done, often as it removes its finalizer.
+    """
+    before, after = request.old_object, request.object
+    if request.operation != "UPDATE" or before is None or after is None:
+        return False
+    metadata = before.get("metadata")
+    if type(metadata) is not dict or not metadata.get("deletionTimestamp"):
+        return False
+    return _same(*({**item, "metadata": {}, "status": {}} for item in (before, after)))
+
+
 def _is_part(part: Any, whole: Any) -> bool:
     return type(part) is list and type(whole) is list and all(item in whole for item in part)
 
@@ -94,7 +108,10 @@ def _rest_is_same(
     request: AdmissionRequest, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
     is_namespace = request.kind.group_kind == ("", "Namespace")
-    old, new = (_rest(item, is_namespace=is_namespace) for item in (before, after))
+    return _same(*(_rest(item, is_namespace=is_namespace) for item in (before, after)))
+
+
+def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     try:
         return bool(old == new)
     except RecursionError:  # as deep as the API server keeps it

@@ -27,6 +27,7 @@ from webhook.review.expanding import expand_value
 from webhook.review.mutating import mutate
 from webhook.review.outcome import Found, Needs
 from webhook.review.policy_set import nothing_excluded
+from webhook.review.ratchet import is_ending
 from webhook.review.releasing import only_releases
 from webhook.review.subject import object_of_value
 
@@ -91,15 +92,16 @@ class _Prepared(NamedTuple):
         if limits.budget is ELSEWHERE:
             return Needs(time=True)
         policies, subject = self.policies, self.subject
-        if self.implied or policies.stages or policies.snapshot.lets_existing:
-            subject = replace(subject, limits=limits, rounds=rounds)  # for further expansions
+        may_expand = self.implied or policies.stages or policies.snapshot.lets_existing
+        if may_expand or is_ending(self.value):
+            subject = replace(subject, limits=limits, rounds=rounds)
         return self.evaluate(subject, limits)
 
     def evaluate(self, subject: Subject, limits: Limits) -> Found | Needs:
         """Evaluates every constraint, and runs the stages of the results."""
         policies, _, value, implied, unexpanded, stored = self
         expand = partial(expand_value, policies, subject)
-        reviewing = evaluation(policies, implied, expand, subject.at)
+        reviewing = evaluation(policies, value, implied, expand, subject.at)
         try:
             responses = _evaluated(reviewing, subject, value, limits)
         except OverBudget:

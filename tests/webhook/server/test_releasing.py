@@ -6,6 +6,7 @@ import pytest
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, thing
 from tests.webhook.server.admitting import CONSTRAINT, TEMPLATE, Admitting, request_of
+from webhook.api.admission import AdmissionResponse
 from webhook.review.releasing import GARBAGE_COLLECTORS, RELEASED
 from webhook.server.namespace_label import Exemptions, decide
 
@@ -24,12 +25,17 @@ def violating(spec: Any = None, **metadata: Any) -> dict[str, Any]:
     return made | {"spec": spec or {"nodeName": "a"}}
 
 
-def is_allowed(old: dict[str, Any], new: dict[str, Any], user: str = "alice") -> bool:
-    """Whether an update is, by a policy that refuses the object."""
+def ask(old: dict[str, Any], new: dict[str, Any], user: str = "alice") -> AdmissionResponse:
+    """The answer to an update, by a policy that refuses the object."""
     request = request_of(
         new, operation="UPDATE", oldObject=old, userInfo={"username": user}, options=None
     )
-    found = Admitting(REQUIRED_LABELS, constraint("a", "owner")).ask(request)
+    return Admitting(REQUIRED_LABELS, constraint("a", "owner")).ask(request)
+
+
+def is_allowed(old: dict[str, Any], new: dict[str, Any], user: str = "alice") -> bool:
+    """Whether an update is, and unreviewed."""
+    found = ask(old, new, user)
     assert found.allowed == (found.message == RELEASED)
     return bool(found.allowed)
 
@@ -63,9 +69,9 @@ def test_what_only_lets_an_object_go_is_not_refused(old: Any, new: Any) -> None:
         (violating(finalizers=["x"]), violating(finalizers=["y"])),
         (violating(finalizers=["x"]), violating({"nodeName": "b"})),
         (violating(finalizers=["x"], **DELETED), violating({"nodeName": "b"}, **DELETED)),
-        (violating(finalizers=["x"], **DELETED), violating(annotations={"a": "b"}, **DELETED)),
-        (violating(finalizers=["x"], **DELETED), violating(labels={"app": "b"}, **DELETED)),
+        (violating(finalizers=["x"]), violating(annotations={"a": "b"})),
         (violating(finalizers=["x"]), violating() | {"status": {"phase": "Failed"}}),
+        (violating(labels={"owner": "a"}, **DELETED), violating(**DELETED)),
         (violating(ownerReferences=OWNERS), violating(ownerReferences=OWNERS[1:])),
         (violating(ownerReferences=OWNERS[1:]), violating(ownerReferences=OWNERS)),
         (violating(finalizers="x"), violating(finalizers=["x"])),
@@ -74,6 +80,23 @@ def test_what_only_lets_an_object_go_is_not_refused(old: Any, new: Any) -> None:
 )
 def test_what_brings_anything_in_is_reviewed(old: Any, new: Any) -> None:
     assert not is_allowed(old, new)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        violating(annotations={"cleaned": "yes"}, **DELETED),
+        violating(labels={"app": "b"}, finalizers=["x"], **DELETED),
+        violating(**DELETED) | {"status": {"phase": "Failed"}},
+    ],
+)
+def test_what_is_noted_on_an_object_that_is_being_deleted_is_not_refused_for_what_was_there(
+    new: Any,
+) -> None:
+    """Whoever cleans up says so as it takes its finalizer: the object stayed in Terminating."""
+    found = ask(violating(finalizers=["x"], **DELETED), new)
+    assert found.allowed
+    assert found.warnings == ("[a] label <owner> is missing",)
 
 
 def test_the_garbage_collector_takes_owners_from_what_outlives_them() -> None:

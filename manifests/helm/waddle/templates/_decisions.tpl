@@ -65,7 +65,9 @@
     - {name: decisions-socket, mountPath: /run/waddle}
     - {name: decisions-queue, mountPath: /queue}
     - {name: decisions-configuration, mountPath: /etc/waddle/decisions, readOnly: true}
+    {{- if $root.Values.decisions.sinksSecret }}
     - {name: decisions-sinks, mountPath: /etc/waddle/sinks, readOnly: true}
+    {{- end }}
     {{- with $root.Values.extraVolumeMounts }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -89,28 +91,30 @@
 {{- $decisions := $root.Values.decisions }}
 {{- if and $decisions.auditReport.enabled (eq $of "audit") }}
 - name: audit-report
-  persistentVolumeClaim: {claimName: {{ $decisions.auditReport.existingClaim | default (printf "%s-audit-report" (include "waddle.fullname" $root)) }}}
+  persistentVolumeClaim: {claimName: {{ $decisions.auditReport.existingClaim | default (printf "%s-audit-report" (include "waddle.fullname" $root)) | quote }}}
 - name: audit-report-configuration
   configMap: {name: {{ include "waddle.fullname" $root }}-audit-report}
 {{- end }}
 {{- if eq $decisions.mode "sidecar" }}
 - name: decisions-queue
   {{- if $decisions.queue.persistent }}
-  persistentVolumeClaim: {claimName: {{ $decisions.queue.existingClaim | default (printf "%s-decisions" (include "waddle.fullname" $root)) }}}
+  persistentVolumeClaim: {claimName: {{ $decisions.queue.existingClaim | default (printf "%s-decisions" (include "waddle.fullname" $root)) | quote }}}
   {{- else }}
-  emptyDir: {sizeLimit: {{ $decisions.queue.sizeLimit }}}
+  emptyDir: {sizeLimit: {{ toJson $decisions.queue.sizeLimit }}}
   {{- end }}
 - name: decisions-socket
   emptyDir: {medium: Memory, sizeLimit: 1Mi}
 - name: decisions-configuration
   configMap: {name: {{ include "waddle.fullname" $root }}-decisions}
+{{- with $decisions.sinksSecret }}
 - name: decisions-sinks
-  secret: {secretName: {{ $decisions.sinksSecret }}, optional: true, defaultMode: 0440}
+  secret: {secretName: {{ . | quote }}, optional: true, defaultMode: 0440}
+{{- end }}
 {{- else if eq $decisions.mode "exporter" }}
 - name: decisions-configuration
   configMap: {name: {{ include "waddle.fullname" $root }}-decisions}
 - name: exporter-client
-  secret: {secretName: {{ $decisions.exporter.clientSecret }}, optional: true, defaultMode: 0440}
+  secret: {secretName: {{ $decisions.exporter.clientSecret | quote }}, optional: true, defaultMode: 0440}
 {{- end }}
 {{- end }}
 
@@ -118,15 +122,15 @@
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata:
-  name: {{ .name }}
-  namespace: {{ .namespace }}
+  name: {{ .name | quote }}
+  namespace: {{ .namespace | quote }}
   labels:
     {{- .labels | nindent 4 }}
 spec:
   accessModes: [{{ .mode }}]
   {{- with .storageClassName }}
-  storageClassName: {{ . }}
+  storageClassName: {{ . | quote }}
   {{- end }}
   resources:
-    requests: {storage: {{ .storage }}}
+    requests: {storage: {{ toJson .storage }}}
 {{- end }}

@@ -73,13 +73,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if eq (index . 1) "audit" }}
 - name: certificates
   secret:
-    secretName: {{ $root.Values.certificates.existingSecret | default $ownSecret }}
+    secretName: {{ $root.Values.certificates.existingSecret | default $ownSecret | quote }}
     items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
     optional: true
     defaultMode: 0440
 {{- else if $root.Values.certificates.existingSecret }}
 - name: certificates
-  secret: {secretName: {{ $root.Values.certificates.existingSecret }}, defaultMode: 0440}
+  secret: {secretName: {{ $root.Values.certificates.existingSecret | quote }}, defaultMode: 0440}
 {{- end }}
 {{- with $root.Values.extraVolumes }}
 {{ toYaml . }}
@@ -93,6 +93,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- if and .Values.reports.audit (not .Values.audit.enabled) }}
 {{- fail "reports.audit needs audit.enabled: the audit writes the reports" }}
+{{- end }}
+{{- if and (eq .Values.kyverno.policies "audit") (not .Values.audit.enabled) }}
+{{- fail "kyverno.policies=audit needs audit.enabled: nothing else decides by them then" }}
 {{- end }}
 {{- if and .Values.networkPolicy.apiServers (not .Values.networkPolicy.enabled) }}
 {{- fail "networkPolicy.apiServers needs networkPolicy.enabled: without it every Pod reaches the admission port" }}
@@ -108,6 +111,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- if and .Values.externalData.trust.namespace .Values.certificates.existingSecret }}
 {{- fail "externalData.trust needs Waddle's own certificate: with certificates.existingSecret whoever makes that one tells providers" }}
+{{- end }}
+{{- if not .Values.externalData.enabled }}
+{{- if or .Values.imageProvider.enabled .Values.externalData.trust.namespace }}
+{{- fail "imageProvider.enabled and externalData.trust need externalData.enabled: without it no provider is asked" }}
+{{- end }}
+{{- end }}
+{{- range $label := list "app.kubernetes.io/name" "gatekeeper.sh/operation" "gatekeeper.sh/system" }}
+{{- if hasKey $.Values.podLabels $label }}
+{{- fail (printf "podLabels must not have %s: Services and replicas find Pods by it" $label) }}
+{{- end }}
+{{- end }}
+{{- range .Values.extraEnv }}
+{{- if has .name (list "POD_NAME" "POD_NAMESPACE" "POD_UID" "POD_SERVICE_ACCOUNT" "NODE_NAME" "DECISIONS_OF") }}
+{{- fail (printf "extraEnv must not have %s: the chart sets it" .name) }}
+{{- end }}
+{{- end }}
+{{- $replicas := ternary .Values.autoscaling.maxReplicas .Values.replicas .Values.autoscaling.enabled | int }}
+{{- $pods := add $replicas (ternary (int .Values.audit.replicas) 0 .Values.audit.enabled) }}
+{{- if and .Values.resourceQuota.enabled (gt $pods (int .Values.resourceQuota.pods)) }}
+{{- fail (printf "resourceQuota.pods is less than the %d Pods of replicas and audits" $pods) }}
 {{- end }}
 {{- $taken := dict }}
 {{- if eq .Values.decisions.mode "sidecar" }}

@@ -1,9 +1,9 @@
 {{- define "waddle.telemetry" -}}
 {{- if or .Values.telemetry.metrics .Values.telemetry.tracing }}
-- --otlp-endpoint={{ required "telemetry.endpoint is needed: the address of an OpenTelemetry collector" .Values.telemetry.endpoint }}
+- {{ required "telemetry.endpoint is needed: the address of an OpenTelemetry collector" .Values.telemetry.endpoint | printf "--otlp-endpoint=%s" | quote }}
 {{- end }}
 {{- if .Values.telemetry.metrics }}
 - --metrics-backend=opentelemetry
-- --otlp-metric-interval={{ .Values.telemetry.metricInterval }}
+- {{ printf "--otlp-metric-interval=%s" .Values.telemetry.metricInterval | quote }}
 {{- end }}
 {{- end }}
