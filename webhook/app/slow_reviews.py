@@ -57,6 +57,9 @@ them."""
 TURN_WAIT_SECONDS: Final = 0.02
 """How long a thread waits for the others to rest before it continues beside them."""
 
+WORKED_SECONDS_MIN: Final = 0.0002
+"""The processor time from which on a thread rests between evaluations. A rest costs some 50 µs."""
+
 REST_SECONDS_MAX: Final = 0.05
 """The longest rest of a thread, which also delays the end of the process."""
 
@@ -224,21 +227,26 @@ class SlowReviews:
         future = work.review.future
         if not future.set_running_or_notify_cancel():
             return  # The caller has given up.
-        began = noted = time.thread_time()
+        began = noted = rested = time.thread_time()
         has_turn = False
 
         def rest(worked_seconds: float) -> None:
-            nonlocal noted, has_turn
+            nonlocal noted, rested, has_turn
+            now = time.thread_time()
+            worked = now - rested  # Also between evaluations, where nobody counts it.
+            is_within = worked_seconds > 0
+            if not is_within and (worked < WORKED_SECONDS_MIN or time.monotonic() > work.until):
+                return
             if has_turn:
                 self._turn.release()
             has_turn = False
-            now = time.thread_time()
             work.review.worked_seconds = now - began
             if now - noted >= NOTED_SECONDS:
                 self._times.note_beside(work.party.user, now - noted)
                 noted = now
-            self._rest(work, worked_seconds)
+            self._rest(work, worked, is_within=is_within)
             has_turn = self._turn.acquire(timeout=TURN_WAIT_SECONDS)
+            rested = time.thread_time()
 
         outcome: Any = None
         fault: BaseException | None = None
@@ -259,11 +267,15 @@ class SlowReviews:
         else:
             future.set_result(outcome)
 
-    def _rest(self, work: _Work, worked_seconds: float) -> None:
-        """Rests, so that other threads and other users get their share of the core."""
-        self._memory.look(work, work.review.worked_seconds, work.until)
-        if self._stopping:
-            raise EvaluationError("eval_cancel_error", "the process is stopping")
+    def _rest(self, work: _Work, worked_seconds: float, *, is_within: bool) -> None:
+        """Rests, so that other threads and other users get their share of the core.
+
+        Within an evaluation it raises what ends it; nothing else would catch that.
+        """
+        if is_within:
+            self._memory.look(work, work.review.worked_seconds, work.until)
+            if self._stopping:
+                raise EvaluationError("eval_cancel_error", "the process is stopping")
         with self._changed:
             rests = (RESTS + 1) * self._queue.parts(work.party) - 1
         time.sleep(min(rests * worked_seconds, REST_SECONDS_MAX))

@@ -10,12 +10,13 @@ import pytest
 from tests.patience import PATIENCE_SECONDS, until
 from webhook.api.admission import AdmissionRequest, read_request
 from webhook.app import slow_reviews
-from webhook.app.slow_reviews import RESTS, SlowReviews
+from webhook.app.slow_reviews import RESTS, WORKED_SECONDS_MIN, SlowReviews
 from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.result import Responses
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.snapshot import Snapshot
+from webhook.rego.errors import EvaluationError
 from webhook.server.deadline import RequestTime
 from webhook.server.preparation import SlowReview
 from webhook.server.responsibility import ProcessorTime
@@ -112,6 +113,31 @@ def test_what_is_as_large_as_one_of_its_users_that_goes_on_is_begun_behind_it() 
         )
     finally:
         ended.set()
+        reviews.stop()
+
+
+def test_a_thread_rests_between_evaluations_without_an_error() -> None:
+    """Nobody would catch it there: the answer was 500, and denials found so far were lost."""
+    reviews = SlowReviews(1.0, Guard(), ProcessorTime())
+
+    def compute(budget: Budget) -> str:
+        rest = budget.rest
+        assert rest is not None
+        worked = time.thread_time() + 2 * WORKED_SECONDS_MIN
+        until(lambda: time.thread_time() > worked, "it has worked")
+        reviews.stop()
+        rest(0.0)
+        with pytest.raises(EvaluationError, match="the process is stopping"):
+            rest(1e-6)
+        return "the answer"
+
+    now = time.monotonic()
+    try:
+        span = RequestTime(now, now + PATIENCE_SECONDS)
+        slow = reviews.begin(compute, read_request({}), span)
+        assert isinstance(slow, SlowReview)
+        assert slow.future.result(PATIENCE_SECONDS) == "the answer"
+    finally:
         reviews.stop()
 
 
