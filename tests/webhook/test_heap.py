@@ -39,6 +39,13 @@ def test_the_large_arrays_and_objects_of_a_document_are_reported_and_emptied() -
     assert seen() is None
 
 
+def test_a_thread_rests_while_it_frees_a_large_array_or_object() -> None:
+    for large in ([[[] for _ in range(300_000)]], [{number: [number] for number in range(40_000)}]):
+        rests: list[None] = []
+        heap.free_in_slices(large, lambda found=rests: found.append(None))
+        assert rests
+
+
 def test_what_somebody_holds_is_known() -> None:
     for path in ((), ("a",), ("a", "b"), ("a", "c")):
         found, large = document()
