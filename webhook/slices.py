@@ -1,4 +1,4 @@
-"""Sorts very many values in slices: a single call in C never releases the interpreter.
+"""Goes through very many values in slices: a single call in C never releases the interpreter.
 
 A policy can find 200,000 violations in an object of 2 MB. Sorting their messages in one call took
 227 ms, during which all other requests waited.
@@ -7,10 +7,11 @@ A policy can find 200,000 violations in an object of 2 MB. Sorting their message
 from __future__ import annotations
 
 from heapq import merge
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -28,6 +29,13 @@ def sorted_in_slices(values: Collection[T], key: Callable[[T], Any] | None = Non
         for start in range(0, len(all_values), SLICE)
     ]
     return list(merge(*slices, key=key))  # type: ignore[arg-type]
+
+
+def in_slices(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yields values in lists of at most this size."""
+    left = iter(values)
+    while part := list(islice(left, size)):
+        yield part
 
 
 def distinct_in_slices(values: list[T]) -> set[T]:

@@ -1,6 +1,8 @@
 """Large values are freed in parts, so that no other thread waits for all of them."""
 
 import weakref
+from collections import Counter
+from functools import partial
 from typing import Any
 
 import orjson
@@ -37,6 +39,13 @@ def test_the_large_arrays_and_objects_of_a_document_are_reported_and_emptied() -
     heap.free_in_slices(large)
     assert large == []
     assert seen() is None
+
+
+def test_a_thread_rests_while_it_frees_a_large_array_or_object() -> None:
+    for large in ([[[] for _ in range(300_000)]], [{number: [number] for number in range(40_000)}]):
+        rests = Counter[str]()
+        heap.free_in_slices(large, partial(rests.update, ["rests"]))
+        assert rests
 
 
 def test_what_somebody_holds_is_known() -> None:

@@ -8,11 +8,14 @@ object as ``input.review``.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.encoding import BeyondBounds, DecodeError, decode, encode
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.json_decoder import decode_in_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 VERSIONS: Final = {"admission.k8s.io/v1": "v1", "admission.k8s.io/v1beta1": "v1beta1"}
 
@@ -80,16 +83,20 @@ wait."""
 
 
 def decode_review(
-    body: bytes | bytearray, *, max_bytes: int | None = None, large: list[Any] | None = None
+    body: bytes | bytearray,
+    *,
+    max_bytes: int | None = None,
+    large: list[Any] | None = None,
+    rest: Callable[[], None] | None = None,
 ) -> AdmissionRequest:
     """Returns the request of an AdmissionReview; raises :class:`InvalidReview`.
 
     With ``large`` other threads run meanwhile, and decoding takes longer; the document's large
-    arrays and objects are added to it, the outermost first.
+    arrays and objects are added to it, the outermost first. ``rest`` is then called between pieces.
     """
     try:
         if large is not None and (max_bytes is None or len(body) <= max_bytes):
-            document = decode_in_pieces(body, text_max=TEXT_CHARACTERS_MAX, large=large)
+            document = decode_in_pieces(body, text_max=TEXT_CHARACTERS_MAX, large=large, rest=rest)
         else:
             document = decode(body, max_bytes=max_bytes)
     except BeyondBounds as error:

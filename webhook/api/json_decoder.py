@@ -19,7 +19,7 @@ import orjson
 from webhook.api.long_texts import LongText, decode_text, end_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 DEPTH_MAX: Final = 10_016
 """Go's decoder takes 10,000 levels (encoding/json, maxNestingDepth); reviews, lists and records add
@@ -35,8 +35,11 @@ _DESCENT_BYTES: Final = 16 * 1024
 _ORJSON_DEPTH: Final = 1_024
 
 _ENDS: Final = {ord("{"): b"},", ord("["): b"],", ord('"'): b'",'}
-"""The end of a member by its first character, with the comma after it; other members end before any
-comma."""
+"""The end of an array's member by its first character, with the comma after it; other members end
+before any comma."""
+
+_NEXT_NAME: Final = b',"'
+"""The comma after a member of an object, with the beginning of the next member."""
 
 _PIECE_DEPTH: Final = 500
 """Levels of a piece; well within the limits of orjson and the standard library."""
@@ -106,17 +109,21 @@ _FAULTS: Final = (
 
 
 def decode_in_pieces(
-    raw: bytes | bytearray, *, text_max: int = sys.maxsize, large: list[Any] | None = None
+    raw: bytes | bytearray,
+    *,
+    text_max: int = sys.maxsize,
+    large: list[Any] | None = None,
+    rest: Callable[[], None] | None = None,
 ) -> Any:
     """Decodes a document of any depth up to :data:`DEPTH_MAX`; raises :class:`DecodeError`.
 
     ``large`` receives each array and object longer than a piece with its parents, the outermost
-    first.
+    first. ``rest`` is called after each whole piece, so that other threads can run.
     """
     begin = _after_blanks(raw, 0)
     if raw[begin : begin + 1] not in (b"[", b"{"):
         return decode_piece(raw)
-    return _Decoder(raw, begin, text_max, [] if large is None else large).decode()
+    return _Decoder(raw, begin, text_max, [] if large is None else large, rest).decode()
 
 
 def _after_blanks(raw: bytes | bytearray, at: int) -> int:
@@ -142,8 +149,16 @@ class _Frame:
 class _Decoder:
     """The state of one document's decoding."""
 
-    def __init__(self, raw: bytes | bytearray, begin: int, text_max: int, large: list[Any]) -> None:
+    def __init__(
+        self,
+        raw: bytes | bytearray,
+        begin: int,
+        text_max: int,
+        large: list[Any],
+        rest: Callable[[], None] | None,
+    ) -> None:
         self._raw = raw
+        self._rest = rest
         self._view = memoryview(raw)
         self._frames = [_Frame(raw[begin], "")]
         self._text_max = text_max
@@ -215,26 +230,32 @@ class _Decoder:
         incomplete text or container would not decode.
         """
         begin, frame = self._run, self._frames[-1]
-        if type(frame.value) is not list or len(self._frames) + _ORJSON_DEPTH > DEPTH_MAX:
+        if len(self._frames) + _ORJSON_DEPTH > DEPTH_MAX:
             return False
-        while (comma := self._guess(self._run)) >= 0:
+        is_list = type(frame.value) is list
+        opened, closed = (b"[", b"]") if is_list else (b"{", b"}")
+        add = frame.value.extend if is_list else frame.value.update
+        while (comma := self._guess(self._run, is_list=is_list)) >= 0:
             try:
-                members = decode_piece(b"".join((b"[", self._view[self._run : comma], b"]")))
+                members = decode_piece(b"".join((opened, self._view[self._run : comma], closed)))
             except DecodeError:
                 break  # A wrong guess, or invalid JSON, reported at its position later.
             if not members:
                 break
-            frame.value.extend(members)
+            add(members)
             frame.after_comma = True
             self._run = self._members[0] = comma + 1
+            if self._rest is not None:
+                self._rest()
         return self._run > begin
 
-    def _guess(self, start: int) -> int:
+    def _guess(self, start: int, *, is_list: bool) -> int:
         """Returns the position of a comma that may end a piece of members; -1 if none is near."""
-        raw = self._raw
+        raw, near = self._raw, start + PIECE_BYTES
+        if not is_list:
+            return raw.find(_NEXT_NAME, near, near + PIECE_BYTES)
         first = _after_blanks(raw, start)
         end = _ENDS.get(raw[first] if first < len(raw) else 0, b",")
-        near = start + PIECE_BYTES
         position = raw.find(end, near, near + PIECE_BYTES)
         return position if position < 0 else position + len(end) - 1
 

@@ -250,7 +250,8 @@ class Findings:
         self, matching: tuple[tuple[Entry, _Groups], ...], review: Review, began: float
     ) -> None:
         """Evaluates the matching constraints while there is time."""
-        deadline = self.limits.deadline
+        deadline, budget = self.limits.deadline, self.limits.budget
+        rest = None if budget is None else budget.rest
         for step in matching:
             entry, groups = step
             unfinished = self._evaluate_all(entry, groups, review)
@@ -263,6 +264,8 @@ class Findings:
             if deadline is not None and now > deadline:
                 self._run_out(review, matching[matching.index(step) + 1 :])
                 return
+            if rest is not None and step is not matching[-1]:
+                rest(0.0)  # A short evaluation never looks at the clock, and there may be dozens.
             if step is not matching[-1] and self._is_long(now - began):
                 self._note_long(entry, groups[0], review)
                 self.deferred = True

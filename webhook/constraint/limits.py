@@ -34,7 +34,8 @@ class Budget:
 
     ``seconds`` are processor time of its thread, so that a throttled replica does not blame a
     policy. ``steps`` bound the work. ``rest`` is called about twice for each millisecond of work,
-    with the seconds worked, so that other threads can run. ``guard`` counts overruns and suspends
+    with the seconds worked, so that other threads can run; with 0 between templates, where it does
+    not raise. ``guard`` counts overruns and suspends
     constraints. With ``deferrable`` an evaluation that takes longer is no overrun: the review ends
     as :data:`~webhook.constraint.result.DEFERRED` and runs on another thread; so does a review
     beyond ``review_seconds``.

@@ -422,7 +422,7 @@ class Admission:
             walked = walk(policies, self._subject(case, limits._replace(budget=budget)))
             if isinstance(walked, Found) and walked.responses.results:
                 # Of 5,600 violations of one Pod it took 20 ms.
-                gathered = self._telling.gathered(case.request, walked.responses)
+                gathered = self._telling.gathered(case.request, walked.responses, rest=budget.rest)
                 case.gathered = walked.responses, gathered
             return walked
 

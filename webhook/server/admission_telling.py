@@ -17,7 +17,7 @@ from webhook.server.outcome import Unanswerable
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.constraint.result import Responses, Result, Undecided
@@ -59,15 +59,21 @@ class AdmissionTelling:
         self._options = options
 
     def gathered(
-        self, request: AdmissionRequest, responses: Responses, decision_id: str = ""
+        self,
+        request: AdmissionRequest,
+        responses: Responses,
+        decision_id: str = "",
+        rest: Callable[[float], None] | None = None,
     ) -> GatheredViolations:
         """Prepares the log lines of violations.
 
-        Callable on any thread, since thousands take a while.
+        Callable on any thread, since thousands take a while; ``rest`` is then called between parts.
         """
         alike: dict[tuple[int, str, tuple[str, ...], str], list[Result]] = {}
         is_excused = bool(responses.excused)
-        for result in responses.results:
+        for number, result in enumerate(responses.results, 1):
+            if rest is not None and number % verdict.RESULTS_AT_ONCE == 0:
+                rest(0.0)
             _, constraint, _, _, action, scoped, cause, excuse, _ = result
             is_excused = is_excused or excuse is not None
             key = id(constraint), action, scoped, cause
@@ -76,7 +82,7 @@ class AdmissionTelling:
             else:
                 group.append(result)
         return GatheredViolations(
-            verdict.judge(request.uid, responses, decision_id),
+            verdict.judge(request.uid, responses, decision_id, rest),
             [(results[0], len(results)) for results in alike.values()],
             denials(request, responses) if self._options.log_denies else [],
             is_excused,

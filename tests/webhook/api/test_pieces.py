@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
@@ -15,6 +16,10 @@ from webhook.api import long_texts
 from webhook.api.admission import TEXT_CHARACTERS_MAX, UndecidableReview, decode_review
 from webhook.api.encoding import decode, encode
 from webhook.api.json_decoder import BeyondBounds, DecodeError, decode_in_pieces, decode_piece
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
 
 SCALARS = (1, None, True, 'x,"]{}\\', 1.5, 10**25, "é", -0.0, "", 10**19)
 
@@ -75,8 +80,11 @@ def test_a_wrong_guess_where_a_member_ends_changes_nothing(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(100):
         members = chance.choices(MEMBERS, k=chance.randrange(1, 4))
-        made = {"spec": {"items": chance.choices(members, k=30), "after": members}, "b": members}
-        raw = json.dumps(made, indent=chance.choice([None, 1])).encode()
+        named = {f"k{n},": member for n, member in enumerate(chance.choices(members, k=30))}
+        spec = {"items": chance.choices(members, k=30), "after": members, "named": named}
+        made = {"spec": spec, "b": members}
+        separators = chance.choice([(",", ":"), (", ", ": ")])
+        raw = json.dumps(made, indent=chance.choice([None, 1]), separators=separators).encode()
         assert decode_in_pieces(raw) == made
         at = chance.randrange(len(raw))
         broken = raw[:at] + chance.choice([b'"', b"]", b"}", b",", b""]) + raw[at + 1 :]
@@ -99,6 +107,27 @@ def test_a_long_list_is_decoded_without_looking_at_each_mark(
     assert decode_in_pieces(raw) == {"spec": {"containers": containers}}
     assert len(taken) < 2 * len(raw) / pieces.PIECE_BYTES
     assert max(taken) < 2 * pieces.PIECE_BYTES
+
+
+def test_a_long_object_is_decoded_without_looking_at_each_mark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    marks = Counter[str]()
+    marking = pieces._MARK
+
+    class Marking:
+        def finditer(self, *arguments: Any) -> Iterator[re.Match[bytes]]:
+            for mark in marking.finditer(*arguments):
+                marks["looked at"] += 1
+                yield mark
+
+    monkeypatch.setattr(pieces, "_MARK", Marking())
+    rests: list[None] = []
+    data = {f"k{n:06}": f"v{n}" for n in range(20_000)}
+    raw = json.dumps({"data": data}, separators=(",", ":")).encode()
+    assert decode_in_pieces(raw, rest=lambda: rests.append(None)) == {"data": data}
+    assert marks["looked at"] < 20_000
+    assert len(rests) >= len(raw) // pieces.PIECE_BYTES - 2
 
 
 @pytest.mark.parametrize("depth", [1_000, 1_025, 3_000, 10_000])

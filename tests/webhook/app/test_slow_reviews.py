@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from collections import Counter
 from functools import partial
 
 import pytest
@@ -10,12 +11,15 @@ import pytest
 from tests.patience import PATIENCE_SECONDS, until
 from webhook.api.admission import AdmissionRequest, read_request
 from webhook.app import slow_reviews
-from webhook.app.slow_reviews import RESTS, SlowReviews
+from webhook.app.slow_reviews import RESTS, WORKED_SECONDS_MIN, SlowReviews
 from webhook.constraint.breaker import Guard
+from webhook.constraint.constraint import Constraint
 from webhook.constraint.limits import Budget, Limits
-from webhook.constraint.result import Responses
+from webhook.constraint.result import Responses, Result
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.snapshot import Snapshot
+from webhook.rego.errors import EvaluationError
+from webhook.review.outcome import Found
 from webhook.server.deadline import RequestTime
 from webhook.server.preparation import SlowReview
 from webhook.server.responsibility import ProcessorTime
@@ -41,6 +45,37 @@ def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
         slow.future.result(PATIENCE_SECONDS)
         del review, slow, work
         until(lambda: sys.getrefcount(subject) == held, "nobody holds the object any more")
+    finally:
+        reviews.stop()
+
+
+def test_many_results_are_freed_by_the_thread_that_reviewed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread that answers took 2 ms for twelve thousand, while all requests waited."""
+    monkeypatch.setattr(slow_reviews, "KEPT_SECONDS_MAX", PATIENCE_SECONDS)
+    freed = Counter[str]()
+
+    class Details:
+        def __del__(self) -> None:
+            freed[threading.current_thread().name] += 1
+
+    def compute(_: Budget) -> Found:
+        subject = Constraint("Kind", "name", {})
+        results = [Result("t", subject, "x", Details(), "deny") for _ in range(2_000)]
+        return Found(Responses(tuple(results)))
+
+    reviews = SlowReviews(1.0, Guard(), ProcessorTime())
+    now = time.monotonic()
+    try:
+        span = RequestTime(now, now + PATIENCE_SECONDS)
+        slow = reviews.begin(compute, read_request({}), span)
+        assert isinstance(slow, SlowReview)
+        slow.future.result(PATIENCE_SECONDS)
+        assert not freed
+        del slow
+        until(lambda: freed.total() == 2_000, "all results are freed")
+        assert threading.current_thread().name not in freed
     finally:
         reviews.stop()
 
@@ -112,6 +147,31 @@ def test_what_is_as_large_as_one_of_its_users_that_goes_on_is_begun_behind_it() 
         )
     finally:
         ended.set()
+        reviews.stop()
+
+
+def test_a_thread_rests_between_evaluations_without_an_error() -> None:
+    """Nobody would catch it there: the answer was 500, and denials found so far were lost."""
+    reviews = SlowReviews(1.0, Guard(), ProcessorTime())
+
+    def compute(budget: Budget) -> str:
+        rest = budget.rest
+        assert rest is not None
+        worked = time.thread_time() + 2 * WORKED_SECONDS_MIN
+        until(lambda: time.thread_time() > worked, "it has worked")
+        reviews.stop()
+        rest(0.0)
+        with pytest.raises(EvaluationError, match="the process is stopping"):
+            rest(1e-6)
+        return "the answer"
+
+    now = time.monotonic()
+    try:
+        span = RequestTime(now, now + PATIENCE_SECONDS)
+        slow = reviews.begin(compute, read_request({}), span)
+        assert isinstance(slow, SlowReview)
+        assert slow.future.result(PATIENCE_SECONDS) == "the answer"
+    finally:
         reviews.stop()
 
 

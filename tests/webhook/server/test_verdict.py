@@ -4,7 +4,7 @@ import pytest
 
 from webhook.constraint.constraint import Constraint
 from webhook.constraint.result import Responses, Result
-from webhook.server.verdict import judge
+from webhook.server.verdict import RESULTS_AT_ONCE, judge
 
 
 def result(name: str, msg: str, action: str, scoped: tuple[str, ...] = ()) -> Result:
@@ -39,3 +39,10 @@ def test_a_scoped_constraint_takes_each_of_its_actions() -> None:
 def test_a_warning_of_several_lines_becomes_one() -> None:
     found = judge("u", Responses((result("a", "x\ny", "warn"),)))
     assert (found.allowed, found.code, found.warnings) == (True, 299, ("[a] x y",))
+
+
+def test_a_thread_rests_while_it_judges_many_results() -> None:
+    rests: list[float] = []
+    many = Responses(tuple(result("a", f"x{number}", "deny") for number in range(5_000)))
+    assert judge("u", many, rest=rests.append) == judge("u", many)
+    assert rests == [0.0] * (5_000 // RESULTS_AT_ONCE)

@@ -22,6 +22,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.errors import GENERATED, EvaluationError
+from webhook.slices import in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -50,6 +51,9 @@ MAX_STEPS: Final = 1 << 21
 """The most that may be walked or written at once: 262,144 scalars, 40,000 collections, or the
 longest string that may be made. It takes a tenth of a second or two and some 30 MB. An object of
 1.5 MB, the largest that an API server stores, has 20,000 collections."""
+
+WEIGHED_AT_ONCE: Final = 512
+"""Members that are gone through before their steps are charged."""
 
 PAID_STEPS: Final = 1 << 15
 """The steps of weighing between two looks at the clock: some two milliseconds."""
@@ -209,16 +213,21 @@ def _shared_steps(
             continue
         members = _members(item)
         if not is_ready:
-            within = [member for member in members if type(member) not in SCALARS]
-            # Each occurrence weighs at least that much.
-            looked_at += (len(members) + len(within) * COLLECTION_PARTS) * NODE_STEPS
-            if looked_at > most:
-                raise too_heavy()
-            if pay is not None and looked_at - paid > PAID_STEPS:
-                pay(looked_at - paid)
-                paid = looked_at
             waiting += (item, _READY)
-            waiting += within
+            for part in (
+                (members,)
+                if len(members) <= WEIGHED_AT_ONCE
+                else in_slices(members, WEIGHED_AT_ONCE)
+            ):
+                within = [member for member in part if type(member) not in SCALARS]
+                # Each occurrence weighs at least that much.
+                looked_at += (len(part) + len(within) * COLLECTION_PARTS) * NODE_STEPS
+                if looked_at > most:
+                    raise too_heavy()
+                if pay is not None and looked_at - paid > PAID_STEPS:
+                    pay(looked_at - paid)
+                    paid = looked_at
+                waiting += within
             continue
         steps = (1 + COLLECTION_PARTS) * NODE_STEPS
         if texts and type(item) is dict:
