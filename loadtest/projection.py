@@ -187,7 +187,7 @@ def measure(case: str, number: int, *, traced: bool) -> Json:
         tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     replica = asyncio.run(take(rego, Api(number, size), projects=projects))
-    (count,) = replica.data_counts.values()
+    (count,) = replica.data.counts.values()
     gc.collect()
     return {
         "objects": count,

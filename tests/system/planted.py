@@ -4,6 +4,8 @@ What denies with a certain word meets what nobody expects. The product itself ha
 this, so that none can be thrown by accident.
 """
 
+from collections.abc import Callable
+
 from webhook.api.admission import AdmissionResponse
 from webhook.cli.main import main
 from webhook.constraint.result import Responses
@@ -15,11 +17,14 @@ _judge = verdict.judge
 
 
 def _judge_unless_planted(
-    uid: str, responses: Responses, decision_id: str = ""
+    uid: str,
+    responses: Responses,
+    decision_id: str = "",
+    rest: Callable[[float], None] | None = None,
 ) -> AdmissionResponse:
     if any(result.msg == f"denied by {WORD}" for result in responses.results):
         raise LookupError("a bug that a test has planted")
-    return _judge(uid, responses, decision_id)
+    return _judge(uid, responses, decision_id, rest)
 
 
 if __name__ == "__main__":

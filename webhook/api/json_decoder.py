@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -112,18 +113,21 @@ def decode_in_pieces(
     raw: bytes | bytearray,
     *,
     text_max: int = sys.maxsize,
+    members_max: int = sys.maxsize,
     large: list[Any] | None = None,
     rest: Callable[[], None] | None = None,
 ) -> Any:
     """Decodes a document of any depth up to :data:`DEPTH_MAX`; raises :class:`DecodeError`.
 
     ``large`` receives each array and object longer than a piece with its parents, the outermost
-    first. ``rest`` is called after each whole piece, so that other threads can run.
+    first. ``rest`` is called after each whole piece, so that other threads can run. A longer text
+    than ``text_max`` characters, or more members of one object, raises :class:`BeyondBounds`.
     """
     begin = _after_blanks(raw, 0)
     if raw[begin : begin + 1] not in (b"[", b"{"):
         return decode_piece(raw)
-    return _Decoder(raw, begin, text_max, [] if large is None else large, rest).decode()
+    bounds = text_max, members_max
+    return _Decoder(raw, begin, bounds, [] if large is None else large, rest).decode()
 
 
 def _after_blanks(raw: bytes | bytearray, at: int) -> int:
@@ -153,7 +157,7 @@ class _Decoder:
         self,
         raw: bytes | bytearray,
         begin: int,
-        text_max: int,
+        bounds: tuple[int, int],
         large: list[Any],
         rest: Callable[[], None] | None,
     ) -> None:
@@ -161,7 +165,7 @@ class _Decoder:
         self._rest = rest
         self._view = memoryview(raw)
         self._frames = [_Frame(raw[begin], "")]
-        self._text_max = text_max
+        self._text_max, self._members_max = bounds
         self._large = large
         large.append(self._frames[0].value)
         self._run = begin + 1  # where the innermost frame's members begin that are not decoded yet
@@ -234,7 +238,7 @@ class _Decoder:
             return False
         is_list = type(frame.value) is list
         opened, closed = (b"[", b"]") if is_list else (b"{", b"}")
-        add = frame.value.extend if is_list else frame.value.update
+        add = frame.value.extend if is_list else partial(self._update, frame.value)
         while (comma := self._guess(self._run, is_list=is_list)) >= 0:
             try:
                 members = decode_piece(b"".join((opened, self._view[self._run : comma], closed)))
@@ -323,7 +327,13 @@ class _Decoder:
             after = decode_piece(b"".join((b'{""', self._view[self._named : end], b"}")))
             frame.value[name] = after[""]
         else:
-            frame.value.update(decode_piece(b"".join((b"{", between, b"}"))))
+            self._update(frame.value, decode_piece(b"".join((b"{", between, b"}"))))
+
+    def _update(self, value: dict[str, Any], members: dict[str, Any]) -> None:
+        """Adds members to an object; raises :class:`BeyondBounds` before there are too many."""
+        if len(value) + len(members) > self._members_max:
+            raise BeyondBounds(f"an object has more than {self._members_max} members")
+        value.update(members)
 
     def _descend(self) -> None:
         """Assembles the open containers here: they are too deep or too long for a piece."""

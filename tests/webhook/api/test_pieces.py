@@ -13,7 +13,12 @@ import pytest
 from tests.behaviour.serving import review
 from webhook.api import json_decoder as pieces
 from webhook.api import long_texts
-from webhook.api.admission import TEXT_CHARACTERS_MAX, UndecidableReview, decode_review
+from webhook.api.admission import (
+    MEMBERS_MAX,
+    TEXT_CHARACTERS_MAX,
+    UndecidableReview,
+    decode_review,
+)
 from webhook.api.encoding import decode, encode
 from webhook.api.json_decoder import BeyondBounds, DecodeError, decode_in_pieces, decode_piece
 
@@ -224,3 +229,22 @@ def test_no_single_call_decodes_a_name_or_text_of_megabytes(
         raw = json.dumps(made, ensure_ascii=ascii_only, indent=1).encode()
         assert decode_in_pieces(raw) == made
     assert max(sizes) < 2 * pieces.PIECE_BYTES
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_an_object_of_too_many_members_is_refused_before_they_are_added() -> None:
+    """Python made room for half a million in one call, while all other threads waited."""
+    data = {f"k{number:03}": number for number in range(100)}
+    raw = json.dumps({"data": data}, separators=(",", ":")).encode()
+    assert decode_in_pieces(raw, members_max=100) == {"data": data}
+    large: list[Any] = []
+    with pytest.raises(BeyondBounds, match="an object has more than 99 members"):
+        decode_in_pieces(raw, members_max=99, large=large)
+    assert len(large[-1]) <= 99
+
+
+def test_a_review_with_an_object_of_too_many_members_cannot_be_decided() -> None:
+    members = b",".join(b'"%x":1' % number for number in range(MEMBERS_MAX + 1))
+    body = b'{"request":{"object":{"data":{' + members + b"}}}}"
+    with pytest.raises(UndecidableReview, match="an object has more than"):
+        decode_review(body, large=[])

@@ -276,6 +276,7 @@ class RegoEvaluator:
         if len(members) > FREE_STEPS:
             context.charge(len(members))
         if len(members) > MANY_VIOLATIONS and (plain := _plain_messages(members)) is not None:
+            context.check()
             return _without_details(plain)
         items: dict[Any, tuple[Any, str]] = {}
         alone: dict[str, None] = {}

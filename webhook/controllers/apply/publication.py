@@ -263,7 +263,7 @@ class ClusterPolicies:
         for name in lost.keys() - self._lost.keys():
             self._log.warning("violations deny nothing", template=name, reason=lost[name])
         self._lost = lost
-        self._policy.take_lost(lost)
+        self.policy.take_lost(lost)
 
     def statuses(self) -> Mapping[str, Json]:
         """Returns the status objects to write.
