@@ -13,11 +13,9 @@ import mmap
 import os
 import sys
 import time
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any, Final
 
 ARENAS_MAX: Final = 2
 """Few threads allocate at the same time: only those without the interpreter's lock."""

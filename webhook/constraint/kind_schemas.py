@@ -58,7 +58,6 @@ MUTATOR: Final = _object(
 )
 """The schema of the four kinds of mutators."""
 
-
 _NAMED: Final[dict[str, Any]] = {}
 """A field of which only the name matters here; its reader checks the value."""
 

@@ -97,7 +97,6 @@ _TYPE_NAMES: Final = {
 VALUES: Final = _TYPE_NAMES.keys() - UNDEFINED.keys()
 """Names of types that evaluators know, too."""
 
-
 JSON_PATCH: Final = "JSONPatch"
 """The type of one operation of a JSON Patch."""
 

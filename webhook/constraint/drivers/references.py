@@ -80,15 +80,12 @@ def _invalid(message: str) -> InvalidTemplate:
 
 def _check_import(item: ast.Import) -> None:
     path = _path(item.path)
-    shown = f'"{_escaped(ref_text(item.path))}"'
+    text = ref_text(item.path).replace("\\", "\\\\").replace('"', '\\"')
+    shown = f'"{text}"'
     if path[0] == "input":
         raise _invalid(f"invalid import: cannot import input: {shown}")
     if path[:2] != ["data", "lib"] and path[0] != "future":
         raise _invalid(f"invalid import: bad import: {shown}")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _allowed(ref: ast.Ref) -> bool:
