@@ -13,6 +13,7 @@ from tests.behaviour.serving import REQUIRED_LABELS, Server, constraint, write_p
 from tests.cluster import Cluster
 from tests.patience import PATIENCE_SECONDS
 from tests.system.replicas import WEBHOOKS, until
+from webhook.api.admission import MEMBERS_MAX
 from webhook.certificates.pairs import self_signed
 
 NAMESPACE = "deep-and-large"
@@ -133,11 +134,18 @@ def test_a_violation_is_denied_however_much_of_it_go_escapes(
     assert message.endswith("denied the request: [needs-owner] label <owner> is missing")
 
 
+@pytest.mark.parametrize(
+    ("members", "refusal"),
+    [
+        (170_000, "[needs-owner] label <owner> is missing"),
+        (200_000, f"the object cannot be reviewed: an object has more than {MEMBERS_MAX} members"),
+    ],
+)
 def test_a_violation_is_denied_however_much_memory_its_object_takes(
-    cluster: Cluster, server: Server
+    cluster: Cluster, server: Server, members: int, refusal: str
 ) -> None:
     # In order: the API server keeps names sorted and puts each in its place, which took it half a
     # minute by itself where they came in another.
-    fields = entry(b'{"f:a":{' + b",".join(b'"f:%06x":{}' % n for n in range(200_000)) + b"}}")
+    fields = entry(b'{"f:a":{' + b",".join(b'"f:%06x":{}' % n for n in range(members)) + b"}}")
     message = denial(cluster, fields)
-    assert message.endswith("denied the request: [needs-owner] label <owner> is missing")
+    assert message.endswith(f"denied the request: {refusal}")
