@@ -62,9 +62,7 @@ class TermWriter:
 
     def variable(self, name: str) -> str:
         """A variable's name."""
-        if name in self._names:
-            return self._names[name]
-        return "_" if name[0] == "$" else name
+        return self._names.get(name, "_" if name.startswith("$") else name)
 
     def term(self, term: ir.Term) -> str:
         """A term as OPA's traces write it."""
