@@ -194,3 +194,9 @@ def test_the_fast_form_gives_the_verdict_of_the_expressions_one_by_one(document,
                 assert fast in (None, evaluate_exact(compiled, *given))
                 assert evaluate(compiled, *given) == evaluate_exact(compiled, *given)
     assert bool(decided) is is_fast
+
+
+def test_a_variable_may_ask_the_authorizer_about_the_resource_of_the_request():
+    asks = {"name": "may", "expression": "authorizer.requestResource.check('create').allowed()"}
+    found = verdict(policy("variables.may", variables=[asks]))
+    assert found.undecided

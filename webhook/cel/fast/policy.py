@@ -295,7 +295,9 @@ def _read_by(checked: Checked) -> set[str]:
     waiting: list[Expr] = [checked.parsed.root]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Select) and checked.types[node.operand].name == VARIABLES:
+        # The operand of a name with a dot, as `authorizer.requestResource`, has no type of its own.
+        operand = checked.types.get(node.operand) if isinstance(node, Select) else None
+        if isinstance(node, Select) and operand is not None and operand.name == VARIABLES:
             names.add(node.field)
         else:
             waiting.extend(children(node))
