@@ -109,6 +109,21 @@ VALUES = {
 }
 
 
+def refusal_of(api, path, before, mutators):
+    """The API server's reason for not taking the object ``updated`` as mutated; "" if it does."""
+    namespace = before["metadata"].get("namespace", "")
+    context = Context("UPDATE", None, namespace, "", "Original")
+    after = mutators.snapshot.mutate(before, context, on_error="reject").object
+    assert after is not before
+    try:
+        api.request("PUT", f"{path}/updated?dryRun=All", after)
+    except ApiError as error:
+        if error.status != 422:
+            raise
+        return str(error)
+    return ""
+
+
 @pytest.mark.parametrize(
     ("group", "kind", "body", "location"),
     [pytest.param(*one, id=f"{one[1]} {one[3]}") for one in OTHERS],
@@ -130,16 +145,7 @@ def test_of_other_kinds_a_mutator_is_warned_of_where_an_update_is_refused(
     installed.request("POST", path, item)
     try:
         before = installed.request("GET", f"{path}/updated")
-        context = Context("UPDATE", None, "default" if is_placed else "", "", "Original")
-        after = mutators.snapshot.mutate(before, context, on_error="reject").object
-        assert after is not before
-        refusal = ""
-        try:
-            installed.request("PUT", f"{path}/updated?dryRun=All", after)
-        except ApiError as error:
-            if error.status != 422:
-                raise
-            refusal = str(error)
+        refusal = refusal_of(installed, path, before, mutators)
     finally:
         installed.request("DELETE", f"{path}/updated?propagationPolicy=Background")
     assert bool(refusal) == bool(added.warnings), refusal
@@ -151,16 +157,7 @@ def test_a_mutator_is_warned_of_where_the_api_server_refuses_what_it_changes(pod
         mutators = Mutators()
         added = mutators.add(document)
         before = pod.request("GET", f"{PODS}/updated")
-        context = Context("UPDATE", None, "default", "", "Original")
-        after = mutators.snapshot.mutate(before, context, on_error="reject").object
-        assert after is not before, document["spec"]["location"]
-        refusal = ""
-        try:
-            pod.request("PUT", f"{PODS}/updated?dryRun=All", after)
-        except ApiError as error:
-            if error.status != 422:
-                raise
-            refusal = str(error)
+        refusal = refusal_of(pod, PODS, before, mutators)
         warnings[document["metadata"]["name"], document["spec"]["location"]] = (
             bool(refusal),
             bool(added.warnings),
