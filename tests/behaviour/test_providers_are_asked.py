@@ -1,6 +1,7 @@
 """A server asks real providers over HTTPS, and decides by what they say, or do not say."""
 
 import base64
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -32,6 +33,9 @@ violation[{"msg": message}] {
   [_, message] := told.errors[_]
 }
 """
+
+NUMBERS = itertools.count()
+"""For keys that nobody asked for before."""
 
 
 def asking(provider: str = "images") -> list[dict[str, Any]]:
@@ -77,6 +81,15 @@ def server(tmp_path_factory: pytest.TempPathFactory, provider: ProviderProcess) 
         folder, "--operation=webhook,mutation-webhook", "--mutation-on-error=reject"
     ) as run:
         yield run.ready()
+
+
+@pytest.fixture(autouse=True)
+def answering(server: Server) -> None:
+    """The provider is asked and answers: the faults of the test before are forgotten.
+
+    Tests run in any order, and after five faults in a row a provider is suspended.
+    """
+    await_true(lambda: answers_in_policy(server, f"ready/{next(NUMBERS)}")["status_code"] == 200)
 
 
 def test_a_policy_decides_by_what_a_provider_says(server, provider):
