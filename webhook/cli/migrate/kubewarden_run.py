@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
     """Translates every group of the files; returns the exit code."""
     manifests, all_read = from_files(filenames)
-    groups = [item for item in manifests or () if is_group(item.document)]
+    groups = [item for item in manifests if is_group(item.document)]
     if not groups:
         complain("the files have no policy group of Kubewarden")
         return exit_codes.UNKNOWN

@@ -28,7 +28,7 @@ from webhook.cli.rego.report import (
     evaluation_error_document,
     load_error_document,
 )
-from webhook.cli.terminal import complain, write
+from webhook.cli.terminal import NoResult, complain, write
 from webhook.policies.rego_files import read_input, system_words
 from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
 from webhook.rego.errors import BuiltinError, EvaluationError, RegoErrors
@@ -144,9 +144,6 @@ def run(options: EvalOptions) -> int:
         return exit_codes.UNKNOWN
     try:
         outcome = _evaluated(text, options, known)
-    except _InputError as error:
-        complain(str(error))
-        return exit_codes.UNKNOWN
     except RegoErrors as errors:
         _refuse(errors.limited(_ERRORS_MAX), output)
         return exit_codes.UNKNOWN
@@ -274,15 +271,11 @@ def _imports(paths: Sequence[str], version: RegoVersion) -> tuple[Import, ...]:
     return parse_module(f"package query\n{lines}", "", version).imports
 
 
-class _InputError(Exception):
-    """An input or a schema that cannot be read; printed on standard error."""
-
-
 def _options(known: Capabilities | None, schema: str | None, *, strict: bool) -> CompileOptions:
     try:
         return compile_options(known, schema, strict=strict)
     except LoadErrors as errors:
-        raise _InputError(str(errors)) from None
+        raise NoResult(str(errors)) from None
 
 
 def _input(path: str | None, *, stdin_input: bool) -> Any:
@@ -296,9 +289,9 @@ def _input(path: str | None, *, stdin_input: bool) -> Any:
         return read_input(text)
     except OSError as error:
         doing = "read" if isinstance(error, IsADirectoryError) else "open"
-        raise _InputError(f"{doing} {path}: {system_words(error)}") from None
+        raise NoResult(f"{doing} {path}: {system_words(error)}") from None
     except BuiltinError as error:
-        raise _InputError(f"unable to parse input: {error.message}") from None
+        raise NoResult(f"unable to parse input: {error.message}") from None
 
 
 def _refuse(error: Exception, output: str) -> None:
