@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
 
-_T = TypeVar("_T")
+_Answer = TypeVar("_Answer")
 
 NAMESPACE: Final = "waddle-system"
 REVIEW_SECONDS: Final = 10.0
@@ -60,8 +60,8 @@ clusters_options: Final = together(KUBECONFIG, CONTEXTS, _NAMESPACE)
 def ask_cluster(
     kubeconfig: str | None,
     context: str | None,
-    question: Callable[[ClusterClient], Coroutine[Any, Any, _T]],
-) -> _T:
+    question: Callable[[ClusterClient], Coroutine[Any, Any, _Answer]],
+) -> _Answer:
     """Runs a question to an API server; raises :class:`NoResult` if it does not answer."""
     # Imported here: they load aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
@@ -69,7 +69,7 @@ def ask_cluster(
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
 
-    async def run() -> _T:
+    async def run() -> _Answer:
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
             return await question(client)
 

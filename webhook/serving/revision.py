@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from webhook.constraint.breaker import Guard
 from webhook.constraint.expansion import Expansion
@@ -15,9 +15,10 @@ from webhook.review.policy_set import Exclusions, PolicySet, nothing_excluded
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.client import Client
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.review.policy_set import ResultStage
@@ -65,28 +66,12 @@ class NamespaceAnswer:
     fault: str = ""
 
 
-class SubmissionChecks(Protocol):
-    """Checks templates and constraints that are being admitted (the framework's client)."""
-
-    def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Makes a template's CRD; raises ConstraintFrameworkError."""
-
-    def missing_engine(self, document: Mapping[str, Any]) -> str:
-        """Returns why a valid template is not enforced, because its engine is turned off.
-
-        Empty if it is.
-        """
-
-    def validate_constraint(self, document: Mapping[str, Any]) -> None:
-        """Checks a constraint; raises ConstraintFrameworkError."""
-
-
 @dataclass(frozen=True, slots=True)
 class Revision:
     """Policies and data of one moment, with Config's exclusions."""
 
     snapshot: Snapshot
-    checks: SubmissionChecks
+    checks: Client
     is_excluded: Callable[[str], bool] = field(default=nothing_excluded)
     """Whether Config excludes a namespace from the webhook."""
     is_excluded_from_audit: Callable[[str], bool] = field(default=nothing_excluded)
@@ -119,7 +104,7 @@ class Revision:
     def of(
         cls,
         policies: PolicySet,
-        checks: SubmissionChecks,
+        checks: Client,
         *,
         synced: frozenset[GroupVersionKind] = frozenset(),
         unsynced: frozenset[GroupVersionKind] = frozenset(),

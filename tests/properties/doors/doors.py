@@ -178,7 +178,7 @@ class _Asker:
     def known(self, request: ProviderRequest) -> None:
         """Keeps nothing."""
 
-    def round(self, **_: Any) -> _Round:
+    def round(self, **_: Any) -> Any:
         return _Round(self._ask)
 
 
