@@ -181,7 +181,7 @@ class ClusterPolicies:
             and before.synced == synced
         ):
             return
-        now = self._serving.revision = Revision.of(
+        now = self._serving.revision = Revision(
             policies, self._client, synced=synced, unsynced=unsynced
         )
         extensions = gauge_extensions(self._registry, self._serving.fights, before, now)
