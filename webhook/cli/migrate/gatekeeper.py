@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import ask_cluster
+from webhook.cli.cluster_access import CONTEXT, ask_cluster
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import KUBECONFIG, filenames_option
@@ -27,7 +27,7 @@ Deployments read one by one. What differs is a row of docs/compatibility/*.md. N
     "the cluster is read."
 )
 @KUBECONFIG
-@click.option("--context", metavar="NAME", default=None, help="The context of the kubeconfig.")
+@CONTEXT
 @click.option(
     "-n",
     "--namespace",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import ask_cluster
+from webhook.cli.cluster_access import CONTEXT, ask_cluster
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import KUBECONFIG
@@ -29,7 +29,7 @@ webhook write, whether there is one for each resource or for each policy and nam
 
 @click.command("report", help=_HELP + exit_codes.paragraph("report"))
 @KUBECONFIG
-@click.option("--context", metavar="NAME", default=None, help="The context of the kubeconfig.")
+@CONTEXT
 @click.option(
     "-n",
     "--namespace",
