@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 from types import NoneType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Messages contain text of policies and reviewed objects. An escape sequence could rewrite the
 # terminal, a direction control could reorder text, and a line break could forge a line. No
@@ -96,6 +99,16 @@ _TYPES: Final = {
 def type_of(value: object) -> str:
     """Returns the type of a JSON value in words."""
     return _TYPES.get(type(value), "a number")
+
+
+def nearest_name(name: str, names: Iterable[str], similarity: float = 0.6) -> str:
+    """Returns the name that a misspelt one most probably means; empty if none is similar.
+
+    ``similarity`` is the least ratio of difflib that counts, from 0 to 1.
+    """
+    from difflib import get_close_matches  # noqa: PLC0415  # for mistakes alone
+
+    return next(iter(get_close_matches(name, list(names), 1, similarity)), "")
 
 
 def quantity(number: int, singular: str, plural: str = "") -> str:

@@ -18,7 +18,7 @@ from tests.decisions.process import Sidecar
 from tests.decisions.receiver import Receiver
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
-from webhook.decisions.sinks.chat import RECORDS_MAX, SHAPES, message_of
+from webhook.decisions.sinks.http import RECORDS_MAX, SHAPES, message_of
 
 PAGE = (ROOT / "docs" / "notifications.md").read_text()
 SINKS = [

@@ -181,7 +181,7 @@ class ExceptionEnforcement(Enforcement):
 def known_by(replica: Replica) -> dict[Key, PolicyException]:
     """The exceptions that a replica goes by."""
     revision = replica.serving.revision
-    stages: tuple[Any, ...] = () if revision is None else revision.stages
+    stages: tuple[Any, ...] = () if revision is None else revision.policies.stages
     return {
         (item.excuse.kind, item.excuse.namespace, item.excuse.name): item
         for stage in stages

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, gone_since
 from webhook.api.gvk import plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.printable import nearest_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,9 +45,9 @@ def unserved_resources(document: Mapping[str, Any]) -> Iterator[str]:
         field = f"matchConstraints.resourceRules[{number}]"
         for resource in texts_of(rule.get("resources")):
             name = resource.partition("/")[0]
-            near = [] if name == "*" or name in served else _nearest(name, served)
+            near = "" if name == "*" or name in served else nearest_name(name.lower(), served, NEAR)
             if near:
-                yield f'its {field}.resources names "{name}"{shown}: is {near[0]} meant?'
+                yield f'its {field}.resources names "{name}"{shown}: is {near} meant?'
             elif elsewhere := [] if name in served else _groups_with(name):
                 of_group = shown or ' of the group ""'
                 known = " or ".join(f'"{group}"' for group in elsewhere)
@@ -72,10 +73,3 @@ def _given_up(field: str, rule: Mapping[str, Any]) -> Iterator[str]:
                 f"its {field}.apiVersions: an API server serves {absent} of {named} since Kubernetes "
                 f"{releases[0]}: name a version that it serves, or *"
             )
-
-
-def _nearest(name: str, served: list[str]) -> list[str]:
-    """Returns the most similar name, if one is similar."""
-    from difflib import get_close_matches  # noqa: PLC0415  # for this alone
-
-    return get_close_matches(name.lower(), served, 1, NEAR)

@@ -38,9 +38,8 @@ from webhook.metrics.policies import (
 )
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import BUILD, LOG_LINES_DROPPED, READY
-from webhook.policies.engine_faults import EngineFaults
 from webhook.policies.loader import PolicyLoader
-from webhook.policies.metered import MeteredClient
+from webhook.policies.metered import EngineFaults, MeteredClient
 from webhook.printable import reason_of
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
 from webhook.rego.code_cache import CodeCache, UnsafeDirectory

@@ -15,14 +15,13 @@ from webhook.certificates import plan as planning
 from webhook.certificates.reading import CA_CERTIFICATE, secret_data
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import SECRETS
-from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
+from webhook.cluster.reflector import FollowedObject, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Change
     from webhook.log import Logger
 
 
@@ -40,36 +39,19 @@ class AuthoritiesCopy:
         settings: Settings | None = None,
     ) -> None:
         """``wake`` is called when the Secret changes."""
-        self._client = client
-        self._namespace = namespace
-        self._name = name
-        self._wake = wake
         self._log = log
         self._fault = ""
-        self._reflector = Reflector(
-            client,
-            SECRETS,
-            self,
-            selection=ObjectSelection(namespace, fields=f"metadata.name={name}"),
-            settings=settings,
+        self._secret = FollowedObject(
+            client, SECRETS, name, wake, namespace=namespace, settings=settings
         )
-
-    def change(self, changes: Iterable[Change]) -> None:
-        """The Secret has changed."""
-        del changes
-        self._wake()
-
-    def synced(self) -> None:
-        """Continues after the first list, which shows whether the Secret exists."""
-        self._wake()
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        await self._reflector.run()
+        await self._secret.reflector.run()
 
     async def keep(self, authorities: Mapping[str, bytes], bundle: bytes) -> None:
         """Writes our authorities, from our own Secret's data, into the Secret."""
-        if not self._reflector.statistics().synced or _holds(self._current(), authorities):
+        if not self._secret.is_known or _holds(self._secret.document, authorities):
             return
         encoded = base64.b64encode(bundle).decode()
 
@@ -78,23 +60,18 @@ class AuthoritiesCopy:
                 return None
             return secret | {"data": {**(secret.get("data") or {}), CA_CERTIFICATE: encoded}}
 
-        mark = self._reflector.store.mark(self._namespace, self._name)
         try:
-            written = await self._client.update(SECRETS, self._name, self._namespace, changed)
+            written = await self._secret.update(changed)
         except (ApiError, ApiUnreachable) as error:
             self._tell(str(error))
             return
         self._fault = ""
         if written is not None:
-            self._reflector.store.take_answer(mark, written)
             self._log.info("authorities copied for providers", secret=self._shown)
-
-    def _current(self) -> Json | None:
-        return self._reflector.store.get(self._namespace, self._name)
 
     @property
     def _shown(self) -> str:
-        return f"{self._namespace}/{self._name}"
+        return f"{self._secret.namespace}/{self._secret.name}"
 
     def _tell(self, fault: str) -> None:
         before, self._fault = self._fault, fault

@@ -17,7 +17,7 @@ import datetime as dt
 import functools
 import random
 import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.backoff import Backoff
 from webhook.certificates import plan as planning
@@ -27,29 +27,20 @@ from webhook.certificates.plan import CertificatePlace, CertificatePlan, Lifetim
 from webhook.certificates.reading import NEXT_CA_CERTIFICATE, decoded, secret_data
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
-from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics, Settings
+from webhook.cluster.reflector import FollowedObject, ReflectorStatistics, Settings
 from webhook.cluster.work_queue import WorkQueue
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
-    from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Change
     from webhook.log import Logger
 
 CHECK_SECONDS: Final = 30.0
 """How often the plan is made again without an event. It costs a millisecond and no request, and
 half of :data:`~webhook.certificates.plan.TRUST_SECONDS` adds little to a rotation."""
-
-
-class Install(Protocol):
-    """Begins to serve a pair."""
-
-    def __call__(self, certificate: bytes, key: bytes) -> None:
-        """Serves this chain with this key, both in PEM; raises ValueError if they cannot be used."""
 
 
 @dataclass(slots=True)
@@ -64,52 +55,6 @@ class CertificateStatistics:
     failures: int = 0
 
 
-class _Seen:
-    """Wakes the keeper for each change, and notes the first complete list."""
-
-    def __init__(self, wake: Callable[[], object]) -> None:
-        self._wake = wake
-        self.whole = False
-
-    def change(self, changes: Iterable[Change]) -> None:
-        """The store has changed."""
-        del changes
-        self._wake()
-
-    def synced(self) -> None:
-        """A whole list is in the store."""
-        self.whole = True
-        self._wake()
-
-
-class _Configuration:
-    """A webhook configuration, watched."""
-
-    def __init__(
-        self,
-        client: ClusterClient,
-        resource: Resource,
-        name: str,
-        wake: Callable[[], object],
-        settings: Settings | None,
-    ) -> None:
-        self.resource = resource
-        self.name = name
-        self.seen = _Seen(wake)
-        self.reflector = Reflector(
-            client,
-            resource,
-            self.seen,
-            selection=ObjectSelection(fields=f"metadata.name={name}"),
-            settings=settings,
-        )
-
-    @property
-    def document(self) -> Json | None:
-        """The configuration from the watch."""
-        return self.reflector.store.get("", self.name)
-
-
 class ServingCertificate:
     """Keeps and serves the certificate; :meth:`run` in a task of its own."""
 
@@ -117,13 +62,14 @@ class ServingCertificate:
         self,
         client: ClusterClient,
         place: CertificatePlace,
-        install: Install,
+        install: Callable[[bytes, bytes], None],
         log: Logger,
         *,
         lifetimes: Lifetimes | None = None,
         check_seconds: float = CHECK_SECONDS,
         settings: Settings | None = None,
     ) -> None:
+        """``install`` serves a chain with its key, both in PEM; ValueError refuses them."""
         self._client = client
         self._place = place
         self._install = install
@@ -134,19 +80,20 @@ class ServingCertificate:
         self._queue: WorkQueue[str] = WorkQueue(
             backoff=lambda: Backoff(initial_seconds=0.1, max_seconds=10.0)
         )
-        self._secret_seen = _Seen(self._wake)
-        self._secret = Reflector(
+        self._secret = FollowedObject(
             client,
             SECRETS,
-            self._secret_seen,
-            selection=ObjectSelection(place.namespace, fields=f"metadata.name={place.secret}"),
+            place.secret,
+            self._wake,
+            namespace=place.namespace,
             settings=settings,
         )
         named = [(WEBHOOK_CONFIGURATIONS, place.configuration)]
         if place.mutating_configuration:
             named.append((MUTATING_CONFIGURATIONS, place.mutating_configuration))
         self._configurations = [
-            _Configuration(client, resource, name, self._wake, settings) for resource, name in named
+            FollowedObject(client, resource, name, self._wake, settings=settings)
+            for resource, name in named
         ]
         self._copy = None
         if place.provider_secret is not None:
@@ -154,7 +101,7 @@ class ServingCertificate:
                 client, *place.provider_secret, self._wake, log, settings=settings
             )
         self._statistics = CertificateStatistics(
-            self._secret.statistics(), self._configurations[0].reflector.statistics()
+            self._secret.reflector.statistics(), self._configurations[0].reflector.statistics()
         )
         self._served: tuple[bytes, bytes] | None = None
         self._was_trusted = False
@@ -166,7 +113,7 @@ class ServingCertificate:
 
     def statistics(self) -> CertificateStatistics:
         """Returns the counts as they are now."""
-        self._statistics.secret = self._secret.statistics()
+        self._statistics.secret = self._secret.reflector.statistics()
         self._statistics.configuration = self._configurations[0].reflector.statistics()
         return self._statistics
 
@@ -188,12 +135,12 @@ class ServingCertificate:
     async def run(self) -> None:
         """Watch, write and serve until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._secret.run())
+            tasks.create_task(self._secret.reflector.run())
             for configuration in self._configurations:
                 tasks.create_task(configuration.reflector.run())
             if self._copy is not None:
                 tasks.create_task(self._copy.run())
-            await self._secret.wait_synced()
+            await self._secret.reflector.wait_synced()
             self._wake()
             tasks.create_task(self._queue.run(self._settle, 1))
 
@@ -223,7 +170,7 @@ class ServingCertificate:
         )
 
     async def _step(self) -> None:
-        document = self._secret.store.get(self._place.namespace, self._place.secret)
+        document = self._secret.document
         if document is None:
             self._tell_fault(
                 f"Secret {self._place.namespace}/{self._place.secret} does not exist: apply the "
@@ -279,14 +226,10 @@ class ServingCertificate:
             }
             return document | {"data": encoded}
 
-        place = self._place
-        mark = self._secret.store.mark(place.namespace, place.secret)
-        written = await self._client.update(SECRETS, place.secret, place.namespace, planned)
-        if written is None:
-            return None
-        self._statistics.secret_writes += 1
-        self._secret.store.take_answer(mark, written)
-        self._log.info("certificate written", secret=place.secret, reason=self._reason)
+        written = await self._secret.update(planned)
+        if written is not None:
+            self._statistics.secret_writes += 1
+            self._log.info("certificate written", secret=self._secret.name, reason=self._reason)
         return written
 
     def _serve(self, data: Mapping[str, bytes]) -> None:
@@ -308,7 +251,7 @@ class ServingCertificate:
 
     # --- the webhook configuration ------------------------------------------------------------
 
-    async def _write_bundle(self, seen: _Configuration) -> None:
+    async def _write_bundle(self, seen: FollowedObject) -> None:
         """Writes the authorities into every webhook, from fresh reads instead of the watches."""
         place = self._place
         configuration = await self._client.get(seen.resource, seen.name)
@@ -326,7 +269,7 @@ class ServingCertificate:
 
     def _note_trust(self, data: Mapping[str, bytes]) -> None:
         """Records since when the authority to come is trusted, and whether our pair is."""
-        if not all(item.seen.whole for item in self._configurations):
+        if not all(item.is_known for item in self._configurations):
             return
         # Without a configuration there is no API server to turn away.
         documents = [item.document for item in self._configurations]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from webhook.cli.policy_options import KUBECONFIG, together
+from webhook.cli.terminal import NoResult
 from webhook.policy_kinds import known, table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
+
+_Answer = TypeVar("_Answer")
 
 NAMESPACE: Final = "waddle-system"
 REVIEW_SECONDS: Final = 10.0
@@ -52,6 +55,28 @@ cluster_options: Final = together(KUBECONFIG, CONTEXT, _NAMESPACE)
 
 clusters_options: Final = together(KUBECONFIG, CONTEXTS, _NAMESPACE)
 """The options of a command that may follow several clusters."""
+
+
+def ask_cluster(
+    kubeconfig: str | None,
+    context: str | None,
+    question: Callable[[ClusterClient], Coroutine[Any, Any, _Answer]],
+) -> _Answer:
+    """Runs a question to an API server; raises :class:`NoResult` if it does not answer."""
+    # Imported here: they load aiohttp and the event loop.
+    from webhook.cluster import event_loop  # noqa: PLC0415
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
+
+    async def run() -> _Answer:
+        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
+            return await question(client)
+
+    try:
+        return event_loop.run(run())
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
+        raise NoResult(f"the API server did not answer: {error}") from None
 
 
 async def list_objects(

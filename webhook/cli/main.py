@@ -16,7 +16,7 @@ import click
 from webhook import __version__, garbage
 from webhook.cli import exit_codes
 from webhook.cli.subcommands import COMPLETE, Subcommands
-from webhook.cli.terminal import complain
+from webhook.cli.terminal import NoResult, complain
 from webhook.extras import extra_of, install_command
 
 _COMMANDS: Final = {
@@ -139,6 +139,9 @@ def _run() -> object:
     shown, errors = sys.stdout, sys.stderr
     try:
         return waddle.main(prog_name="waddle", standalone_mode=False)
+    except NoResult as error:
+        error.show()
+        return error.exit_code
     except SystemExit:
         if sys.stdout is shown:
             raise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.cli.policy_options import InputPath, together
-from webhook.cli.terminal import complain
+from webhook.cli.terminal import NoResult
 from webhook.printable import quantity, reason_of
 from webhook.values import dataclass
 
@@ -191,8 +191,7 @@ def image_option(argument: str, code: int) -> Callable[[Callable[..., Any]], Cal
                 try:
                     folders = stack.enter_context(pulled_folders(images, source))
                 except PullError as error:
-                    complain(str(error))
-                    return code
+                    raise error.exiting(code) from None
                 options[argument] = (*options[argument], *folders)
                 return command(**options)
 
@@ -211,7 +210,7 @@ def image_option(argument: str, code: int) -> Callable[[Callable[..., Any]], Cal
     return decorate
 
 
-class PullError(Exception):
+class PullError(NoResult):
     """An artifact could not be pulled; the text names it and the reason."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
 from webhook.api.targets import declares_target
-from webhook.cli.terminal import complain, listed
+from webhook.cli.terminal import NoResult, complain, listed
 from webhook.constraint import constraint, template
 from webhook.constraint.review import Document
 from webhook.kyverno.kinds import JSON_MODE, evaluation_mode, is_evaluated
@@ -46,12 +46,8 @@ _PATIENCE_SECONDS: Final = 3.0
 """Seconds; longer than a producer in a pipeline usually takes to write its first bytes."""
 
 
-class CannotTest(Exception):
+class CannotTest(NoResult):
     """The reasons why a check was impossible, one a line."""
-
-    def __init__(self, *lines: str) -> None:
-        super().__init__("; ".join(lines))
-        self.lines = lines
 
 
 class NothingLeft(CannotTest):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from webhook.printable import nearest_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -96,11 +98,9 @@ class Subcommands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Returns the command and its arguments in click's spelling."""
         if args and args[0] not in self.listed and not args[0].startswith("-"):
-            import difflib  # noqa: PLC0415  # for this alone
-
-            near = difflib.get_close_matches(args[0], self.listed, n=1)
+            near = nearest_name(args[0], self.listed)
             if near:
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {near!r}?")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not isinstance(command, click.Group):
             rest = spelled(rest, command)

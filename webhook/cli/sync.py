@@ -11,7 +11,7 @@ from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import FILENAMES
-from webhook.cli.terminal import complain, write
+from webhook.cli.terminal import NoResult, complain, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,10 +36,6 @@ among the files only kinds that it lists count.
 """
 
 
-class CannotCompare(Exception):
-    """The reason why requirements and synced data cannot be compared, with advice."""
-
-
 @click.group("sync")
 def command() -> None:
     """Check the data that is synced for policies."""
@@ -57,20 +53,12 @@ def command() -> None:
 def test(filenames: tuple[str, ...], *, omit: bool, output: str) -> int:
     """Read, compare and print."""
     # Imported here: --help and a mistyped option do not need it.
-    from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+    from webhook.cli.sources import read_sources  # noqa: PLC0415
 
-    try:
-        sources = read_sources([Path(name) for name in filenames], any_value=False)
-        for warning in sources.warnings:
-            complain(warning)
-        needs, missing = compare(sources.manifests, omit=omit)
-    except CannotTest as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.UNKNOWN
-    except CannotCompare as error:
-        complain(str(error))
-        return exit_codes.UNKNOWN
+    sources = read_sources([Path(name) for name in filenames], any_value=False)
+    for warning in sources.warnings:
+        complain(warning)
+    needs, missing = compare(sources.manifests, omit=omit)
     if output == "json":
         from webhook.cli.formats.document import as_json  # noqa: PLC0415  # as above
 
@@ -85,7 +73,7 @@ def compare(
 ) -> tuple[dict[str, Requirements], dict[str, Requirements]]:
     """Returns the requirements of each template, and those not synced.
 
-    Raises :class:`CannotCompare`.
+    Raises :class:`~webhook.cli.terminal.NoResult`.
     """
     from webhook.api.config import CONFIG, SYNC_SET, synced_kinds  # noqa: PLC0415  # as above
     from webhook.api.gvk import name_of  # noqa: PLC0415
@@ -106,14 +94,14 @@ def compare(
             elif of_group == MANIFEST:
                 served.append(_served(item.document))
         except (ConstraintFrameworkError, TypeError, AttributeError) as error:
-            raise CannotCompare(f"{item.file}:{item.line}: {item.title}: {error}") from None
+            raise NoResult(f"{item.file}:{item.line}: {item.title}: {error}") from None
     if not needs:
-        raise CannotCompare("nothing was compared: the files have no ConstraintTemplate")
+        raise NoResult("nothing was compared: the files have no ConstraintTemplate")
     if len(served) > 1:
-        raise CannotCompare("the files have several GVKManifests: give one, with every kind")
+        raise NoResult("the files have several GVKManifests: give one, with every kind")
     if not omit:
         if not served:
-            raise CannotCompare(
+            raise NoResult(
                 "the files have no GVKManifest, with the kinds that the cluster serves: add one, or "
                 "--force-omit-gvk-manifest"
             )

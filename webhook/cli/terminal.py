@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, Self
 
 import click
 
+from webhook.cli import exit_codes
 from webhook.printable import printable
 
 _NAMED_MAX: Final = 3
@@ -46,3 +47,24 @@ def write(text: str) -> None:
 def complain(text: str) -> None:
     """Writes a line to standard error."""
     click.echo(printable(text), err=True)
+
+
+class NoResult(click.ClickException):
+    """The reasons why a command has no result, one a line: it prints them and exits by its code."""
+
+    exit_code = exit_codes.UNKNOWN
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+    def exiting(self, code: int) -> Self:
+        """Returns this error with another exit code."""
+        self.exit_code = code  # type: ignore[misc]  # click declares it for whole classes
+        return self
+
+    def show(self, file: Any = None) -> None:
+        """Writes the reasons to standard error."""
+        del file
+        for line in self.lines:
+            complain(line)

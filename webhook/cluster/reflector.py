@@ -36,7 +36,7 @@ from webhook.cluster.store import Change, Object, Store, slim
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable
 
     from webhook.api.resource import Resource
 
@@ -626,11 +626,19 @@ class FollowedObject:
     """Follows one object by its name; calls ``tell`` when it may have changed."""
 
     def __init__(
-        self, client: ClusterClient, resource: Resource, name: str, tell: Callable[[], None]
+        self,
+        client: ClusterClient,
+        resource: Resource,
+        name: str,
+        tell: Callable[[], object],
+        *,
+        namespace: str = "",
+        settings: Settings | None = None,
     ) -> None:
-        self.resource, self.name, self._tell = resource, name, tell
-        selection = ObjectSelection(fields=f"metadata.name={name}")
-        self.reflector = Reflector(client, resource, self, selection=selection)
+        self.resource, self.name, self.namespace, self._tell = resource, name, namespace, tell
+        self._client = client
+        selection = ObjectSelection(namespace, fields=f"metadata.name={name}")
+        self.reflector = Reflector(client, resource, self, selection=selection, settings=settings)
 
     def change(self, changes: Iterable[Change]) -> None:
         """Calls ``tell``; the store has the object."""
@@ -642,9 +650,25 @@ class FollowedObject:
         self._tell()
 
     @property
-    def document(self) -> Mapping[str, Any] | None:
+    def document(self) -> Object | None:
         """Returns the object; None if it does not exist."""
-        return self.reflector.store.get("", self.name)
+        return self.reflector.store.get(self.namespace, self.name)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the object, or its absence, is known."""
+        return self.reflector.statistics().synced
+
+    async def update(self, change: Callable[[Object], Object | None]) -> Object | None:
+        """Writes as :meth:`~webhook.cluster.client.ClusterClient.update` does.
+
+        The written object is stored before the watch delivers it.
+        """
+        mark = self.reflector.store.mark(self.namespace, self.name)
+        written = await self._client.update(self.resource, self.name, self.namespace, change)
+        if written is not None:
+            self.reflector.store.take_answer(mark, written)
+        return written
 
 
 IDENTITY_BYTES: Final = 100

@@ -25,7 +25,7 @@ from webhook.console.violations import gravity
 from webhook.console.visitor import Right
 from webhook.constraint.rollout import read_record, stage_of
 from webhook.controllers.status.convergence import Convergence, by_subject, converge, subject_for
-from webhook.controllers.status.synced_kinds import SyncFacts, waiting_for_data, whole_flag
+from webhook.controllers.status.synced_kinds import SyncFacts
 from webhook.policies.advice import advice_on_document
 from webhook.policies.request_coverage import is_judged, read_coverage
 from webhook.policy_kinds.table import EXCEPTIONS
@@ -126,9 +126,7 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         namespace=objects.namespace,
         context=objects.context,
         carriers=tuple(objects.carriers),
-        sync=SyncFacts(
-            tuple(objects.sync_sources), whole_flag(objects.pods), waiting_for_data(standings)
-        ),
+        sync=SyncFacts.of(objects.sync_sources, objects.pods, standings),
         by_key=by_key,
     )
 

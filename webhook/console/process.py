@@ -1,15 +1,23 @@
-"""The process of ``waddle console``: follows a source, and serves pages on a port."""
+"""The console's process: sources that are followed, pages of one cluster or several, sockets."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.console import clusters
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+
+from webhook.console import pages
 from webhook.console.application import FORM_BYTES_MAX, Console, ConsoleOptions, Source
 from webhook.console.drawing import Drawing
+from webhook.console.entrance import Entrance
+from webhook.console.picture import EMPTY, Picture, ShownCluster
 from webhook.console.playground import Playground
+from webhook.console.responses import as_json, ok, static, wants_json
 from webhook.metrics.registry import Registry
 from webhook.server.http.hub import Hub
 from webhook.server.http.limits import ConnectionLimits
@@ -17,12 +25,80 @@ from webhook.server.http.listener import Listener, bind
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
+    from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from webhook.console.picture import Shown, ShownCluster
+    from webhook.console.picture import Shown
     from webhook.log import Logger
+
+
+def clusters_application(
+    consoles: Mapping[ShownCluster, Console], hosts: Collection[str], drawing: Drawing
+) -> ASGIApp:
+    """Returns the ASGI application that serves all clusters."""
+
+    async def overview(request: Request) -> Response:
+        rows = [_row(cluster, console.shown.picture) for cluster, console in consoles.items()]
+        return answer(request, "clusters", {"clusters": rows}, 200)
+
+    async def ready(request: Request) -> Response:
+        del request
+        waiting = [console.name for console, it in consoles.items() if it.shown.picture is EMPTY]
+        if waiting:
+            return PlainTextResponse(f"nothing has been read yet from {', '.join(waiting)}", 503)
+        return PlainTextResponse("ok")
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        document = {"status": error.status_code, "error": error.detail, "signIn": False}
+        return answer(request, "error", document, error.status_code)
+
+    def answer(request: Request, name: str, document: dict[str, Any], status: int) -> Response:
+        if wants_json(request):
+            return as_json(document, status)
+        around = {**_AROUND, "clusters": tuple(consoles)}
+        text = drawing.page(name, "/", around, document)
+        return Response(
+            text.encode("utf-8", "replace"), status, media_type="text/html; charset=utf-8"
+        )
+
+    routes = [
+        Route("/", overview),
+        Route("/healthz", ok),
+        Route("/readyz", ready),
+        Route("/static/{name}", static),
+        *(Mount(cluster.root, app=console.application()) for cluster, console in consoles.items()),
+    ]
+    handlers: Any = {HTTPException: refused}
+    return Entrance(Starlette(routes=routes, exception_handlers=handlers), hosts, None)
+
+
+_AROUND: Final[Mapping[str, Any]] = {
+    "shown": {"over": "", "place": "", "version": "", "taken": "", "trouble": [], "hidden": []},
+    "query": {},
+    "number": 0,
+    "live": False,
+    "is_page": False,
+    "visitor": None,
+    "login": False,
+}
+"""The page frame of the list of clusters, which has no picture and no signed-in visitor."""
+
+
+def _row(cluster: ShownCluster, picture: Picture) -> dict[str, Any]:
+    """Returns a cluster's row: policies, replicas, violations and problems."""
+    document = pages.overview(picture, {})
+    return {
+        "name": cluster.name,
+        "path": f"{cluster.root}/",
+        "policies": document["policies"],
+        "replicas": document["replicas"],
+        "violations": document["violations"],
+        "trouble": list(picture.trouble),
+    }
+
 
 CONNECTIONS_MAX: Final = 200
 DRAIN_SECONDS: Final = 2.0
@@ -106,7 +182,7 @@ def _application(
 ) -> ASGIApp:
     named = {cluster: shown for cluster, shown in consoles.items() if cluster is not None}
     if named:
-        return clusters.application(named, options.hosts, Drawing())
+        return clusters_application(named, options.hosts, Drawing())
     (console,) = consoles.values()
     return console.application()
 

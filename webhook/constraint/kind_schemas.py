@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA, WILDCARD_PATTERN
+from webhook.printable import nearest_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -123,10 +124,8 @@ def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
             if name in fields:
                 yield from _unknown(item, fields[name], f"{path}.{name}")
             else:
-                from difflib import get_close_matches  # noqa: PLC0415  # for this alone
-
-                near = get_close_matches(name, fields, n=1)
-                hint = f': is "{near[0]}" meant?' if near else ""
+                near = nearest_name(name, fields)
+                hint = f': is "{near}" meant?' if near else ""
                 yield f"{path}.{name}: unknown field, without effect{hint}"
 
 

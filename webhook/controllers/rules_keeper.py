@@ -220,8 +220,6 @@ class RulesKeeper:
 
     async def _write(self, process: str, configuration: _Configuration) -> bool:
         """Writes the planned rules over the current configuration; False if it must be tried again."""
-        store = configuration.reflector.store
-        mark = store.mark("", configuration.name)
         plan = _Plan()
 
         def planned(document: Json) -> Json | None:
@@ -230,9 +228,7 @@ class RulesKeeper:
             return plan.document
 
         try:
-            written = await self._client.update(
-                configuration.resource, configuration.name, "", planned
-            )
+            written = await configuration.update(planned)
         except (ApiError, ApiUnreachable) as error:
             self._registry.count(WEBHOOK_RULES_WRITES, "failed")
             self._log.warning(
@@ -245,7 +241,6 @@ class RulesKeeper:
         if written is None:
             return True  # another replica was faster
         self._keeper.writes += 1
-        store.take_answer(mark, written)
         for name, (before, after) in plan.changes.items():
             configuration.upkeep[name].written(before, after)
         change = "widened" if plan.is_wider else "narrowed"

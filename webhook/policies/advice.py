@@ -33,6 +33,7 @@ from webhook.policies.request_reads import (
     request_reads,
 )
 from webhook.policy_kinds.table import POLICY_KINDS
+from webhook.printable import nearest_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -285,10 +286,7 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
         return same[0]
     if everywhere:
         return ""  # A custom resource may have any name.
-    from difflib import get_close_matches  # noqa: PLC0415  # for this alone
-
-    near = get_close_matches(kind, names, n=1, cutoff=NEAR)
-    return near[0] if near else ""
+    return nearest_name(kind, names, NEAR)
 
 
 def _is_foreign(group: str) -> bool:

@@ -6,7 +6,6 @@ import os.path
 import re
 import time
 from dataclasses import field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from webhook.admission_policies.kinds import (
@@ -49,6 +48,7 @@ from webhook.policies.suite import InvalidSuite
 from webhook.policies.suite_mutation import expectation_fault
 from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult
 from webhook.policy_kinds.known import is_admission_policy
+from webhook.printable import nearest_name
 from webhook.review.admission_policies import AdmissionPolicies
 from webhook.review.kyverno_policies import KyvernoPolicies
 from webhook.review.policy_set import PolicySet
@@ -305,8 +305,8 @@ def _results(file: Path, line: int, document: Json) -> tuple[KyvernoResult, ...]
 
 
 def _no_field(name: str, known: frozenset[str]) -> str:
-    near = get_close_matches(name, sorted(known), n=1)
-    return "there is no such field" + (f"; did you mean {near[0]}?" if near else "")
+    near = nearest_name(name, sorted(known))
+    return "there is no such field" + (f"; did you mean {near}?" if near else "")
 
 
 def _choices(of: frozenset[str]) -> str:

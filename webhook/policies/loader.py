@@ -107,7 +107,7 @@ class PolicyLoader:
             self._log.fault("bug while loading policies", error)
             return False
         seconds = time.monotonic() - began
-        revision = Revision.of(policies, self._client)
+        revision = Revision(policies, self._client)
         previous = self._serving.revision
         takes = previous is not None or self._good_enough(report, policies)
         extensions = self._publish(revision, report) if takes else None

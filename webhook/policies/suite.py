@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os.path
 from dataclasses import field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,6 +15,7 @@ from webhook.policies.assertion import Assertion, read_assertion
 from webhook.policies.field_lines import FieldLines
 from webhook.policies.manifests import find_files, is_stream
 from webhook.policies.supporting_files import SUITES
+from webhook.printable import nearest_name
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -243,8 +243,8 @@ _SUITE_FIELDS: Final = ("apiVersion", "kind", "metadata", "tests", "skip", "prov
 def _known(value: dict[str, Any], known: Sequence[str], path: str) -> None:
     """Raises for an unknown field: it would have no effect, and a test could pass by it."""
     if unknown := next((name for name in value if name not in known), None):
-        near = get_close_matches(unknown, known, n=1)
-        advice = f'is "{near[0]}" meant?' if near else f"there are {', '.join(known)}"
+        near = nearest_name(unknown, known)
+        advice = f'is "{near}" meant?' if near else f"there are {', '.join(known)}"
         raise ValueError(f"{path}{unknown}: unknown field: {advice}")
 
 

@@ -82,7 +82,7 @@ class Found(NamedTuple):
         return tuple(filter(None, (self.unmutated, self.unexpanded)))
 
 
-Again: TypeAlias = "Callable[[Limits, int], Found | Needs]"
+Continuation: TypeAlias = "Callable[[Limits, int], Found | Needs]"
 """Continues a walk by new limits, after so many rounds of provider requests."""
 
 
@@ -98,4 +98,4 @@ class Needs(NamedTuple):
     namespace: str = ""
     time: bool = False
     requests: tuple[ProviderRequest, ...] = ()
-    again: Again | None = None
+    again: Continuation | None = None

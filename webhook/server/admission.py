@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
-    from webhook.review.outcome import Again
+    from webhook.review.outcome import Continuation
     from webhook.review.policy_set import PolicySet
     from webhook.server.admission_telling import GatheredViolations
     from webhook.server.outcome import Outcome
@@ -387,7 +387,9 @@ class Admission:
         reviewer = self._preparations.reviewer
         return preparation.goes_beside(reviewer, case.request, waited_seconds)
 
-    def _walk(self, case: _Case, revision: Revision, again: Again | None = None) -> Found | Needs:
+    def _walk(
+        self, case: _Case, revision: Revision, again: Continuation | None = None
+    ) -> Found | Needs:
         """Reviews on this thread, within the budget that other requests allow.
 
         ``again`` continues a review that waited for providers.

@@ -1,9 +1,12 @@
-"""Counts and logs the findings of an admission's review."""
+"""Counts and logs the findings of an admission's review, with Gatekeeper's messages and fields."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.api.gvk import name_of
+from webhook.constraint import enforcement
+from webhook.constraint.result import Responses, logged_violation
 from webhook.metrics.admission import (
     EVALUATION_ERRORS,
     EXCUSED,
@@ -11,8 +14,7 @@ from webhook.metrics.admission import (
     POLICY_FAULTS,
     UNDECIDABLE,
 )
-from webhook.server import verdict
-from webhook.server.denials import KNOWN_ACTIONS, denials
+from webhook.server import submission, verdict
 from webhook.server.outcome import Unanswerable
 from webhook.values import dataclass
 
@@ -24,6 +26,55 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.serving.revision import ExceptionUses
+
+KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
+"""The known enforcement actions; others are reported as an error of the constraint."""
+
+
+EVENTS_MAX: Final = 100
+"""The most log events of one request: answer and decision record list all violations, and one Pod
+of thousands of containers would write 9 MB of log.
+"""
+
+
+def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, Any]]:
+    """One log event for each violation, with Gatekeeper's message and fields."""
+    document = submission.submitted(request)
+    # On CREATE the client may leave the name to the server.
+    name = request.name or (name_of(document) if document else "")
+    events: list[dict[str, Any]] = []
+    for number, result in enumerate(responses.results):
+        if len(events) == EVENTS_MAX:
+            events.append(
+                {
+                    "message": "denied admission: more violations than are logged of one request",
+                    "hookType": "validation",
+                    "process": "admission",
+                    "violations": len(responses.results),
+                    "notLogged": len(responses.results) - number,
+                    "resource_kind": request.kind.kind,
+                    "resource_namespace": request.namespace,
+                    "resource_name": name,
+                    "request_username": request.username,
+                }
+            )
+            break
+        if not KNOWN_ACTIONS.intersection(result.actions):
+            continue
+        events.append(
+            {
+                "message": f"denied admission: {result.msg}",
+                "hookType": "validation",
+                "semantic": True,
+                "process": "admission",
+                "details": result.details,
+                "event_type": "violation",
+                **logged_violation(result, request.kind, request.namespace, name),
+                "constraint_enforcement_actions": list(result.scoped_actions),
+                "request_username": request.username,
+            }
+        )
+    return events
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from webhook.external_data.exchange import Answering, ProviderRequest, ProviderResponse
+    from webhook.external_data.flights import ProviderRound
     from webhook.server.deadline import RequestTime
-    from webhook.server.preparation import AskedRound, ProviderAsker
+    from webhook.server.preparation import ProviderAsker
 
 LAST_WALK_SECONDS: Final = 0.05
 """Time reserved for deciding with the responses: a walk on the admission thread takes 10 ms."""
@@ -44,7 +45,7 @@ class Questions:
         self.requester = requester
         self._fresh = fresh
         self.answers: dict[ProviderRequest, ProviderResponse] = {}
-        self._round: AskedRound | None = None
+        self._round: ProviderRound | None = None
         """The round that was sent and is not awaited yet."""
         self.rounds = 0
         self.moment = ReviewMoment()

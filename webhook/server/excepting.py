@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.shapes import object_of
+from webhook.api.shapes import Json, object_of
 from webhook.exceptions.exception import GROUP, KINDS, InvalidException, PolicyException
 from webhook.exceptions.permission import access_to, closed_by, denied, fault_of_times
 from webhook.exceptions.reading import read_exception
@@ -18,13 +18,24 @@ from webhook.server.preparation import AccessAnswer, AccessReader, Awaiting
 from webhook.server.submission import Inadmissible, brings_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Mapping, Sequence
 
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.snapshot import Snapshot
 
 RIGHTS_SECONDS: Final = 5.0
 """The deadline of all authorization checks for one author."""
+
+
+def missing_right(
+    request: AdmissionRequest, rights: AccessReader, accesses: Sequence[Json], until: float
+) -> Generator[Awaiting, None, AccessAnswer]:
+    """Returns the first of these rights that the author of a request lacks."""
+    seconds = min(RIGHTS_SECONDS, until - time.monotonic())
+    user = object_of(request.document.get("userInfo"))
+    future = rights.lacking(user, accesses, seconds)
+    yield Awaiting([future], until)
+    return future.result() if future.done() else AccessAnswer(fault="no answer in time")
 
 
 def exception_of(request: AdmissionRequest) -> dict[str, Any] | None:
@@ -57,11 +68,8 @@ def check_exception(
     if rights is None:
         return None  # Policies come from files: exceptions in the cluster do not count.
     named = tuple(dict.fromkeys(item.constraints))
-    seconds = min(RIGHTS_SECONDS, until - time.monotonic())
-    user = object_of(request.document.get("userInfo"))
-    future = rights.lacking(user, [access_to(kind, name) for kind, name in named], seconds)
-    yield Awaiting([future], until)
-    answer = future.result() if future.done() else AccessAnswer(fault="no answer in time")
+    accesses = [access_to(kind, name) for kind, name in named]
+    answer = yield from missing_right(request, rights, accesses, until)
     if answer.fault:
         why = f"the API server did not say whether {request.username} may create it: {answer.fault}"
         return Inadmissible(503, _named(item, why))

@@ -157,7 +157,7 @@ class Mutation:
             return "fail"
         policy = revision.snapshot.isolation
         is_spared = namespace in policy.spared_namespaces or policy.on_undecidable == "ignore"
-        if is_spared or revision.is_excluded_from_mutation(namespace):
+        if is_spared or revision.policies.exclusions.mutation(namespace):
             return "warn"
         return "refuse" if revision.policies.mutates else "warn"
 
@@ -185,7 +185,9 @@ class Mutation:
             message = "couldn't get version/kind; json parse error: the request has no object"
             return self._counted("error", received_at, verdict.errored(request.uid, 500, message))
         is_namespace = request.kind.group_kind == ("", "Namespace")
-        if revision.is_excluded_from_mutation(name_of(obj) if is_namespace else request.namespace):
+        if revision.policies.exclusions.mutation(
+            name_of(obj) if is_namespace else request.namespace
+        ):
             message = "Namespace is set to be ignored by Gatekeeper config"
             return self._counted("skip", received_at, verdict.allowed(request.uid, message))
         # The review would see a mutator's change to an object in deletion, which may be immutable.

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.api.shapes import Json
     from webhook.constraint.limits import Budget
-    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest, ProviderResponse
+    from webhook.external_data.exchange import ProviderRequest, ProviderResponse
+    from webhook.external_data.flights import ProviderRound
     from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
     from webhook.server.responsibility import Delay
@@ -68,33 +69,13 @@ class AccessReader(Protocol):
         """Returns those of the rights that a user lacks; called by any thread."""
 
 
-class AskedRound(Protocol):
-    """A round of parallel requests to providers; called by any thread."""
-
-    @property
-    def answers(self) -> ProviderAnswers:
-        """By request, as far as they have come."""
-
-    def begin(self, request: ProviderRequest) -> None:
-        """Has a request answered, once."""
-
-    def done(self) -> bool:
-        """Whether all answers are there."""
-
-    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
-        """Has a function called when they are; nothing is begun after this."""
-
-    def cancel(self) -> bool:
-        """Ends the wait for answers; returns whether some are missing."""
-
-
 class ProviderAsker(Protocol):
     """Sends requests to providers on behalf of reviews; called by any thread."""
 
     def known(self, request: ProviderRequest) -> ProviderResponse | None:
         """Returns the answer to a request, where it is kept."""
 
-    def round(self, *, fresh: bool = False, requester: str = "") -> AskedRound:
+    def round(self, *, fresh: bool = False, requester: str = "") -> ProviderRound:
         """Begins a round of requests; with ``fresh`` cached responses are not used."""
 
 
@@ -159,17 +140,10 @@ class Preparations:
 NOTHING = Preparations()
 
 
-class Completion(Protocol):
-    """A result that a decision waits for, such as a future of another thread."""
-
-    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
-        """Has a function called when it is there, on any thread."""
-
-
 class Awaiting(NamedTuple):
     """The futures that a decision waits for, until a moment on the monotonic clock."""
 
-    futures: Sequence[Completion]
+    futures: Sequence[Future[Any] | ProviderRound]
     until: float
 
 
@@ -229,7 +203,7 @@ class Wait:
 
     __slots__ = ("_callback", "_is_done", "_timer")
 
-    def __init__(self, futures: Sequence[Completion], seconds: float) -> None:
+    def __init__(self, futures: Sequence[Future[Any] | ProviderRound], seconds: float) -> None:
         loop, thread_id = asyncio.get_running_loop(), threading.get_ident()
         self._callback: Callable[[Any], object] | None = None
         self._is_done = False

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.api.admission import AdmissionRequest
-    from webhook.serving.revision import SubmissionChecks
+    from webhook.constraint.client import Client
 
 GROUPS: Final = UNMUTATED_GROUPS | EXTENSION_GROUPS
 """Of the objects that are checked when they are admitted."""
@@ -44,7 +44,7 @@ class TriedSubmission(NamedTuple):
     """The result of trying a policy under admission."""
 
     fault: SubmissionFault | None
-    checks: SubmissionChecks | None = None
+    checks: Client | None = None
     """The checks by the API server's newer version of the template; None if this replica has it."""
 
 
@@ -67,7 +67,7 @@ NOTHING_SENT: Final = Inadmissible(
 
 
 def check(
-    request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool = False
+    request: AdmissionRequest, checks: Client, *, any_action: bool = False
 ) -> Inadmissible | None:
     """Returns why a resource of Gatekeeper cannot work and is refused; None if it is not refused.
 
@@ -83,9 +83,7 @@ def check(
         return Inadmissible(422, TOO_DEEP)
 
 
-def _check(
-    request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool
-) -> Inadmissible | None:
+def _check(request: AdmissionRequest, checks: Client, *, any_action: bool) -> Inadmissible | None:
     of_group, kind = request.kind.group_kind
     if of_group != "status.gatekeeper.sh" and len(request.name.encode()) > POLICY_NAME_MAX:
         length = len(request.name.encode())
@@ -149,7 +147,7 @@ def _are_equal(a: Any, b: Any) -> bool:
         return encode(a, sort_keys=True) == encode(b, sort_keys=True)
 
 
-def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
+def notice(request: AdmissionRequest, checks: Client) -> str:
     """Returns the warning for an admitted policy; may be empty."""
     row = kind_of(request.kind)
     if row is not None and row.role == "extension":
@@ -184,7 +182,7 @@ def submitted(request: AdmissionRequest) -> dict[str, Any] | None:
     return request.old_object if request.operation == "DELETE" else request.object
 
 
-def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> Inadmissible | None:
+def _check_template(request: AdmissionRequest, checks: Client) -> Inadmissible | None:
     document = request.object
     if document is None:
         return NOTHING_SENT
@@ -225,7 +223,7 @@ def _operations(document: dict[str, Any]) -> list[list[Any]]:
 
 
 def _check_constraint(
-    request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool
+    request: AdmissionRequest, checks: Client, *, any_action: bool
 ) -> Inadmissible | None:
     document = request.object
     if document is None:

@@ -67,7 +67,7 @@ def answer_unread_by(
     policy = snapshot.isolation
     if namespace in policy.spared_namespaces or policy.on_undecidable == "ignore":
         return "warn"
-    if revision.is_excluded(namespace) or not any(
+    if revision.policies.exclusions.webhook(namespace) or not any(
         "deny" in enforcement.actions_at(item, enforcement.WEBHOOK, snapshot.enforcement_points)
         for entry in snapshot.entries
         for item in entry.constraints

@@ -8,23 +8,21 @@ calls, its author needs the verb for each of them.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.shapes import object_of
 from webhook.constraint import template
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.external_data.provider import GROUP, DataProvider
 from webhook.mutation.mutator import GROUP as MUTATIONS
 from webhook.policies.provider_calls import provider_of_mutator, providers_within_reach
-from webhook.server.excepting import RIGHTS_SECONDS
-from webhook.server.preparation import AccessAnswer, AccessReader, Awaiting
+from webhook.server.excepting import missing_right
 from webhook.server.submission import Inadmissible, brings_spec
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from webhook.api.admission import AdmissionRequest
+    from webhook.server.preparation import AccessReader, Awaiting
 
 VERB: Final = "use"
 PLURAL: Final = "providers"
@@ -47,15 +45,11 @@ def check_use(
     names = sorted(guarded & _called_providers(request, guarded))
     if not names:
         return None
-    user = object_of(request.document.get("userInfo"))
-    seconds = min(RIGHTS_SECONDS, until - time.monotonic())
     accesses = [
         {"resourceAttributes": {"group": GROUP, "resource": PLURAL, "name": name, "verb": VERB}}
         for name in names
     ]
-    future = rights.lacking(user, accesses, seconds)
-    yield Awaiting([future], until)
-    answer = future.result() if future.done() else AccessAnswer(fault="no answer in time")
+    answer = yield from missing_right(request, rights, accesses, until)
     if answer.fault:
         named = ", ".join(names)
         why = (

@@ -5,22 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.constraint.breaker import Guard
-from webhook.constraint.expansion import Expansion
 from webhook.mutation.fights import Fights
-from webhook.mutation.snapshot import MutationSnapshot
-from webhook.review.policy_set import Exclusions, PolicySet, nothing_excluded
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.client import Client
+    from webhook.constraint.expansion import Expansion
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
-    from webhook.review.policy_set import ResultStage
+    from webhook.mutation.snapshot import MutationSnapshot
+    from webhook.review.policy_set import PolicySet, ResultStage
 
 ExceptionKey: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name of an exception; no namespace for one of the cluster."""
@@ -65,81 +63,25 @@ class NamespaceAnswer:
     fault: str = ""
 
 
-class SubmissionChecks(Protocol):
-    """Checks templates and constraints that are being admitted (the framework's client)."""
-
-    def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Makes a template's CRD; raises ConstraintFrameworkError."""
-
-    def missing_engine(self, document: Mapping[str, Any]) -> str:
-        """Returns why a valid template is not enforced, because its engine is turned off.
-
-        Empty if it is.
-        """
-
-    def validate_constraint(self, document: Mapping[str, Any]) -> None:
-        """Checks a constraint; raises ConstraintFrameworkError."""
-
-
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """Policies and data of one moment, with Config's exclusions."""
+    """Policies and data of one moment; ``policies`` is the set that every review gets."""
 
-    snapshot: Snapshot
-    checks: SubmissionChecks
-    is_excluded: Callable[[str], bool] = field(default=nothing_excluded)
-    """Whether Config excludes a namespace from the webhook."""
-    is_excluded_from_audit: Callable[[str], bool] = field(default=nothing_excluded)
-    """Whether Config excludes a namespace from the audit."""
-    is_excluded_from_mutation: Callable[[str], bool] = field(default=nothing_excluded)
-    """Whether Config excludes a namespace from mutation."""
-    mutations: MutationSnapshot = field(default_factory=MutationSnapshot)
-    expansion: Expansion = field(default_factory=Expansion)
-    unsynced: frozenset[GroupVersionKind] = frozenset()
-    """The kinds that policies read whose objects are not all in the snapshot yet."""
+    policies: PolicySet
+    checks: Client
     synced: frozenset[GroupVersionKind] = frozenset()
     """The kinds that policies read whose objects are all in the snapshot."""
+    unsynced: frozenset[GroupVersionKind] = frozenset()
+    """The kinds that policies read whose objects are not all in the snapshot yet."""
 
-    stages: tuple[ResultStage, ...] = ()
-    """The functions that results pass through."""
-
-    policies: PolicySet = field(init=False)
-    """The policy set that every review gets."""
+    # Parts of the set, so that an admission finds each in one step.
+    snapshot: Snapshot = field(init=False)
+    mutations: MutationSnapshot = field(init=False)
+    expansion: Expansion = field(init=False)
 
     def __post_init__(self) -> None:
-        exclusions = Exclusions(
-            self.is_excluded, self.is_excluded_from_audit, self.is_excluded_from_mutation
-        )
-        policies = PolicySet(
-            self.snapshot, self.mutations, self.expansion, exclusions, stages=self.stages
-        )
-        object.__setattr__(self, "policies", policies)
-
-    @classmethod
-    def of(
-        cls,
-        policies: PolicySet,
-        checks: SubmissionChecks,
-        *,
-        synced: frozenset[GroupVersionKind] = frozenset(),
-        unsynced: frozenset[GroupVersionKind] = frozenset(),
-    ) -> Self:
-        """Returns the revision of a policy set."""
-        exclusions = policies.exclusions
-        revision = cls(
-            policies.snapshot,
-            checks,
-            exclusions.webhook,
-            exclusions.audit,
-            exclusions.mutation,
-            policies.mutations,
-            policies.expansion,
-            unsynced,
-            synced,
-            policies.stages,
-        )
-        object.__setattr__(revision, "policies", policies)
-        return revision
+        for name in ("snapshot", "mutations", "expansion"):
+            object.__setattr__(self, name, getattr(self.policies, name))
 
 
 @dataclass(slots=True)

@@ -110,8 +110,8 @@ def _is_held(revision: Revision | None, world: World) -> bool:
         group = item["apiVersion"].partition(".")[0]
         group = "groups" if item["kind"] == "ConstraintGroup" else group
         count[group] = count.get(group, 0) + 1
-    excluded = any(revision.is_excluded_from_audit(name) for name in world.namespaces)
-    excluded |= any(revision.is_excluded_from_mutation(name) for name in world.namespaces)
+    excluded = any(revision.policies.exclusions.audit(name) for name in world.namespaces)
+    excluded |= any(revision.policies.exclusions.mutation(name) for name in world.namespaces)
     return (
         len(revision.snapshot.constraints) == count["constraints"] + count.get("groups", 0)
         and len(revision.policies.foreign.enforced) == count.get("policies", 0)

@@ -28,6 +28,7 @@ from webhook.constraint.result import Responses
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.registry import Registry
+from webhook.review.policy_set import Exclusions, PolicySet
 from webhook.serving.revision import Revision, Serving
 
 PLURALS = {POD: "pods", DEPLOYMENT: "deployments"}
@@ -199,8 +200,10 @@ def between(
 def test_a_namespace_that_config_takes_out_or_in_is_so_at_once() -> None:
     """The policies are the same as before: Config alone is another."""
     client = policies()
-    every = Revision(client.snapshot, client)
-    some = replace(every, is_excluded_from_audit="out".__eq__)
+    every = Revision(PolicySet(client.snapshot), client)
+    some = replace(
+        every, policies=replace(every.policies, exclusions=Exclusions(audit="out".__eq__))
+    )
     changes = (POD, "first", "out"), (POD, "second", "in")
     assert between(every, some, *changes).messages == [("second", ["nobody"])]
     assert between(some, every, *changes).messages[0] == ("first", ["nobody"])
@@ -208,23 +211,31 @@ def test_a_namespace_that_config_takes_out_or_in_is_so_at_once() -> None:
 
 def test_what_an_object_implies_is_reviewed_from_when_the_expansion_is_in_force() -> None:
     client = policies()
-    before = Revision(client.snapshot, client)
-    sink = between(before, replace(before, expansion=EXPANSION), (DEPLOYMENT, "web", "in"))
+    before = Revision(PolicySet(client.snapshot), client)
+    sink = between(
+        before,
+        replace(before, policies=replace(before.policies, expansion=EXPANSION)),
+        (DEPLOYMENT, "web", "in"),
+    )
     assert sink.messages == [("web", ["[Implied by deployments] nobody"])]
 
 
 def test_what_an_object_implies_is_mutated_as_it_would_be_now() -> None:
     client = policies()
-    before = Revision(client.snapshot, client, expansion=EXPANSION)
-    sink = between(before, replace(before, mutations=MUTATIONS), (DEPLOYMENT, "web", "in"))
+    before = Revision(PolicySet(client.snapshot, expansion=EXPANSION), client)
+    sink = between(
+        before,
+        replace(before, policies=replace(before.policies, mutations=MUTATIONS)),
+        (DEPLOYMENT, "web", "in"),
+    )
     assert sink.messages == [("web", ["[Implied by deployments] us"])]
 
 
 def test_a_constraint_that_comes_with_an_expansion_has_what_implies_its_kind_listed() -> None:
     client = policies()
-    before = Revision(client.snapshot, client)
+    before = Revision(PolicySet(client.snapshot), client)
     client.add_constraint(constraint("By", "pods", POD))
-    sink = between(before, Revision(client.snapshot, client, expansion=EXPANSION))
+    sink = between(before, Revision(PolicySet(client.snapshot, expansion=EXPANSION), client))
     assert sink.swept[1:] == [frozenset({POD, DEPLOYMENT})]
 
 
@@ -232,16 +243,20 @@ def test_the_first_constraint_of_a_kind_has_it_swept_and_followed() -> None:
     """No watch had it before: an audit may begin while policies still arrive."""
     client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
     client.add_template(template("By", PODS_ARE_BY))
-    before = Revision(client.snapshot, client)
+    before = Revision(PolicySet(client.snapshot), client)
     client.add_constraint(constraint("By", "pods", POD))
-    sink = between(before, Revision(client.snapshot, client))
+    sink = between(before, Revision(PolicySet(client.snapshot), client))
     assert sink.swept == [frozenset(), frozenset({POD})]
 
 
 def test_policies_that_are_the_same_have_nothing_listed_again() -> None:
     client = policies()
-    before = Revision(client.snapshot, client)
-    sink = between(before, replace(before, mutations=MUTATIONS), (POD, "a", "in"))
+    before = Revision(PolicySet(client.snapshot), client)
+    sink = between(
+        before,
+        replace(before, policies=replace(before.policies, mutations=MUTATIONS)),
+        (POD, "a", "in"),
+    )
     assert sink.swept == [frozenset({POD, DEPLOYMENT})]
     assert sink.messages == [("a", ["nobody"])]
 
@@ -258,7 +273,7 @@ def test_a_bug_with_one_changed_object_costs_that_object_and_not_the_audit(
 
     monkeypatch.setattr(Reviewer, "review", faulty)
     client = policies()
-    revision = Revision(client.snapshot, client)
+    revision = Revision(PolicySet(client.snapshot), client)
     sink = between(revision, revision, (POD, "odd", "in"), (POD, "sound", "in"))
     assert sink.messages == [("sound", ["nobody"])]
 
@@ -266,7 +281,7 @@ def test_a_bug_with_one_changed_object_costs_that_object_and_not_the_audit(
 def test_another_revision_does_not_put_off_the_totals() -> None:
     """With data that is synced and changes all the time they waited for the next sweep."""
     client = policies()
-    before = Revision(client.snapshot, client)
+    before = Revision(PolicySet(client.snapshot), client)
 
     async def run() -> None:
         serving = Serving(before)

@@ -9,7 +9,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.cli.status.report import ClusterStanding, as_json, as_table
 from webhook.controllers.requirements import missing_text
 from webhook.controllers.status.convergence import converge
-from webhook.controllers.status.synced_kinds import SyncedKind, synced_kinds_of
+from webhook.controllers.status.synced_kinds import SyncedKind, SyncFacts, rows_of
 from webhook.replicas.pods import Replica
 
 PODS = GroupVersionKind("", "v1", "Pod")
@@ -31,7 +31,7 @@ WHOLES = reader("Wholes", "data.inventory.namespace[_].v1.Pod[_] == input.review
 
 def rows(*templates: Any, arguments: tuple[str, ...] = ()) -> list[SyncedKind]:
     pod = {"spec": {"containers": [{"args": ["serve", *arguments]}]}}
-    return synced_kinds_of([SYNC], templates, [pod], [], {PODS: 3})
+    return rows_of(SyncFacts.of([SYNC], [pod], []), templates, {PODS: 3})
 
 
 def shown(found: list[SyncedKind]) -> list[list[str]]:
@@ -77,5 +77,5 @@ def test_a_template_that_waits_for_data_is_named_at_its_kind() -> None:
     converged = converge(
         document, [body], [Replica("a", "r", ready=True, terminating=False, finished=False)]
     )
-    pods, services = synced_kinds_of([SYNC], [NODES], [], [converged], {})
+    pods, services = rows_of(SyncFacts.of([SYNC], [], [converged]), [NODES])
     assert (pods.waiting, services.waiting) == (("nodes",), ())

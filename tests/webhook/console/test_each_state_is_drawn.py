@@ -26,11 +26,12 @@ from webhook.api import pod_status
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import StatusError
 from webhook.api.revision import digest_of, revision_object
-from webhook.console import clusters, decisions
+from webhook.console import decisions
 from webhook.console.application import ConsoleOptions
 from webhook.console.assembly import ClusterObjects, kept_report, picture_of
 from webhook.console.login import Login
 from webhook.console.picture import Picture, ShownCertificate, clusters_of
+from webhook.console.process import clusters_application
 from webhook.console.provider import ProviderOptions
 from webhook.console.rights import Rights
 from webhook.console.sealing import Sealer
@@ -525,7 +526,7 @@ def several_clusters(folder: Path) -> None:
     worlds[0].show(rich_cluster()).console.drawing = BELOW
     worlds[1].show(Picture("cluster", "", "1", "", sees_pods=False))
     consoles = {one: world.console for one, world in zip(shown, worlds, strict=True)}
-    application = clusters.application(consoles, {"localhost"}, DRAWING)
+    application = clusters_application(consoles, {"localhost"}, DRAWING)
     page = ask(application, "/", {}, None)
     assert "<bdi>b/c</bdi>" in page.text
     assert "nothing has been read yet: try again in a moment" in page.text

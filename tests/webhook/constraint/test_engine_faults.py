@@ -13,7 +13,7 @@ from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.admission import ENGINE_FAULTS
 from webhook.metrics.registry import Registry
-from webhook.policies.engine_faults import MAX_PLACES, EngineFaults
+from webhook.policies.metered import MAX_PLACES, EngineFaults
 from webhook.rego.engine import CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EngineFault
 from webhook.rego.syntax.parser import parse_module

@@ -2,11 +2,12 @@
 
 from tests import policies
 from webhook.api.gvk import GroupVersionKind
+from webhook.watch.registrar import Registrar
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 
 
-class Wishes:
+class Wishes(Registrar):
     """Records the requested kinds, and the begin of each request."""
 
     def __init__(self):

@@ -23,7 +23,7 @@ def test_records_are_numbered_in_order_and_acknowledged(tmp_path: Path) -> None:
         hello, *records, bye = peer.lines
         assert hello == {
             "type": "hello",
-            "protocols": [1, 2, 3],
+            "protocols": [1, 3],
             "podUID": "uid",
             "pod": "pod",
             "process": exporter.origin.process,

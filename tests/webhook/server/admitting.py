@@ -14,6 +14,7 @@ from webhook.constraint.isolation import Isolation
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.registry import Registry
+from webhook.review.policy_set import PolicySet
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.preparation import (
     AccessReader,
@@ -47,7 +48,7 @@ class Admitting:
                 client.add_template(document)
             else:
                 client.add_constraint(document)
-        self.serving = Serving(Revision(client.snapshot, client))
+        self.serving = Serving(Revision(PolicySet(client.snapshot), client))
         self.registry, self.lines = Registry(), list[bytes]()
         log = Log(self.lines.append).logger("test")
         chosen = AdmissionOptions(**{"review_timeout_seconds": 10.0, **options})

@@ -13,6 +13,7 @@ from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.mutation.passes import MutationOnError
 from webhook.mutation.snapshot import MutationSnapshot
+from webhook.review.policy_set import PolicySet
 from webhook.server.mutation import Mutation, MutationOptions
 from webhook.server.preparation import Preparations, SlowReviewer
 from webhook.serving.revision import NamespaceAnswer, Revision, Serving
@@ -41,7 +42,7 @@ class Mutating:
         annotations: bool = False,
     ) -> None:
         client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
-        self.serving = Serving(Revision(client.snapshot, client, mutations=mutations))
+        self.serving = Serving(Revision(PolicySet(client.snapshot, mutations), client))
         self.lines: list[bytes] = []
         self.registry = Registry()
         log = Log(self.lines.append).logger("test")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from base64 import b64decode
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +28,6 @@ from webhook.review.outcome import Needs
 from webhook.review.policy_set import Exclusions, PolicySet
 from webhook.review.subject import Subject
 from webhook.server.mutation import NOT_MUTATED
-from webhook.serving.revision import Revision
 
 Json = dict[str, Any]
 ERROR = applied(LABEL.replace('"a"', "object.none"))
@@ -72,12 +72,8 @@ def serving(
     made = Mutating(mutations or MutationSnapshot(), **options)
     before = made.serving.revision
     assert before is not None
-    made.serving.revision = Revision(
-        before.snapshot,
-        before.checks,
-        mutations=before.mutations,
-        stages=(stage(*documents, enforced=enforced),),
-    )
+    policies = replace(before.policies, stages=(stage(*documents, enforced=enforced),))
+    made.serving.revision = replace(before, policies=policies)
     return made
 
 

@@ -20,6 +20,7 @@ from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import open_log
 from webhook.metrics.registry import Registry
 from webhook.review.outcome import Found
+from webhook.review.policy_set import Exclusions, PolicySet
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.deadline import RequestTime
 from webhook.server.decoding import LARGE_BYTES, Decoding
@@ -85,7 +86,8 @@ def endpoint(
     client.set_namespace("known", thing("Namespace", "known", labels={"team": "a"}))
     registry, log = Registry(), open_log("/dev/null").logger("webhook")
     excluded = frozenset({"excluded"}).__contains__
-    serving = Serving(Revision(client.snapshot, client, excluded))
+    policies = PolicySet(client.snapshot, exclusions=Exclusions(excluded))
+    serving = Serving(Revision(policies, client))
     options = AdmissionOptions(10.0, own_users=frozenset({"self"}))
     preparations = Preparations(namespaces=reader, templates=templates, reviewer=reviewer)
     admission = Admission(serving, options, registry, log, preparations=preparations)

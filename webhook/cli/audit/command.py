@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import cluster_options
+from webhook.cli.cluster_access import ask_cluster, cluster_options
 from webhook.cli.formats import words
 from webhook.cli.formats.words import Output, emit, outputs_option
 from webhook.cli.policy_options import DISABLED_BUILTINS, PROVIDERS, InputPath
-from webhook.cli.terminal import complain, listed
+from webhook.cli.terminal import NoResult, complain, listed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.cli.audit.run import AuditOutcome, Request
+    from webhook.cluster.client import ClusterClient
     from webhook.policies.recorded_answers import RecordedAnswers
 
 _HELP = """Review what is in a cluster by its policies, or by those of a directory.
@@ -105,10 +106,7 @@ def command(  # noqa: PLR0913  # each is an option
         )
     # Imported here: these modules bring aiohttp and the event loop.
     from webhook.cli.audit import report as audit_report  # noqa: PLC0415
-    from webhook.cli.audit.run import CannotAudit, Request  # noqa: PLC0415
-    from webhook.cluster import event_loop  # noqa: PLC0415
-    from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
-    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
+    from webhook.cli.audit.run import Request  # noqa: PLC0415
 
     request = Request(
         namespace,
@@ -120,11 +118,12 @@ def command(  # noqa: PLR0913  # each is an option
         admission_policies,
     )
     try:
-        outcome = event_loop.run(_audit(kubeconfig, context, request))
-    except (ApiError, ApiUnreachable, CredentialsError) as error:
-        return _refused(outputs, f"the API server did not answer: {error}")
-    except CannotAudit as error:
-        return _refused(outputs, *error.lines)
+        outcome = ask_cluster(kubeconfig, context, lambda client: _audit(client, request))
+    except NoResult as error:
+        from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # as above
+
+        emit_refusal(outputs, error.lines)
+        raise
     for output in outputs:
         if output.word == "table":
             emit(output, audit_report.as_table(outcome, limit))
@@ -141,26 +140,13 @@ def command(  # noqa: PLR0913  # each is an option
     return exit_codes.NO if outcome.denied else 0
 
 
-def _refused(outputs: tuple[Output, ...], *lines: str) -> int:
-    """Reports why nothing was audited, also in the formats of pipelines; returns the exit code."""
-    from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # see command
-
-    emit_refusal(outputs, lines)
-    for line in lines:
-        complain(line)
-    return exit_codes.UNKNOWN
-
-
-async def _audit(kubeconfig: str | None, context: str | None, request: Request) -> AuditOutcome:
+async def _audit(client: ClusterClient, request: Request) -> AuditOutcome:
     from webhook import garbage  # noqa: PLC0415  # see command
     from webhook.cli.audit.progress import Progress  # noqa: PLC0415  # for terminals
     from webhook.cli.audit.run import audit  # noqa: PLC0415  # see command
-    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
-    from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
 
     garbage.running()
-    async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-        if not sys.stderr.isatty():
-            return await audit(client, request)
-        with Progress() as progress:
-            return await audit(client, request, progress)
+    if not sys.stderr.isatty():
+        return await audit(client, request)
+    with Progress() as progress:
+        return await audit(client, request, progress)

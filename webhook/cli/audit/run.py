@@ -28,6 +28,7 @@ from webhook.cli.cluster_policies import (
     read_extensions,
     read_kyverno,
 )
+from webhook.cli.terminal import NoResult
 from webhook.cluster.kinds import NAMESPACES
 from webhook.constraint import wildcard
 from webhook.constraint.limits import Limits
@@ -50,14 +51,6 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Result
     from webhook.external_data.exchange import AskAsync
     from webhook.policies.manifests import Manifest
-
-
-class CannotAudit(Exception):
-    """The reasons why there are no policies to audit by, one a line."""
-
-    def __init__(self, *lines: str) -> None:
-        super().__init__("; ".join(lines))
-        self.lines = lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +131,7 @@ async def audit(
 ) -> AuditOutcome:
     """Reads policies, sweeps the cluster and returns the findings.
 
-    Raises :class:`CannotAudit`, :class:`~webhook.cluster.errors.ApiError` and
+    Raises :class:`NoResult` without policies, :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     outcome = AuditOutcome()
@@ -209,7 +202,7 @@ async def _read_policies(
         return _Read(given, (*report.configuration, *kyverno_policies))
     templates, faults = await read_constraints(client, policies, request.namespace)
     if not (templates or request.kyverno or request.admission_policies):
-        raise CannotAudit("the cluster has no ConstraintTemplates: name files with --policies")
+        raise NoResult("the cluster has no ConstraintTemplates: name files with --policies")
     outcome.faults += faults
     return _Read(await read_configuration(client, request.namespace))
 

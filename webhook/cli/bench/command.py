@@ -114,16 +114,10 @@ def command(  # noqa: PLR0913  # each is an option
     """Measure, print, save and compare."""
     # Here and not above: --help and a mistyped option need none of it.
     from webhook.cli.bench import report  # noqa: PLC0415
-    from webhook.cli.bench.run import BenchOptions, CannotBench  # noqa: PLC0415
-    from webhook.cli.sources import CannotTest  # noqa: PLC0415
+    from webhook.cli.bench.run import BenchOptions  # noqa: PLC0415
 
-    try:
-        before = None if baseline is None else _saved(baseline)
-        results = _measured(filenames, engine, BenchOptions(iterations, warmup, stats, ask))
-    except (CannotBench, CannotTest) as error:
-        for line in error.lines if isinstance(error, CannotTest) else [str(error)]:
-            complain(line)
-        return exit_codes.UNKNOWN
+    before = None if baseline is None else _saved(baseline)
+    results = _measured(filenames, engine, BenchOptions(iterations, warmup, stats, ask))
     is_table = output == "table"
     write(report.as_table(results) if is_table else _text(report.as_documents(results), output))
     if save is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.clients import new_client
 from webhook.cli.run_times import RunTimes
+from webhook.cli.terminal import NoResult
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import UNLIMITED, Limits
@@ -29,7 +30,7 @@ ENGINES: Final = {"rego": template.REGO, "cel": template.CEL}
 _TEMPLATES: Final = (template.GROUP, template.KIND)
 
 
-class CannotBench(Exception):
+class CannotBench(NoResult):
     """Nothing can be measured; the message has the reason."""
 
 

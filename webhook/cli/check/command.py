@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import NAMESPACE, cluster_options
+from webhook.cli.cluster_access import NAMESPACE, ask_cluster, cluster_options
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import FILENAMES, PROVIDERS, STANDARD_INPUT
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.check.run import BeforeAndAfter, PolicyCheck
     from webhook.cli.sources import Sources
+    from webhook.cluster.client import ClusterClient
     from webhook.constraint.client import Client
     from webhook.constraint.review import Document
     from webhook.policies.manifests import Manifest
@@ -101,16 +102,13 @@ def command(  # noqa: PLR0913  # one for each option
     # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
 
-    try:
-        sources = read_sources(
-            [Path(name) for name in filenames],
-            any_value=False,
-            standard_input=not piped_apart,
-            keep_going=True,  # all faults are reported together
-            kept=True,
-        )
-    except CannotTest as error:
-        return _refused(error.lines, exit_codes.UNKNOWN)
+    sources = read_sources(
+        [Path(name) for name in filenames],
+        any_value=False,
+        standard_input=not piped_apart,
+        keep_going=True,  # all faults are reported together
+        kept=True,
+    )
     for line in (*sources.faults, *sources.warnings):
         complain(line)
     # Missing files are reported without the engine.
@@ -124,18 +122,13 @@ def command(  # noqa: PLR0913  # one for each option
     try:
         base = _client(sources)
     except CannotTest as error:
-        return _refused(error.lines, exit_codes.NO)
+        raise error.exiting(exit_codes.NO) from None
     run = (
         partial(checked_in_cluster, (kubeconfig, context, namespace)) if on_cluster else _on_its_own
     )
     seconds = budget_milliseconds / 1000
     other = [document.document for document in sources.documents]
-    try:
-        checked = run(base, manifests, seconds, other, decisions=decisions, vap=vap, ask=ask)
-    except CannotTest as error:
-        return _refused(error.lines, exit_codes.UNKNOWN)
-    if checked is None:
-        return exit_codes.UNKNOWN
+    checked = run(base, manifests, seconds, other, decisions=decisions, vap=vap, ask=ask)
     is_whole = not (sources.faults or checked.unread)
     return _report(checked, output, reads=reads) or (
         exit_codes.OK if is_whole else exit_codes.UNKNOWN
@@ -187,13 +180,6 @@ def _report(checked: PolicyCheck, output: str, *, reads: bool) -> int:
     for line in checked.missing:
         complain(line)
     return exit_codes.OK if checked.ok else exit_codes.NO
-
-
-def _refused(lines: Sequence[str], code: int) -> int:
-    """Reports the reasons, one a line; returns the exit code."""
-    for line in lines:
-        complain(line)
-    return code
 
 
 def _on_its_own(
@@ -251,47 +237,37 @@ def checked_in_cluster(
     decisions: str | None,
     vap: str | None,
     ask: RecordedAnswers,
-) -> PolicyCheck | None:
-    """Checks on top of a cluster's policies; None if the cluster does not answer.
+) -> PolicyCheck:
+    """Checks on top of a cluster's policies; raises :class:`NoResult` if it does not answer.
 
     ``cluster`` is the kubeconfig, its context and Waddle's namespace.
     """
     kubeconfig, context, namespace = cluster
-    # Imported here: they load aiohttp and the event loop.
-    from webhook.cli import cluster_policies  # noqa: PLC0415
+    from webhook.cli import cluster_policies  # noqa: PLC0415  # it brings aiohttp
     from webhook.cli.check import run as check_run  # noqa: PLC0415
     from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415
-    from webhook.cluster import event_loop  # noqa: PLC0415
-    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
-    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
-    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
     from webhook.cluster.page_size import LIST_OBJECTS  # noqa: PLC0415
     from webhook.policies.request_coverage import coverage_problems  # noqa: PLC0415
 
-    async def run() -> PolicyCheck:
+    async def run(client: ClusterClient) -> PolicyCheck:
         checked = check_run.PolicyCheck()
-        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            # Existing faults in the cluster are not part of the check.
-            await cluster_policies.read_constraints(client, base, namespace)
-            extensions, unreadable = await cluster_policies.read_extensions(client, namespace)
-            configs, more = await cluster_policies.read_configs(client, namespace)
-            checked.missing += unreadable + more
-            policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)
-            standing = await read_webhook_configurations(client, namespace)
-            checked.problems += coverage_problems(manifests, standing, namespace)
-            for kind in check_run.kinds_of_parameters(policies):
-                for parameter in await cluster_policies.list_kind(client, kind):
-                    policies.after.add_data(parameter)
-            checked.manifests = check_run.effect_on_manifests(policies, (), checked, ask, documents)
-            check_run.check_foreign(policies, checked)
-            _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
-            checked.cluster = await check_run.effect_on_cluster(
-                client, policies, checked, LIST_OBJECTS, ask
-            )
+        # Existing faults in the cluster are not part of the check.
+        await cluster_policies.read_constraints(client, base, namespace)
+        extensions, unreadable = await cluster_policies.read_extensions(client, namespace)
+        configs, more = await cluster_policies.read_configs(client, namespace)
+        checked.missing += unreadable + more
+        policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)
+        standing = await read_webhook_configurations(client, namespace)
+        checked.problems += coverage_problems(manifests, standing, namespace)
+        for kind in check_run.kinds_of_parameters(policies):
+            for parameter in await cluster_policies.list_kind(client, kind):
+                policies.after.add_data(parameter)
+        checked.manifests = check_run.effect_on_manifests(policies, (), checked, ask, documents)
+        check_run.check_foreign(policies, checked)
+        _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
+        checked.cluster = await check_run.effect_on_cluster(
+            client, policies, checked, LIST_OBJECTS, ask
+        )
         return checked
 
-    try:
-        return event_loop.run(run())
-    except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
-        return None
+    return ask_cluster(kubeconfig, context, run)

@@ -10,14 +10,12 @@ from webhook.api.shapes import objects_of
 from webhook.audit.sink import Audited, AuditSink
 from webhook.cli import exit_codes
 from webhook.cli.audit.report import missing
-from webhook.cli.audit.run import AuditOutcome, CannotAudit, Request, audit
+from webhook.cli.audit.run import AuditOutcome, Request, audit
+from webhook.cli.cluster_access import ask_cluster
 from webhook.cli.cluster_policies import list_kind
 from webhook.cli.formats.document import as_yaml
 from webhook.cli.terminal import complain, write
-from webhook.cluster import event_loop
-from webhook.cluster.client import ClusterClient
-from webhook.cluster.credentials import CredentialsError, load_credentials
-from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.errors import ApiError
 from webhook.exceptions.baseline import (
     StandingViolation,
     TopOwner,
@@ -31,6 +29,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.cluster.client import ClusterClient
     from webhook.exceptions.writing import ExceptionTerms
 
 OWNERS_MAX: Final = 8
@@ -84,15 +83,9 @@ class _Violations(AuditSink):
 
 def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
     """Audits, and writes the exceptions; returns the exit code."""
-    try:
-        outcome, violations = event_loop.run(_audited(part))
-    except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
-        return exit_codes.UNKNOWN
-    except CannotAudit as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.UNKNOWN
+    outcome, violations = ask_cluster(
+        part.kubeconfig, part.context, lambda client: _audited(client, part)
+    )
     for line in missing(outcome):
         complain(line)
     for name in closed(violations):
@@ -112,18 +105,18 @@ def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
     return exit_codes.OK
 
 
-async def _audited(part: Baseline) -> tuple[AuditOutcome, list[StandingViolation]]:
+async def _audited(
+    client: ClusterClient, part: Baseline
+) -> tuple[AuditOutcome, list[StandingViolation]]:
     sink = _Violations(part)
-    credentials = load_credentials(part.kubeconfig, context=part.context)
-    async with ClusterClient(credentials) as client:
-        outcome = await audit(client, Request(part.waddle), sink)
-        owners = _Owners(client)
-        violations = [
-            violation
-            if controller is None
-            else violation._replace(owner=await owners.top(controller, violation))
-            for violation, controller in sink.listed
-        ]
+    outcome = await audit(client, Request(part.waddle), sink)
+    owners = _Owners(client)
+    violations = [
+        violation
+        if controller is None
+        else violation._replace(owner=await owners.top(controller, violation))
+        for violation, controller in sink.listed
+    ]
     return outcome, violations
 
 

@@ -48,13 +48,8 @@ _TRIAL_SECONDS: Final = 1.0
 
 def run(paths: Sequence[Path], folder: Path, place: str, guarded: Guarded) -> int:
     """Reads policies, writes files, and reports constraints without any; returns the exit code."""
-    try:
-        sources = read_sources(paths, any_value=False)
-        export = _exported(sources, guarded)
-    except CannotTest as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.UNKNOWN
+    sources = read_sources(paths, any_value=False)
+    export = _exported(sources, guarded)
     for line in sources.warnings:
         complain(line)
     if guarded.users or guarded.groups:

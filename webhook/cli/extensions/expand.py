@@ -43,28 +43,23 @@ def command(
     """Expand and print."""
     # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.cli.extensions import run as extension_run  # noqa: PLC0415
-    from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+    from webhook.cli.sources import read_sources  # noqa: PLC0415
     from webhook.policy_kinds.table import EXPANSION_TEMPLATES  # noqa: PLC0415
 
-    try:
-        sources = read_sources([Path(name) for name in filenames], any_value=False)
-        for warning in sources.warnings:
-            complain(warning)
-        policies = extension_run.read_expanding(sources.manifests)
-        objects = [item for item in sources.manifests if extension_run.is_object(item)]
-        extending = extension_run.Extending(policies, ask=ask)
-        resultants = [
-            resultant
-            for item in objects
-            for resultant in extension_run.at_its_place(extending.implied, item)
-        ]
-        if objects and not resultants:
-            kind = EXPANSION_TEMPLATES
-            complain(extension_run.untouched(sources.manifests, kind.gvk.kind, kind))
-    except CannotTest as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.UNKNOWN
+    sources = read_sources([Path(name) for name in filenames], any_value=False)
+    for warning in sources.warnings:
+        complain(warning)
+    policies = extension_run.read_expanding(sources.manifests)
+    objects = [item for item in sources.manifests if extension_run.is_object(item)]
+    extending = extension_run.Extending(policies, ask=ask)
+    resultants = [
+        resultant
+        for item in objects
+        for resultant in extension_run.at_its_place(extending.implied, item)
+    ]
+    if objects and not resultants:
+        kind = EXPANSION_TEMPLATES
+        complain(extension_run.untouched(sources.manifests, kind.gvk.kind, kind))
     if resultants or outputfile is not None:
         resultants.sort(key=_place, reverse=True)
         emit(Output(output, outputfile), extension_run.as_manifests(resultants, output))

@@ -37,28 +37,23 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> in
     # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.cli.extensions import run as extension_run  # noqa: PLC0415
     from webhook.cli.formats.document import as_json  # noqa: PLC0415
-    from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+    from webhook.cli.sources import read_sources  # noqa: PLC0415
     from webhook.mutation.patch import make_patch  # noqa: PLC0415
     from webhook.policy_kinds.table import MUTATORS  # noqa: PLC0415
 
-    try:
-        sources = read_sources([Path(name) for name in filenames], any_value=False)
-        for warning in sources.warnings:
-            complain(warning)
-        policies = extension_run.read_mutating(sources.manifests)
-        for line in extension_run.advice_on_mutating(policies):
-            complain(line)
-        objects = [item for item in sources.manifests if extension_run.is_object(item)]
-        extending = extension_run.Extending(policies, ask=ask)
-        results = [extension_run.at_its_place(extending.mutate, item) for item in objects]
-        for line in (line for result in results for line in result.warnings):
-            complain(line)
-        if objects and not any(result.mutators for result in results):
-            complain(extension_run.untouched(sources.manifests, "mutator", MUTATORS[0]))
-    except CannotTest as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.UNKNOWN
+    sources = read_sources([Path(name) for name in filenames], any_value=False)
+    for warning in sources.warnings:
+        complain(warning)
+    policies = extension_run.read_mutating(sources.manifests)
+    for line in extension_run.advice_on_mutating(policies):
+        complain(line)
+    objects = [item for item in sources.manifests if extension_run.is_object(item)]
+    extending = extension_run.Extending(policies, ask=ask)
+    results = [extension_run.at_its_place(extending.mutate, item) for item in objects]
+    for line in (line for result in results for line in result.warnings):
+        complain(line)
+    if objects and not any(result.mutators for result in results):
+        complain(extension_run.untouched(sources.manifests, "mutator", MUTATORS[0]))
     if output != "patch":
         write(extension_run.as_manifests([result.after for result in results], output))
         return exit_codes.OK

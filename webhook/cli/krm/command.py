@@ -45,9 +45,7 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers) -> int:
     try:
         outcome = krm_run.validate(raw, [Path(name) for name in filenames], ask)
     except CannotTest as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.NO
+        raise error.exiting(exit_codes.NO) from None
     write(outcome.text)
     for line in outcome.messages:
         complain(line)

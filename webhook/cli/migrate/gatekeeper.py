@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.cluster_access import CONTEXT, ask_cluster
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import KUBECONFIG, filenames_option
@@ -26,7 +27,7 @@ Deployments read one by one. What differs is a row of docs/compatibility/*.md. N
     "the cluster is read."
 )
 @KUBECONFIG
-@click.option("--context", metavar="NAME", default=None, help="The context of the kubeconfig.")
+@CONTEXT
 @click.option(
     "-n",
     "--namespace",
@@ -51,6 +52,8 @@ def command(
     if filenames:
         manifests, all_read = migrate_run.from_files(filenames)
     else:
-        manifests = migrate_run.from_cluster(kubeconfig, context, namespace)
-    code = exit_codes.UNKNOWN if manifests is None else migrate_run.tell(manifests, output)
+        manifests = ask_cluster(
+            kubeconfig, context, lambda client: migrate_run.from_cluster(client, namespace)
+        )
+    code = migrate_run.tell(manifests, output)
     return code if all_read or code else exit_codes.UNKNOWN

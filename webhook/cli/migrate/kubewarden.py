@@ -35,9 +35,9 @@ host-namespaces-psp, trusted-repos and safe-labels become members of the policy 
 def command(*, filenames: tuple[str, ...], pairs: tuple[str, ...]) -> int:
     """Read, translate and write."""
     # Here and not above: --help and a mistyped option need none of it.
-    from webhook.cli.migrate import kubewarden_run  # noqa: PLC0415
+    from webhook.cli.migrate import kubewarden_groups  # noqa: PLC0415
 
     kinds = dict(pair.rpartition("=")[::2] for pair in pairs)
     if not all(kinds) or not all(kinds.values()):
         raise click.UsageError("--kind must be MODULE=KIND")
-    return kubewarden_run.run(filenames, kinds)
+    return kubewarden_groups.run(filenames, kinds)

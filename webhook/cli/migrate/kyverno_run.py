@@ -67,7 +67,7 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
     """Judges every policy of the files, and writes converted rules; returns the exit code."""
     manifests, all_read = from_files(filenames)
     converted: list[Json] = []
-    judged = [_judged(item, converted) for item in manifests or () if is_kyverno(item.document)]
+    judged = [_judged(item, converted) for item in manifests if is_kyverno(item.document)]
     if not judged:
         complain("the files have no policy of Kyverno")
         return exit_codes.UNKNOWN

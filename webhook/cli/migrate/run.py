@@ -12,7 +12,7 @@ from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import list_objects
 from webhook.cli.migrate.rules import PAGES, Judged, judge
-from webhook.cli.sources import CannotTest, Sources, read_sources
+from webhook.cli.sources import Sources, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.terminal import complain, styled, write
 from webhook.policies.manifests import Manifest
@@ -35,45 +35,22 @@ _SHOWN: Final = {"same": "as it is", "differs": "differs", "missing": "missing"}
 _COLOURS: Final = {"same": "green", "differs": "yellow", "missing": "red"}
 
 
-def from_files(filenames: Sequence[str]) -> tuple[list[Manifest] | None, bool]:
+def from_files(filenames: Sequence[str]) -> tuple[list[Manifest], bool]:
     """Reads files, folders and standard input; also returns whether all were readable.
 
-    Unreadable files are reported, and the rest is read; None if no object is left.
+    Unreadable files are reported, and the rest is read. Raises
+    :class:`~webhook.cli.sources.CannotTest` if no object is left.
     """
-    try:
-        sources = read_sources([Path(name) for name in filenames], any_value=False, keep_going=True)
-    except CannotTest as error:
-        for line in error.lines:
-            complain(line)
-        return None, False
+    sources = read_sources([Path(name) for name in filenames], any_value=False, keep_going=True)
     for line in (*sources.faults, *sources.warnings):
         complain(line)
     return [*sources.targets, *sources.manifests], not sources.faults
 
 
-def from_cluster(
-    kubeconfig: str | None, context: str | None, namespace: str
-) -> list[Manifest] | None:
-    """Reads a cluster; prints why and returns None if its API server does not answer."""
-    # Here and not above: they bring aiohttp and the event loop.
-    from webhook.cluster import event_loop  # noqa: PLC0415
-    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
-    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
-    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
-
-    async def look() -> list[Manifest]:
-        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            return await _read(client, namespace)
-
-    try:
-        return event_loop.run(look())
-    except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
-        return None
-
-
-async def _read(client: ClusterClient, namespace: str) -> list[Manifest]:
-    from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see above
+async def from_cluster(client: ClusterClient, namespace: str) -> list[Manifest]:
+    """Reads a cluster's objects of Gatekeeper."""
+    # Here and not above: it brings aiohttp.
+    from webhook.cluster.discovery import Discovery  # noqa: PLC0415
     from webhook.cluster.kinds import (  # noqa: PLC0415
         DEPLOYMENTS,
         MUTATING_CONFIGURATIONS,
@@ -93,12 +70,7 @@ async def _read(client: ClusterClient, namespace: str) -> list[Manifest]:
 def tell(manifests: Sequence[Manifest], output: str) -> int:
     """Judges and prints; returns the exit code."""
     targets = [item for item in manifests if declares_target(item.document)]
-    try:
-        declared = declared_targets(Sources(targets=targets)).values()
-    except CannotTest as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.UNKNOWN
+    declared = declared_targets(Sources(targets=targets)).values()
     others = [item for item in manifests if item not in targets]
     judged = judge(others, new_client(targets=tuple(declared)))
     if not judged:

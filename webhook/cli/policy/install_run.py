@@ -10,15 +10,11 @@ from webhook.cli import exit_codes
 from webhook.cli.check import report as check_report
 from webhook.cli.check.command import BUDGET_MILLISECONDS, checked_in_cluster
 from webhook.cli.clients import new_client
-from webhook.cli.cluster_access import TEMPLATES, await_served, list_objects
-from webhook.cli.registry_access import ArtifactSource, PullError
+from webhook.cli.cluster_access import TEMPLATES, ask_cluster, await_served, list_objects
 from webhook.cli.sources import CannotTest, read_sources
 from webhook.cli.target_run import declared_targets
-from webhook.cli.terminal import complain, listed, write
-from webhook.cluster import event_loop
-from webhook.cluster.client import ClusterClient
-from webhook.cluster.credentials import CredentialsError, load_credentials
-from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cli.terminal import NoResult, complain, listed, write
+from webhook.cluster.errors import ApiError
 from webhook.constraint.targets.known import ADMISSION_ALONE
 from webhook.constraint.template import KIND
 from webhook.policies.installation import (
@@ -38,6 +34,8 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.api.resource import Resource
+    from webhook.cli.registry_access import ArtifactSource
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
     from webhook.policies.manifests import Manifest
     from webhook.registry.session import Pulled
@@ -64,13 +62,8 @@ def run(image: str, source: ArtifactSource, options: ClusterOptions) -> int:
         pulled = source.pull(image)
         manifests = _read(pulled)
         policies = packaged(manifests)
-    except PullError as error:
-        complain(str(error))
-        return exit_codes.UNKNOWN
     except (CannotTest, CannotInstall) as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.NO
+        raise NoResult(*error.lines).exiting(exit_codes.NO) from None
     if policies.left_out:
         complain(
             f"left out: {listed(policies.left_out)}: only templates and constraints can be "
@@ -110,8 +103,6 @@ def _check(manifests: list[Manifest], options: ClusterOptions) -> int:
         vap=None,
         ask=RecordedAnswers({}, "no provider {} answers here"),
     )
-    if checked is None:
-        return exit_codes.UNKNOWN
     write(check_report.as_table(checked))
     for line in checked.missing:
         complain(line)
@@ -122,27 +113,20 @@ def _check(manifests: list[Manifest], options: ClusterOptions) -> int:
 
 
 def _apply(pulled: Pulled, policies: PackagedPolicies, options: ClusterOptions) -> int:
-    async def go() -> int:
-        credentials = load_credentials(options.kubeconfig, context=options.context)
-        async with ClusterClient(credentials) as client:
-            return await _Installation(client, pulled, policies, options).run()
-
     try:
-        return event_loop.run(go())
+        return ask_cluster(
+            options.kubeconfig,
+            options.context,
+            lambda client: _Installation(client, pulled, policies, options).run(),
+        )
     except CannotInstall as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.NO
-    except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
-        return exit_codes.UNKNOWN
+        raise NoResult(*error.lines).exiting(exit_codes.NO) from None
     except TimeoutError:
-        complain(
+        raise NoResult(
             f"the API server does not serve a constraint's kind {SERVED_SECONDS_MAX:g} s after "
             "its template was applied. Check that Waddle or Gatekeeper runs in the cluster, and "
             "try again"
-        )
-        return exit_codes.UNKNOWN
+        ) from None
 
 
 class _Installation:

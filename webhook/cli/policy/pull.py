@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.registry_access import ArtifactSource, PullError, source_options
+from webhook.cli.registry_access import ArtifactSource, source_options
 from webhook.cli.terminal import complain, write
 from webhook.printable import reason_of
 
@@ -50,9 +50,6 @@ def command(image: str, *, folder: Path, overwrite: bool, source: ArtifactSource
                     complain(f"{place} exists and differs: --overwrite replaces it")
                     return exit_codes.NO
         write_files(pulled.files, folder)
-    except PullError as error:
-        complain(str(error))
-        return exit_codes.UNKNOWN
     except (OSError, RegistryError) as error:
         where = f"{error.filename}: " if isinstance(error, OSError) else ""
         complain(f"{where}{reason_of(error)}")

@@ -12,7 +12,7 @@ from webhook.cli import exit_codes
 from webhook.cli.check.command import BUDGET_MILLISECONDS
 from webhook.cli.policy_options import FILENAMES
 from webhook.cli.registry_access import registry_options
-from webhook.cli.terminal import complain, write
+from webhook.cli.terminal import NoResult, complain, write
 
 _HELP = """Push policies to a registry, each file as a layer.
 
@@ -33,12 +33,10 @@ _KINDS: Final = {
 }
 
 
-class CannotPush(Exception):
+class CannotPush(NoResult):
     """The faults of files that cannot be pushed, a line for each."""
 
-    def __init__(self, *lines: str) -> None:
-        super().__init__("; ".join(lines))
-        self.lines = lines
+    exit_code = exit_codes.NO
 
 
 @click.command(name="push", help=_HELP + exit_codes.paragraph("policy push"))
@@ -60,10 +58,6 @@ def command(image: str, *, filenames: tuple[str, ...], registries: Any) -> int:
         _check(paths)
         package = packed(files, _KINDS, artifact_type=ARTIFACT_TYPE, config=(EMPTY_TYPE, EMPTY))
         digest = push(registries(), reference, package)
-    except CannotPush as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.NO
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}")
         return exit_codes.NO

@@ -28,7 +28,7 @@ from webhook.cli.rego.report import (
     evaluation_error_document,
     load_error_document,
 )
-from webhook.cli.terminal import complain, write
+from webhook.cli.terminal import NoResult, complain, write
 from webhook.policies.rego_files import read_input, system_words
 from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
 from webhook.rego.errors import BuiltinError, EvaluationError, RegoErrors
@@ -49,20 +49,6 @@ if TYPE_CHECKING:
 
 _ERRORS_MAX = 10
 """The number of errors printed at most; the default of OPA's compiler."""
-
-
-@dataclass(frozen=True, slots=True)
-class _StepReports:
-    """The reports about an evaluation's steps, printed besides its result."""
-
-    explain: str
-    var_values: bool
-    coverage_kinds: Sequence[str] | None
-    profile: bool
-    profile_limit: int
-    profile_sort: Sequence[str]
-    indexing: bool
-    early_exit: bool
 
 
 @dataclass(slots=True)
@@ -117,19 +103,17 @@ class EvalOptions:
     v0_compatible: bool
     v1_compatible: bool
 
-    def step_reports(self) -> _StepReports:
-        """Returns the reports that the options request."""
-        kinds = KINDS if self.coverage_runs is None else self.coverage_runs
-        return _StepReports(
-            self.explain,
-            self.var_values,
-            kinds if self.coverage or self.coverage_runs is not None else None,
-            self.profile or self.profile_limit is not None or bool(self.profile_sort),
-            10 if self.profile_limit is None else self.profile_limit,
-            self.profile_sort,
-            not self.disable_indexing,
-            not self.disable_early_exit,
-        )
+    @property
+    def coverage_kinds(self) -> Sequence[str] | None:
+        """Returns the reasons to report for unreached lines; None without a report of coverage."""
+        if self.coverage_runs is not None:
+            return self.coverage_runs
+        return KINDS if self.coverage else None
+
+    @property
+    def is_profiled(self) -> bool:
+        """Returns whether to report how long each line took."""
+        return self.profile or self.profile_limit is not None or bool(self.profile_sort)
 
 
 def run(options: EvalOptions) -> int:
@@ -144,9 +128,6 @@ def run(options: EvalOptions) -> int:
         return exit_codes.UNKNOWN
     try:
         outcome = _evaluated(text, options, known)
-    except _InputError as error:
-        complain(str(error))
-        return exit_codes.UNKNOWN
     except RegoErrors as errors:
         _refuse(errors.limited(_ERRORS_MAX), output)
         return exit_codes.UNKNOWN
@@ -163,7 +144,7 @@ def run(options: EvalOptions) -> int:
 def _evaluated(text: str, options: EvalOptions, known: Capabilities | None) -> QueryOutcome:
     """Returns the solutions of the query, and the reports about its steps."""
     version = version_of(v0_compatible=options.v0_compatible)
-    reports, timers = options.step_reports(), _Metrics()
+    timers = _Metrics()
 
     def context() -> EvaluationContext:
         return EvaluationContext(
@@ -193,11 +174,11 @@ def _evaluated(text: str, options: EvalOptions, known: Capabilities | None) -> Q
         compiled = ResultQuery(program, text, version=version, package=package, imports=imports)
     with timers.of("query_eval"):
         outcome = QueryOutcome(list(compiled(given, files.data, context())))
-    if options.metrics or reports.profile:
+    if options.metrics or options.is_profiled:
         outcome.metrics = timers.document()
-    if reports.explain != "off" or reports.coverage_kinds is not None or reports.profile:
+    if options.explain != "off" or options.coverage_kinds is not None or options.is_profiled:
         body = parse_query(text, version)
-        _follow(outcome, reports, program, body, package, imports, files, given, context)
+        _follow(outcome, options, program, body, package, imports, files, given, context)
     return outcome
 
 
@@ -215,7 +196,7 @@ def _query_text(query: str | None, *, query_stdin: bool, stdin_input: bool) -> s
 
 def _follow(  # noqa: PLR0913, PLR0917  # all inputs of an evaluation
     outcome: QueryOutcome,
-    reports: _StepReports,
+    options: EvalOptions,
     program: Program,
     body: Any,
     package: str,
@@ -239,27 +220,28 @@ def _follow(  # noqa: PLR0913, PLR0917  # all inputs of an evaluation
             files.data,
             context(),
             tracer,
-            indexing=indexing and reports.indexing,
-            early_exit=early_exit and reports.early_exit,
+            indexing=indexing and not options.disable_indexing,
+            early_exit=early_exit and not options.disable_early_exit,
         )
 
-    if reports.explain != "off":
-        recorder = StepRecorder(unifications=reports.explain == "debug")
+    if options.explain != "off":
+        recorder = StepRecorder(unifications=options.explain == "debug")
         follow(recorder)
-        events = shown(recorder.events, reports.explain)  # type: ignore[arg-type]
-        outcome.explanation = table(events, values=reports.var_values)
-    if reports.profile:
+        events = shown(recorder.events, options.explain)  # type: ignore[arg-type]
+        outcome.explanation = table(events, values=options.var_values)
+    if options.is_profiled:
         profile = Profile()
         follow(profile)
         order = [
-            *reports.profile_sort,
-            *(k for k in DEFAULT_ORDER if k not in reports.profile_sort),
+            *options.profile_sort,
+            *(k for k in DEFAULT_ORDER if k not in options.profile_sort),
         ]
-        outcome.profile = profile.report(reports.profile_limit, order)
-    if reports.coverage_kinds is not None:
+        limit = 10 if options.profile_limit is None else options.profile_limit
+        outcome.profile = profile.report(limit, order)
+    if options.coverage_kinds is not None:
         reached = Coverage()
         follow(reached)
-        others: list[tuple[Any, Coverage]] = [(kind, Coverage()) for kind in reports.coverage_kinds]
+        others: list[tuple[Any, Coverage]] = [(kind, Coverage()) for kind in options.coverage_kinds]
         for kind, other in others:
             follow(other, indexing=kind != "index_excluded", early_exit=kind != "early_exit")
         outcome.coverage = reached.report(files.modules, others)
@@ -274,15 +256,11 @@ def _imports(paths: Sequence[str], version: RegoVersion) -> tuple[Import, ...]:
     return parse_module(f"package query\n{lines}", "", version).imports
 
 
-class _InputError(Exception):
-    """An input or a schema that cannot be read; printed on standard error."""
-
-
 def _options(known: Capabilities | None, schema: str | None, *, strict: bool) -> CompileOptions:
     try:
         return compile_options(known, schema, strict=strict)
     except LoadErrors as errors:
-        raise _InputError(str(errors)) from None
+        raise NoResult(str(errors)) from None
 
 
 def _input(path: str | None, *, stdin_input: bool) -> Any:
@@ -296,9 +274,9 @@ def _input(path: str | None, *, stdin_input: bool) -> Any:
         return read_input(text)
     except OSError as error:
         doing = "read" if isinstance(error, IsADirectoryError) else "open"
-        raise _InputError(f"{doing} {path}: {system_words(error)}") from None
+        raise NoResult(f"{doing} {path}: {system_words(error)}") from None
     except BuiltinError as error:
-        raise _InputError(f"unable to parse input: {error.message}") from None
+        raise NoResult(f"unable to parse input: {error.message}") from None
 
 
 def _refuse(error: Exception, output: str) -> None:

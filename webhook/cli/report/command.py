@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.cluster_access import CONTEXT, ask_cluster
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import KUBECONFIG
@@ -28,7 +29,7 @@ webhook write, whether there is one for each resource or for each policy and nam
 
 @click.command("report", help=_HELP + exit_codes.paragraph("report"))
 @KUBECONFIG
-@click.option("--context", metavar="NAME", default=None, help="The context of the kubeconfig.")
+@CONTEXT
 @click.option(
     "-n",
     "--namespace",
@@ -71,25 +72,15 @@ def command(  # one parameter for each option
     output: str,
 ) -> int:
     """Read the reports once and show what they say."""
-    # Imported here: they load aiohttp and the event loop.
-    from webhook.cluster import event_loop  # noqa: PLC0415
-    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
-    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
-    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
-    from webhook.reports.report_api import APIS  # noqa: PLC0415
+    from webhook.reports.report_api import APIS  # noqa: PLC0415  # --help needs none of it
 
     apis = [APIS[report_api]] if report_api else list(APIS.values())
 
-    async def look() -> tuple[ReportSummary | None, list[Confirmation]]:
-        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            summary = await summarize(client, apis, namespace, all_sources=all_sources)
-            return summary, await confirmations(client)
+    async def look(client: ClusterClient) -> tuple[ReportSummary | None, list[Confirmation]]:
+        summary = await summarize(client, apis, namespace, all_sources=all_sources)
+        return summary, await confirmations(client)
 
-    try:
-        summary, confirmed = event_loop.run(look())
-    except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
-        return exit_codes.UNKNOWN
+    summary, confirmed = ask_cluster(kubeconfig, context, look)
     if summary is None:
         names = ", ".join(api.namespaced.gvk.group for api in apis)
         complain(f"the cluster serves no policy reports ({names}): apply manifests/reports")

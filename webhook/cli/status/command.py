@@ -8,7 +8,13 @@ import click
 
 from webhook.api import pod_status
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options, list_objects
+from webhook.cli.cluster_access import (
+    EXTENSIONS,
+    TEMPLATES,
+    ask_cluster,
+    cluster_options,
+    list_objects,
+)
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.status import report as status_report
@@ -56,21 +62,7 @@ they are aggregated into .status.byPod, beside a running Gatekeeper for instance
 @output_option(*words.SHORT)
 def command(*, kubeconfig: str | None, context: str | None, namespace: str, output: str) -> int:
     """Read the cluster once and report."""
-    # Imported here: they load aiohttp and the event loop.
-    from webhook.cluster import event_loop  # noqa: PLC0415
-    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
-    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
-    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
-
-    async def look() -> ClusterStanding:
-        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            return await read(client, namespace)
-
-    try:
-        standing = event_loop.run(look())
-    except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
-        return exit_codes.UNKNOWN
+    standing = ask_cluster(kubeconfig, context, lambda client: read(client, namespace))
     if output == "json":
         write(status_report.as_json(standing))
     else:

@@ -8,7 +8,7 @@ from webhook.api.config import CONFIG, SYNC_SET, synced_kinds
 from webhook.api.resource import Resource
 from webhook.api.shapes import integer_of, object_of, objects_of
 from webhook.cli.cluster_access import list_objects
-from webhook.controllers.status.synced_kinds import SyncedKind, synced_kinds_of
+from webhook.controllers.status.synced_kinds import SyncedKind, SyncFacts, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ async def read_synced(
         number = await _count(client, discovery, gvk)
         if number is not None:
             counts[gvk] = number
-    return synced_kinds_of(sources, templates, pods, converged, counts)
+    return rows_of(SyncFacts.of(sources, pods, converged), templates, counts)
 
 
 async def _count(client: ClusterClient, discovery: Any, gvk: GroupVersionKind) -> int | None:

@@ -144,9 +144,8 @@ def command(  # noqa: PLR0913  # each is an option
         from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # as above
 
         emit_refusal(outputs, error.lines)
-        for line in error.lines:
-            complain(line)
-        return exit_codes.UNKNOWN if isinstance(error, NothingLeft) else exit_codes.NO
+        code = exit_codes.UNKNOWN if isinstance(error, NothingLeft) else exit_codes.NO
+        raise error.exiting(code) from None
     return _report(outcome, outputs, printed if verbose else [])
 
 

@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import pod_status
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import list_objects
-from webhook.cli.terminal import complain, write
-from webhook.cluster import event_loop
-from webhook.cluster.client import ClusterClient
-from webhook.cluster.credentials import CredentialsError, load_credentials
-from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cli.cluster_access import ask_cluster, list_objects
+from webhook.cli.terminal import NoResult, write
+from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import (
     CRDS,
     MUTATING_CONFIGURATIONS,
@@ -34,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from webhook.api.resource import Resource
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
 
 GROUPS: Final = tuple(
@@ -54,38 +52,26 @@ class Uninstallation:
     namespace: str
 
 
-class MustStay(Exception):
-    """The reason why no object may be removed now."""
-
-
 def run(
     chosen: Uninstallation, *, remove: bool, kubeconfig: str | None, context: str | None
 ) -> int:
     """Lists the objects, or removes them; returns the exit code."""
 
-    async def go() -> int:
-        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            if chosen.policies and remove:
-                await _check(client, chosen)
-            count = 0
-            async for resource, item in _found(client, chosen):
-                metadata = item["metadata"]
-                name, namespace = metadata["name"], metadata.get("namespace", "")
-                if remove:
-                    await client.delete(resource, name, namespace, uid=metadata["uid"])
-                where = f"{namespace}/{name}" if namespace else name
-                write(f"{resource.plural}/{where} {'removed' if remove else 'would be removed'}")
-                count += 1
-            return count
+    async def go(client: ClusterClient) -> int:
+        if chosen.policies and remove:
+            await _check(client, chosen)
+        count = 0
+        async for resource, item in _found(client, chosen):
+            metadata = item["metadata"]
+            name, namespace = metadata["name"], metadata.get("namespace", "")
+            if remove:
+                await client.delete(resource, name, namespace, uid=metadata["uid"])
+            where = f"{namespace}/{name}" if namespace else name
+            write(f"{resource.plural}/{where} {'removed' if remove else 'would be removed'}")
+            count += 1
+        return count
 
-    try:
-        count = event_loop.run(go())
-    except MustStay as error:
-        complain(str(error))
-        return exit_codes.NO
-    except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
-        return exit_codes.UNKNOWN
+    count = ask_cluster(kubeconfig, context, go)
     if not count:
         write("this cluster has no objects of Waddle")
     elif not remove:
@@ -94,22 +80,24 @@ def run(
 
 
 async def _check(client: ClusterClient, chosen: Uninstallation) -> None:
-    """Raises :class:`MustStay` if Gatekeeper uses the policies, or Pods would recreate them."""
+    """Raises :class:`NoResult` if Gatekeeper uses the policies, or Pods would recreate them."""
     try:
         await client.get(WEBHOOK_CONFIGURATIONS, _GATEKEEPER)
     except ApiError as error:
         if not error.is_absent:
             raise
     else:
-        raise MustStay(f"Gatekeeper is installed ({_GATEKEEPER}) and uses these policies, too")
+        raise NoResult(
+            f"Gatekeeper is installed ({_GATEKEEPER}) and uses these policies, too"
+        ).exiting(exit_codes.NO)
     for label in (WEBHOOK_PODS, AUDIT_PODS):
         pods = await list_objects(client, PODS, chosen.namespace, {"labelSelector": label})
         if pods:
             names = ", ".join(pod["metadata"]["name"] for pod in pods[:3])
-            raise MustStay(
+            raise NoResult(
                 f"Pods of Waddle in {chosen.namespace} ({names}) would recreate what is removed:"
                 " delete its Deployments first"
-            )
+            ).exiting(exit_codes.NO)
 
 
 async def _found(

@@ -8,7 +8,7 @@ policy reads any more are dropped after a while, without a list (docs/adr/0057).
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.drivers.reads import inventory_reads
 from webhook.constraint.errors import InvalidTemplate
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.client import Client
     from webhook.reads.projection import Projection
-    from webhook.watch.registrar import Transform
+    from webhook.watch.registrar import Registrar
 
 NARROW_SECONDS: Final = 60.0
 """How long unused fields are kept, since a deleted template may be created again."""
@@ -41,15 +41,6 @@ IDENTITY: Final = reads_of(
     ]
 )
 """The fields needed to follow an object, which are always kept."""
-
-
-class Projecting(Protocol):
-    """Sets the projection of a kind: a registrar of :mod:`webhook.watch`."""
-
-    def project(
-        self, gvk: GroupVersionKind, projection: Transform | None, *, is_narrower: bool = False
-    ) -> None:
-        """Sets the projection for a kind's objects. They are delivered anew unless it is narrower."""
 
 
 class _Kind:
@@ -79,7 +70,7 @@ class SyncProjection:
     def __init__(
         self,
         client: Client,
-        watches: Projecting,
+        watches: Registrar,
         has_objects: Callable[[GroupVersionKind], bool] = lambda _: True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:

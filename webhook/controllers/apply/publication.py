@@ -12,7 +12,7 @@ from webhook.constraint.driver import lost_violations
 from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.apply.projection import SyncProjection
-from webhook.controllers.apply.reconciler import Intents, Reconciler
+from webhook.controllers.apply.reconciler import Reconciler
 from webhook.controllers.apply.sync import SyncController, data_kind
 from webhook.exceptions.state import ExceptionFacts
 from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from webhook.exceptions.stage import Excusing
     from webhook.log import Logger
     from webhook.reads.read_set import ReadSet
+    from webhook.watch.registrar import Registrar
 
 SHOWN: Final = 20
 """Awaited objects that a probe or a log line shows."""
@@ -90,7 +91,7 @@ class ClusterPolicies:
         client: Client,
         serving: Serving,
         pod: Pod,
-        watches: tuple[Intents, Intents],
+        watches: tuple[Registrar, Registrar],
         *,
         registry: Registry,
         log: Logger,
@@ -180,7 +181,7 @@ class ClusterPolicies:
             and before.synced == synced
         ):
             return
-        now = self._serving.revision = Revision.of(
+        now = self._serving.revision = Revision(
             policies, self._client, synced=synced, unsynced=unsynced
         )
         extensions = gauge_extensions(self._registry, self._serving.fights, before, now)

@@ -10,20 +10,19 @@ as deleted, even if a finalizer still keeps it.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.api.config import CONFIG, CONFIG_NAME, SYNC_SET
 from webhook.api.shapes import Json, is_deleted
 from webhook.cluster.kinds import NAMESPACE
 from webhook.controllers.apply import sync
-from webhook.controllers.apply.projection import Projecting
 from webhook.controllers.apply.sync import SyncController, data_kind
 from webhook.controllers.object_faults import TEMPLATES, Follower, ObjectFaults, constraint_kind
 from webhook.policy_kinds.known import TEMPLATE, constraint_gvk
 from webhook.policy_kinds.table import CONSTRAINT_GROUPS, CONSTRAINTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.store import Key
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from webhook.controllers.apply.policies import PolicyController
     from webhook.readiness import Tracker
     from webhook.watch.queue import Event
+    from webhook.watch.registrar import Registrar
 
 NAMESPACES: Final = "Namespace"
 """The Namespaces' name in readiness."""
@@ -47,19 +47,6 @@ class _Taker(NamedTuple):
     listed: Callable[[], None]
     take_fault: Callable[[Key, Json, Exception], None] | None = None
     """Reports an unforeseen error of an object in its status; None if the kind has no status."""
-
-
-class Intents(Projecting, Protocol):
-    """Where the wish for a kind is put down (a registrar of :mod:`webhook.watch`)."""
-
-    def add_watch(self, gvk: GroupVersionKind) -> None:
-        """Requests a kind."""
-
-    def remove_watch(self, gvk: GroupVersionKind) -> None:
-        """Ends the request for a kind."""
-
-    def replace_watch(self, gvks: Iterable[GroupVersionKind]) -> None:
-        """Requests exactly these kinds."""
 
 
 def _present(event: Event) -> Json | None:
@@ -81,8 +68,8 @@ class Reconciler:
         extension: ExtensionController,
         *,
         namespace: str,
-        policy_watches: Intents,
-        data_watches: Intents,
+        policy_watches: Registrar,
+        data_watches: Registrar,
         object_faults: ObjectFaults | None = None,
     ) -> None:
         """``namespace`` is the namespace of the Config that counts.

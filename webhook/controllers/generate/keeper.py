@@ -210,7 +210,7 @@ class GenerationKeeper:
         assert policies is not None
         assert bindings is not None
         assert planner is not None
-        known = not self._options.synced or self._configuration.reflector.statistics().synced
+        known = not self._options.synced or self._configuration.is_known
         if self._templates is None or not known or not policies.is_synced or not bindings.is_synced:
             return COMPARE_SECONDS
         now = time.time()

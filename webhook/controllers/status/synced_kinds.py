@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from webhook.api.config import synced_kinds
 from webhook.api.encoding import decode, encode
@@ -51,19 +51,6 @@ class SyncedKind(NamedTuple):
     waiting: tuple[str, ...]
 
 
-def synced_kinds_of(
-    sources: Iterable[Mapping[str, Any]],
-    templates: Sequence[Mapping[str, Any]],
-    pods: Iterable[Mapping[str, Any]],
-    converged: Iterable[Convergence],
-    counts: Mapping[GroupVersionKind, int],
-) -> list[SyncedKind]:
-    """Returns a row for each kind that ``sources`` (the Config and SyncSets) name, in order."""
-    return rows_of(
-        SyncFacts(tuple(sources), whole_flag(pods), waiting_for_data(converged)), templates, counts
-    )
-
-
 class SyncFacts(NamedTuple):
     """The facts about synced data of a cluster, beside its templates.
 
@@ -75,6 +62,16 @@ class SyncFacts(NamedTuple):
     flag: str
     waiting: Mapping[str, frozenset[str]]
 
+    @classmethod
+    def of(
+        cls,
+        sources: Iterable[Mapping[str, Any]],
+        pods: Iterable[Mapping[str, Any]],
+        converged: Iterable[Convergence],
+    ) -> Self:
+        """Returns the facts by the replicas' Pods, and by what they report."""
+        return cls(tuple(sources), _whole_flag(pods), _waiting_for_data(converged))
+
 
 def rows_of(
     facts: SyncFacts,
@@ -84,26 +81,22 @@ def rows_of(
     """Returns a row for each synced kind, in order; ``counts`` are known numbers of objects."""
     kinds = sorted(frozenset().union(*map(synced_kinds, facts.sources)))
     reads = _reads_by_template(templates) if kinds else {}
-    return [_row(gvk, reads, facts.flag, counts.get(gvk), facts.waiting) for gvk in kinds]
+    return [_row(gvk, reads, facts, counts.get(gvk)) for gvk in kinds]
 
 
 def _row(
-    gvk: GroupVersionKind,
-    reads: Mapping[str, ReadSet],
-    flag: str,
-    count: int | None,
-    waiting: Mapping[str, frozenset[str]],
+    gvk: GroupVersionKind, reads: Mapping[str, ReadSet], facts: SyncFacts, count: int | None
 ) -> SyncedKind:
     kept, readers = NOTHING, []
     for name, kind_reads in reads.items():
         of = of_kind(kind_reads, gvk.group_version, gvk.kind)
         kept = kept | of
         readers += [name] * of.whole
-    why = flag or (f"read by {', '.join(readers)}" if readers else "")
+    why = facts.flag or (f"read by {', '.join(readers)}" if readers else "")
     if not why and (gvk.group_kind == ("", "Namespace") or gvk.group.endswith("gatekeeper.sh")):
         why = "replicas need them"
     paths = ("*",) if why else tuple(kept.texts)
-    names = tuple(sorted(name for name, kinds in waiting.items() if str(gvk) in kinds))
+    names = tuple(sorted(name for name, kinds in facts.waiting.items() if str(gvk) in kinds))
     return SyncedKind(gvk, paths, why, count, names)
 
 
@@ -129,7 +122,7 @@ def _reads_of(template: bytes) -> ReadSet:
     return WHOLE if read is None else read
 
 
-def whole_flag(pods: Iterable[Mapping[str, Any]]) -> str:
+def _whole_flag(pods: Iterable[Mapping[str, Any]]) -> str:
     """Returns the flag with which a replica keeps whole objects; empty without it."""
     given = {
         argument
@@ -141,7 +134,7 @@ def whole_flag(pods: Iterable[Mapping[str, Any]]) -> str:
     return next((flag for group in _WHOLE_FLAGS for flag in group if flag in given), "")
 
 
-def waiting_for_data(converged: Iterable[Convergence]) -> dict[str, frozenset[str]]:
+def _waiting_for_data(converged: Iterable[Convergence]) -> dict[str, frozenset[str]]:
     """Returns the templates that a replica withholds until their data arrives, each with its kinds."""
     waiting: dict[str, frozenset[str]] = {}
     for item in converged:

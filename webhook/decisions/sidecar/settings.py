@@ -63,8 +63,7 @@ class AdoptionSettings:
 class SidecarSettings:
     """All settings of the sidecar.
 
-    ``adopt_after_seconds`` is None unless queues left by other sidecars on the same volume are
-    drained.
+    ``adopt_after_seconds`` is None unless queues that other sidecars have left are drained.
     """
 
     listeners: tuple[ListenerSettings, ...]
@@ -115,17 +114,17 @@ def _is_address(text: str) -> bool:
 def _listener(section: Section) -> ListenerSettings:
     parts = section.url("url")
     tls = section.section("tls")
-    files = {key: tls.text(key, "") for key in ("certFile", "keyFile", "clientCAFile")}
-    paths = {key: Path(text) if text else None for key, text in files.items()}
+    files = [tls.path(key) for key in ("certFile", "keyFile", "clientCAFile")]
+    certificate, key, authority = files
     match parts.scheme:
         case "unix" if parts.path and not parts.netloc:
-            if any(files.values()):
+            if any(files):
                 raise section.error("tls", "is for grpc:// only")
             return ListenerSettings("unix", parts.path)
         case "grpc" if parts.hostname and parts.port is not None:
-            if bool(files["certFile"]) != bool(files["keyFile"]):
+            if bool(certificate) != bool(key):
                 raise section.error("tls", "certFile and keyFile go together")
-            if files["clientCAFile"] and not files["certFile"]:
+            if authority and not certificate:
                 raise section.error("tls", "clientCAFile needs certFile and keyFile")
             try:
                 import_module("webhook.decisions.sidecar.grpc")
@@ -133,9 +132,7 @@ def _listener(section: Section) -> ListenerSettings:
                 raise section.error(
                     "url", f"grpc:// needs an extra: {install_command('grpc')} ({error})"
                 ) from None
-            return ListenerSettings(
-                "grpc", parts.netloc, paths["certFile"], paths["keyFile"], paths["clientCAFile"]
-            )
+            return ListenerSettings("grpc", parts.netloc, *files)
         case _:
             raise section.error("url", "expected unix:///path or grpc://host:port")
 

@@ -3,7 +3,7 @@
 Over a stream each frame is one JSON object on one line. A client sends ``hello`` first, then
 records. The sidecar answers ``hello``, then cumulative ``ack`` frames, each with the highest
 sequence number up to which everything is durable. A stream whose first line is no hello is plain
-ndjson: it is stored and never acknowledged. Versions 2 and 3 also have decisions in rows
+ndjson: it is stored and never acknowledged. Version 3 also has decisions in rows
 (:mod:`webhook.decisions.wire.rows`). docs/protocol.md is the specification.
 """
 
@@ -18,10 +18,9 @@ from webhook.values import dataclass
 
 PROTOCOL: Final = 1
 ROWS_PROTOCOL: Final = 3
-"""The version from which decisions may come in the rows that this side writes."""
+"""The version from which decisions may come in rows."""
 
-SUPPORTED: Final = (PROTOCOL, 2, ROWS_PROTOCOL)
-"""Version 2 has other rows: see :mod:`webhook.decisions.wire.rows`."""
+SUPPORTED: Final = (PROTOCOL, ROWS_PROTOCOL)
 
 MAX_LINE_BYTES: Final = 1024 * 1024
 """The longest line accepted. A record is limited to a quarter of it by the client's default. A
@@ -184,7 +183,7 @@ def decode_client_line(line: bytes) -> ClientHello | Bye | Record | Rows:
     match value.get("type"):
         case None:
             return read_record(line.strip(), value)
-        case "rows" | "decisions":
+        case "decisions":
             return Rows(value)
         case "hello":
             return client_hello(value)

@@ -3,9 +3,8 @@
 A replica that decides thousands of requests a second would repeat the same names, Pod and policies
 in each record, and pay for it while it decides. Version 3 of the protocol has a frame
 ``decisions``: the common values, and a row of raw values for each decision. The records are made
-from it where they are stored, or by the sender if the receiver speaks an older version. Version 2
-has a frame ``rows``, whose values are those of the records; this side reads it. docs/protocol.md is
-the specification.
+from it where they are stored, or by the sender if the receiver speaks version 1. docs/protocol.md
+is the specification.
 """
 
 from __future__ import annotations
@@ -45,34 +44,20 @@ def timestamp(now: float | None = None) -> str:
 FRAME: Final = b'{"type":"decisions",'
 """The beginning of a line of rows, as this side writes it."""
 
-_REQUEST_NAMES: Final = (
+NAMES: Final = (
     *("id", "requestUID", "operation", "dryRun"),
     *("resourceGroup", "resourceAPIVersion", "resourceKind"),
     *("resourceNamespace", "resourceName", "resourceLabels"),
     *("requestResource", "requestSubresource"),
     *("requestUsername", "requestUserUID", "requestUserGroups"),
+    "constraintsEvaluated",
 )
-
-NAMES: Final = (*_REQUEST_NAMES, "constraintsEvaluated")
 """The fields of a row with the same values as in the record, in this order, after
 :data:`BEGINNING`; labels and groups are those of the request."""
 
 BEGINNING: Final = ("received", "began", "decided", "more")
 """Three moments, in seconds from the frame's ``clock`` on; and an object of rare fields, or null
 for a decision that allows with code 200."""
-
-NAMES_2: Final = (
-    *_REQUEST_NAMES,
-    "code",
-    "allowed",
-    "constraintsEvaluated",
-    "durationNs",
-    "queueDurationNs",
-)
-"""The fields of a row of version 2, behind :data:`BEGINNING_2`."""
-
-BEGINNING_2: Final = ("when", "more")
-"""The time of the decision, in seconds since 1970; and an object of rare fields, or null."""
 
 RESULT_NAMES: Final = ("target", "enforcementAction", "enforcementActions", "message", "details")
 """The fields of a result with the same values as in the record's result, between its constraint's
@@ -87,7 +72,6 @@ _YEAR_10000: Final = 253_402_300_800
 """In seconds since 1970: the first time beyond RFC 3339."""
 
 _WIDTH: Final = len(BEGINNING) + len(NAMES)
-_WIDTH_2: Final = len(BEGINNING_2) + len(NAMES_2)
 _RESULT_WIDTH: Final = len(RESULT_NAMES) + 2
 
 
@@ -101,13 +85,10 @@ def records(value: dict[str, Any]) -> list[dict[str, Any]]:
         raise _wrong("it lacks common, constraints or rows")
     if not 1 <= len(rows) <= ROWS_MAX:
         raise _wrong(f"it has {len(rows)} rows, of at most {ROWS_MAX}")
-    if value.get("type") == "rows":
-        decoded = [_record_2(common, row) for row in rows]
-    else:
-        clock = value.get("clock")
-        if type(clock) not in {int, float}:
-            raise _wrong("its clock is not a time")
-        decoded = [_record(common, clock, row) for row in rows]
+    clock = value.get("clock")
+    if type(clock) not in {int, float}:
+        raise _wrong("its clock is not a time")
+    decoded = [_record(common, clock, row) for row in rows]
     for number, (record, more) in enumerate(decoded, first):
         record["sequence"] = number
         if more:
@@ -174,14 +155,6 @@ def _record(common: dict[str, Any], clock: Any, row: Any) -> _Made:
     record["resourceLabels"] = labels_of({"metadata": {"labels": record["resourceLabels"]}})
     record["requestUserGroups"] = record["requestUserGroups"] or []
     return record, more
-
-
-def _record_2(common: dict[str, Any], row: Any) -> _Made:
-    if type(row) not in {list, tuple} or len(row) != _WIDTH_2:
-        raise _wrong(f"a row does not have {_WIDTH_2} values")
-    when, more, *values = row
-    named = dict(zip(NAMES_2, values, strict=True))
-    return {**common, **named, "timestamp": _timestamp(when), "verdict": "allow"}, more
 
 
 def _is_time(value: Any) -> bool:
