@@ -13,11 +13,12 @@ from types import MappingProxyType
 import pytest
 import yaml
 
+import webhook
 from tests.patience import PATIENCE_SECONDS
 from tests.policies import config, exception, expansion_template
 from tests.programs import ROOT
 from tests.webhook.constraint.policies import constraint, pod, template
-from webhook.library import (
+from webhook import (
     InvalidPoliciesError,
     NoVerdictError,
     Policies,
@@ -335,6 +336,7 @@ def test_queries_give_json_and_errors_their_place():
 
 def test_the_package_has_its_types_and_imports_nothing_before_it_is_asked():
     assert (ROOT / "webhook" / "py.typed").is_file()
+    assert not hasattr(webhook, "nothing_of_this_name")
     code = "import sys, webhook; print([n for n in sys.modules if n.startswith('webhook.')])"
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ

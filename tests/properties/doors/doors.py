@@ -23,6 +23,7 @@ from tests.properties.doors.findings import (
 from tests.properties.doors.in_cluster import audits
 from tests.properties.doors.worlds import ANSWERS
 from tests.webhook.cli.in_process import waddle
+from webhook import Policies, PolicyWarning
 from webhook.api.admission import read_review
 from webhook.api.encoding import decode
 from webhook.api.gvk import GroupVersionKind, plural_of
@@ -41,7 +42,6 @@ from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import Responses
 from webhook.constraint.targets.known import TARGETS
 from webhook.decisions.exporter.admission import calls_of
-from webhook.library import Policies, PolicyWarning
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.policies.loader import PolicyLoader
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 
     from tests.properties.doors.findings import Finding, Findings
     from tests.properties.doors.worlds import Json, World
+    from webhook import Violations
     from webhook.constraint.result import Result
     from webhook.external_data.exchange import ProviderRequest, ProviderResponse
-    from webhook.library import Violations
     from webhook.serving.revision import Revision
 
 SUITE_GROUPS = frozenset(

@@ -21,13 +21,13 @@ from tests.webhook.images.signing import (
     statement,
 )
 from tests.webhook.images.verifying import IMAGE, PROVENANCE, World
+from webhook import Policies
 from webhook.exceptions.globs import globs_overlap
 from webhook.images.answer import answer_about
 from webhook.images.layout import ImageLayout
 from webhook.images.policy import read_policy
 from webhook.kyverno.image_conversion import converted_policy, converted_rules
 from webhook.kyverno.patterns import Unwritable
-from webhook.library import Policies
 from webhook.registry.reference import parse_reference
 
 TEMPLATE = POLICIES / "supply-chain" / "signed-images" / "template.yaml"

@@ -1,11 +1,13 @@
 """``import waddle``: the names of the library, and its policies as files."""
 
+import webhook
 from webhook import library, waddle
 
 
 def test_every_name_of_the_library_is_there_to_be_seen():
     assert set(library.__all__) <= set(waddle.__all__) <= set(dir(waddle))
-    assert all(getattr(library, name) is getattr(waddle, name) for name in library.__all__)
+    assert set(library.__all__) <= set(dir(webhook))
+    assert all(getattr(webhook, name) is getattr(waddle, name) for name in library.__all__)
 
 
 def test_whatever_it_raises_has_one_base():
