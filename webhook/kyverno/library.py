@@ -39,24 +39,12 @@ YAML: Final = "kyverno.yaml"
 
 _OVERLOADS: Final = """
 parse .(kyverno.yaml, string) dyn
-image (string) kyverno.image
-parseImageReference (string) kyverno.image
+image,parseImageReference (string) kyverno.image
 isImage (string) bool
-registry .(kyverno.image) string
-repository .(kyverno.image) string
-identifier .(kyverno.image) string
-identifierWithSeparator .(kyverno.image) string
-tag .(kyverno.image) string
-digest .(kyverno.image) string
+registry,repository,identifier,identifierWithSeparator,tag,digest .(kyverno.image) string
 containsDigest .(kyverno.image) bool
-md5 (string) string
-sha1 (string) string
-sha256 (string) string
-hash.md5 (string) string
-hash.sha1 (string) string
-hash.sha256 (string) string
-listObjToMap (list(dyn), list(dyn), string, string) map(string, dyn)
-transform.listObjToMap (list(dyn), list(dyn), string, string) map(string, dyn)
+md5,sha1,sha256,hash.md5,hash.sha1,hash.sha256 (string) string
+listObjToMap,transform.listObjToMap (list(dyn), list(dyn), string, string) map(string, dyn)
 math.round (double, int) double
 x509.decode (string) dyn
 gzip.decompress (bytes) string

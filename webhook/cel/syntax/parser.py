@@ -69,6 +69,12 @@ RESERVED: Final = frozenset(
     ]  # read as a sentence
 )
 
+
+def is_identifier(text: str) -> bool:
+    """Whether a text is a valid identifier, and not reserved."""
+    return text.isascii() and text.isidentifier() and text not in RESERVED
+
+
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _QUOTES: Final = "unsupported syntax: '`'"
 _RELATIONS: Final = frozenset({"<", "<=", ">", ">=", "==", "!=", "in"})
