@@ -87,12 +87,7 @@ _TYPE_NAMES: Final = {
     "optional_type": Type("optional_type"),
     **{
         name: Type(name)
-        for name in (
-            "google.protobuf.Duration",
-            "google.protobuf.Timestamp",
-            "net.IP",
-            "net.CIDR",
-        )
+        for name in ("google.protobuf.Duration", "google.protobuf.Timestamp", "net.IP", "net.CIDR")
     },
 }
 """Types that have a name as values; their parameters are not named."""
