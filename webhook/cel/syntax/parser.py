@@ -28,29 +28,8 @@ MAX_SOURCE: Final = 100_000
 """The longest expression, in code points, as in cel-go."""
 
 RESERVED: Final = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "null",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    ]  # read as a sentence
+    {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in"}
+    | {"let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
 )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.check import ir
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.location import NOWHERE
+from webhook.rego.run import runtime
 from webhook.rego.run.packages import merge
 from webhook.rego.run.text import display
 from webhook.rego.run.values import (
@@ -25,7 +26,7 @@ from webhook.rego.run.values import (
     ordered,
 )
 from webhook.rego.trace import index
-from webhook.rego.trace.documents import PartialDocument, entries, replaced, step_into
+from webhook.rego.trace.documents import PartialDocument, replaced
 from webhook.rego.trace.steps import ABSENT, BodyQuery, EarlyExit, Signal, Steps, Then, World
 from webhook.rego.trace.text import written_path
 
@@ -422,7 +423,7 @@ class StepwiseEvaluation(Steps):
         kept = min(len(steps), result.depth)
         inner = value
         for step in steps[:kept]:
-            inner = step_into(inner, step)
+            inner = runtime.index(inner, step)
         if inner is not UNDEFINED:
             self.world.known[*whole, *map(key, steps[:kept])] = inner
         return value
@@ -521,7 +522,7 @@ class StepwiseEvaluation(Steps):
             return None
         pairs: list[tuple[Term, Term]] = []
         for name, item in b.items:
-            accept = step_into(value, self.plug(query, name))
+            accept = runtime.index(value, self.plug(query, name))
             if accept is UNDEFINED:
                 return None
             pairs.append((ir.Const(accept), item))
@@ -559,14 +560,14 @@ class StepwiseEvaluation(Steps):
             step = self.plug(query, ref.path[at])
             if step is UNDEFINED:
                 break
-            value = step_into(value, step)
+            value = runtime.index(value, step)
             if value is UNDEFINED:
                 return None
             at += 1
         else:
             return accept(value)
         deferred: Signal = None
-        for name, item in entries(value):
+        for name, item in runtime.pairs_in_order(value):
             self.context.charge(10)
             signal = self.unify(
                 query,
@@ -596,7 +597,7 @@ class StepwiseEvaluation(Steps):
         step = self.plug(query, ref.path[at])
         if step is not UNDEFINED:
             return self.tree_next(query, ref, at, node, (*path, step), accept)
-        names = [name for name, _ in entries(self.resolved(("data", *path)))]
+        names = [name for name, _ in runtime.pairs_in_order(self.resolved(("data", *path)))]
         below = [] if node is None else [child.name for child in node.children.values()]
         seen = {key(name) for name in names}
         names += [name for name in ordered(below) if key(name) not in seen]
