@@ -222,8 +222,8 @@ def _member(item: dict[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _invalid(what: str, item: Any, why: str) -> _Invalid:
-    return _Invalid(f"invalid {what} definition {shown(item)}: {why}")
+def _invalid(noun: str, item: Any, why: str) -> _Invalid:
+    return _Invalid(f"invalid {noun} definition {shown(item)}: {why}")
 
 
 def _resource(item: Any) -> dict[str, str]:
