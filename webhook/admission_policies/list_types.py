@@ -22,22 +22,13 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
 
 _TABLE: Final = """
-admissionregistration.v1.MutatingAdmissionPolicy metadata:meta.v1.ObjectMeta
-  spec:admissionregistration.v1.MutatingAdmissionPolicySpec
-admissionregistration.v1.MutatingAdmissionPolicyBinding metadata:meta.v1.ObjectMeta
-  spec:admissionregistration.v1.MutatingAdmissionPolicyBindingSpec
 admissionregistration.v1.MutatingAdmissionPolicyBindingSpec matchResources! paramRef!
 admissionregistration.v1.MutatingAdmissionPolicySpec matchConditions[name=] matchConstraints!
   paramKind!
 admissionregistration.v1.MutatingWebhook matchConditions[name=] namespaceSelector!
   objectSelector!
-admissionregistration.v1.MutatingWebhookConfiguration metadata:meta.v1.ObjectMeta
+admissionregistration.v1.MutatingWebhookConfiguration
   webhooks[name=]admissionregistration.v1.MutatingWebhook
-admissionregistration.v1.ValidatingAdmissionPolicy metadata:meta.v1.ObjectMeta
-  spec:admissionregistration.v1.ValidatingAdmissionPolicySpec
-  status:admissionregistration.v1.ValidatingAdmissionPolicyStatus
-admissionregistration.v1.ValidatingAdmissionPolicyBinding metadata:meta.v1.ObjectMeta
-  spec:admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec
 admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec matchResources! paramRef!
   validationActions{}
 admissionregistration.v1.ValidatingAdmissionPolicySpec matchConditions[name=] matchConstraints!
@@ -45,42 +36,25 @@ admissionregistration.v1.ValidatingAdmissionPolicySpec matchConditions[name=] ma
 admissionregistration.v1.ValidatingAdmissionPolicyStatus conditions[type=]
 admissionregistration.v1.ValidatingWebhook matchConditions[name=] namespaceSelector!
   objectSelector!
-admissionregistration.v1.ValidatingWebhookConfiguration metadata:meta.v1.ObjectMeta
+admissionregistration.v1.ValidatingWebhookConfiguration
   webhooks[name=]admissionregistration.v1.ValidatingWebhook
-apps.v1.ControllerRevision data! metadata:meta.v1.ObjectMeta
-apps.v1.DaemonSet metadata:meta.v1.ObjectMeta spec:apps.v1.DaemonSetSpec
-  status:apps.v1.DaemonSetStatus
+apps.v1.ControllerRevision data!
 apps.v1.DaemonSetSpec selector! template:core.v1.PodTemplateSpec
 apps.v1.DaemonSetStatus conditions[type=]
-apps.v1.Deployment metadata:meta.v1.ObjectMeta spec:apps.v1.DeploymentSpec
-  status:apps.v1.DeploymentStatus
 apps.v1.DeploymentSpec selector! template:core.v1.PodTemplateSpec
 apps.v1.DeploymentStatus conditions[type=]
-apps.v1.ReplicaSet metadata:meta.v1.ObjectMeta spec:apps.v1.ReplicaSetSpec
-  status:apps.v1.ReplicaSetStatus
 apps.v1.ReplicaSetSpec selector! template:core.v1.PodTemplateSpec
 apps.v1.ReplicaSetStatus conditions[type=]
-apps.v1.StatefulSet metadata:meta.v1.ObjectMeta spec:apps.v1.StatefulSetSpec
-  status:apps.v1.StatefulSetStatus
 apps.v1.StatefulSetSpec selector! template:core.v1.PodTemplateSpec
 apps.v1.StatefulSetStatus conditions[type=]
-autoscaling.v1.HorizontalPodAutoscaler metadata:meta.v1.ObjectMeta
-  spec:autoscaling.v1.HorizontalPodAutoscalerSpec
 autoscaling.v1.HorizontalPodAutoscalerSpec scaleTargetRef!
-autoscaling.v2.HorizontalPodAutoscaler metadata:meta.v1.ObjectMeta
-  status:autoscaling.v2.HorizontalPodAutoscalerStatus
 autoscaling.v2.HorizontalPodAutoscalerStatus conditions[type=]
-batch.v1.CronJob metadata:meta.v1.ObjectMeta spec:batch.v1.CronJobSpec
 batch.v1.CronJobSpec jobTemplate:batch.v1.JobTemplateSpec
-batch.v1.Job metadata:meta.v1.ObjectMeta spec:batch.v1.JobSpec status:batch.v1.JobStatus
 batch.v1.JobSpec selector! template:core.v1.PodTemplateSpec
 batch.v1.JobStatus uncountedTerminatedPods:batch.v1.UncountedTerminatedPods
-batch.v1.JobTemplateSpec metadata:meta.v1.ObjectMeta spec:batch.v1.JobSpec
+batch.v1.JobTemplateSpec spec:batch.v1.JobSpec
 batch.v1.UncountedTerminatedPods failed{} succeeded{}
-certificates.v1.CertificateSigningRequest metadata:meta.v1.ObjectMeta
-  status:certificates.v1.CertificateSigningRequestStatus
 certificates.v1.CertificateSigningRequestStatus conditions[type=]
-coordination.v1.Lease metadata:meta.v1.ObjectMeta
 core.v1.Affinity nodeAffinity:core.v1.NodeAffinity
 core.v1.CSIPersistentVolumeSource controllerExpandSecretRef! controllerPublishSecretRef!
   nodeExpandSecretRef! nodePublishSecretRef! nodeStageSecretRef!
@@ -89,42 +63,31 @@ core.v1.CephFSPersistentVolumeSource secretRef!
 core.v1.CephFSVolumeSource secretRef!
 core.v1.CinderPersistentVolumeSource secretRef!
 core.v1.CinderVolumeSource secretRef!
-core.v1.ComponentStatus conditions[type=] metadata:meta.v1.ObjectMeta
-core.v1.ConfigMap metadata:meta.v1.ObjectMeta
+core.v1.ComponentStatus conditions[type=]
 core.v1.Container env[name=]core.v1.EnvVar ports[containerPort=0,protocol=TCP]
   resources:core.v1.ResourceRequirements volumeDevices[devicePath=] volumeMounts[mountPath=]
-core.v1.Endpoints metadata:meta.v1.ObjectMeta
 core.v1.EnvVar valueFrom:core.v1.EnvVarSource
 core.v1.EnvVarSource configMapKeyRef! fieldRef! fileKeyRef! resourceFieldRef! secretKeyRef!
 core.v1.EphemeralContainer env[name=]core.v1.EnvVar ports[containerPort=0,protocol=TCP]
   resources:core.v1.ResourceRequirements volumeDevices[devicePath=] volumeMounts[mountPath=]
 core.v1.EphemeralVolumeSource volumeClaimTemplate:core.v1.PersistentVolumeClaimTemplate
-core.v1.Event involvedObject! metadata:meta.v1.ObjectMeta related!
+core.v1.Event involvedObject! related!
 core.v1.FlexPersistentVolumeSource secretRef!
 core.v1.FlexVolumeSource secretRef!
 core.v1.ISCSIPersistentVolumeSource secretRef!
 core.v1.ISCSIVolumeSource secretRef!
-core.v1.LimitRange metadata:meta.v1.ObjectMeta
-core.v1.Namespace metadata:meta.v1.ObjectMeta status:core.v1.NamespaceStatus
 core.v1.NamespaceStatus conditions[type=]
-core.v1.Node metadata:meta.v1.ObjectMeta spec:core.v1.NodeSpec status:core.v1.NodeStatus
 core.v1.NodeAffinity requiredDuringSchedulingIgnoredDuringExecution!
 core.v1.NodeSpec podCIDRs{}
 core.v1.NodeStatus addresses[type=] conditions[type=]
-core.v1.PersistentVolume metadata:meta.v1.ObjectMeta spec:core.v1.PersistentVolumeSpec
-core.v1.PersistentVolumeClaim metadata:meta.v1.ObjectMeta spec:core.v1.PersistentVolumeClaimSpec
-  status:core.v1.PersistentVolumeClaimStatus
 core.v1.PersistentVolumeClaimSpec dataSource! selector!
 core.v1.PersistentVolumeClaimStatus conditions[type=]
-core.v1.PersistentVolumeClaimTemplate metadata:meta.v1.ObjectMeta
-  spec:core.v1.PersistentVolumeClaimSpec
+core.v1.PersistentVolumeClaimTemplate spec:core.v1.PersistentVolumeClaimSpec
 core.v1.PersistentVolumeSpec cephfs:core.v1.CephFSPersistentVolumeSource
   cinder:core.v1.CinderPersistentVolumeSource claimRef! csi:core.v1.CSIPersistentVolumeSource
   flexVolume:core.v1.FlexPersistentVolumeSource iscsi:core.v1.ISCSIPersistentVolumeSource
   nodeAffinity:core.v1.VolumeNodeAffinity rbd:core.v1.RBDPersistentVolumeSource
-  scaleIO:core.v1.ScaleIOPersistentVolumeSource
-  storageos:core.v1.StorageOSPersistentVolumeSource
-core.v1.Pod metadata:meta.v1.ObjectMeta spec:core.v1.PodSpec status:core.v1.PodStatus
+  scaleIO:core.v1.ScaleIOPersistentVolumeSource storageos:core.v1.StorageOSPersistentVolumeSource
 core.v1.PodSpec affinity:core.v1.Affinity containers[name=]core.v1.Container
   ephemeralContainers[name=]core.v1.EphemeralContainer hostAliases[ip=]
   imagePullSecrets[name=]core.v1.LocalObjectReference initContainers[name=]core.v1.Container
@@ -134,23 +97,17 @@ core.v1.PodSpec affinity:core.v1.Affinity containers[name=]core.v1.Container
   volumes[name=]core.v1.Volume
 core.v1.PodStatus conditions[type=] podIPs[ip=] resourceClaimStatuses[name=]
   resources:core.v1.ResourceRequirements
-core.v1.PodTemplate metadata:meta.v1.ObjectMeta template:core.v1.PodTemplateSpec
-core.v1.PodTemplateSpec metadata:meta.v1.ObjectMeta spec:core.v1.PodSpec
+core.v1.PodTemplate template:core.v1.PodTemplateSpec
+core.v1.PodTemplateSpec spec:core.v1.PodSpec
 core.v1.RBDPersistentVolumeSource secretRef!
 core.v1.RBDVolumeSource secretRef!
-core.v1.ReplicationController metadata:meta.v1.ObjectMeta spec:core.v1.ReplicationControllerSpec
-  status:core.v1.ReplicationControllerStatus
 core.v1.ReplicationControllerSpec selector! template:core.v1.PodTemplateSpec
 core.v1.ReplicationControllerStatus conditions[type=]
-core.v1.ResourceQuota metadata:meta.v1.ObjectMeta spec:core.v1.ResourceQuotaSpec
 core.v1.ResourceQuotaSpec scopeSelector!
 core.v1.ResourceRequirements claims[name=]
 core.v1.ScaleIOPersistentVolumeSource secretRef!
 core.v1.ScaleIOVolumeSource secretRef!
-core.v1.Secret metadata:meta.v1.ObjectMeta
-core.v1.Service metadata:meta.v1.ObjectMeta spec:core.v1.ServiceSpec
-  status:core.v1.ServiceStatus
-core.v1.ServiceAccount metadata:meta.v1.ObjectMeta secrets[name]core.v1.ObjectReference
+core.v1.ServiceAccount secrets[name]core.v1.ObjectReference
 core.v1.ServiceSpec ports[port=0,protocol=TCP] selector!
 core.v1.ServiceStatus conditions[type=]
 core.v1.StorageOSPersistentVolumeSource secretRef!
@@ -158,68 +115,41 @@ core.v1.StorageOSVolumeSource secretRef!
 core.v1.TopologySpreadConstraint labelSelector!
 core.v1.Volume cephfs:core.v1.CephFSVolumeSource cinder:core.v1.CinderVolumeSource
   csi:core.v1.CSIVolumeSource ephemeral:core.v1.EphemeralVolumeSource
-  flexVolume:core.v1.FlexVolumeSource iscsi:core.v1.ISCSIVolumeSource
-  rbd:core.v1.RBDVolumeSource scaleIO:core.v1.ScaleIOVolumeSource
-  storageos:core.v1.StorageOSVolumeSource
+  flexVolume:core.v1.FlexVolumeSource iscsi:core.v1.ISCSIVolumeSource rbd:core.v1.RBDVolumeSource
+  scaleIO:core.v1.ScaleIOVolumeSource storageos:core.v1.StorageOSVolumeSource
 core.v1.VolumeNodeAffinity required!
-discovery.v1.EndpointSlice metadata:meta.v1.ObjectMeta
-events.v1.Event metadata:meta.v1.ObjectMeta regarding! related!
-flowcontrol.v1.FlowSchema metadata:meta.v1.ObjectMeta status:flowcontrol.v1.FlowSchemaStatus
+events.v1.Event regarding! related!
 flowcontrol.v1.FlowSchemaStatus conditions[type]
-flowcontrol.v1.PriorityLevelConfiguration metadata:meta.v1.ObjectMeta
-  status:flowcontrol.v1.PriorityLevelConfigurationStatus
 flowcontrol.v1.PriorityLevelConfigurationStatus conditions[type]
 meta.v1.ObjectMeta finalizers{} ownerReferences[uid=]meta.v1.OwnerReference
-networking.v1.IPAddress metadata:meta.v1.ObjectMeta
-networking.v1.Ingress metadata:meta.v1.ObjectMeta spec:networking.v1.IngressSpec
 networking.v1.IngressBackend resource! service:networking.v1.IngressServiceBackend
-networking.v1.IngressClass metadata:meta.v1.ObjectMeta
 networking.v1.IngressServiceBackend port!
 networking.v1.IngressSpec defaultBackend:networking.v1.IngressBackend
-networking.v1.NetworkPolicy metadata:meta.v1.ObjectMeta spec:networking.v1.NetworkPolicySpec
 networking.v1.NetworkPolicySpec podSelector!
-networking.v1.ServiceCIDR metadata:meta.v1.ObjectMeta status:networking.v1.ServiceCIDRStatus
 networking.v1.ServiceCIDRStatus conditions[type=]
-node.v1.RuntimeClass metadata:meta.v1.ObjectMeta scheduling:node.v1.Scheduling
+node.v1.RuntimeClass scheduling:node.v1.Scheduling
 node.v1.Scheduling nodeSelector!
-policy.v1.Eviction metadata:meta.v1.ObjectMeta
-policy.v1.PodDisruptionBudget metadata:meta.v1.ObjectMeta spec:policy.v1.PodDisruptionBudgetSpec
-  status:policy.v1.PodDisruptionBudgetStatus
 policy.v1.PodDisruptionBudgetSpec selector!
 policy.v1.PodDisruptionBudgetStatus conditions[type=]
-rbac.v1.ClusterRole metadata:meta.v1.ObjectMeta
-rbac.v1.ClusterRoleBinding metadata:meta.v1.ObjectMeta roleRef!
-rbac.v1.Role metadata:meta.v1.ObjectMeta
-rbac.v1.RoleBinding metadata:meta.v1.ObjectMeta roleRef!
+rbac.v1.ClusterRoleBinding roleRef!
+rbac.v1.RoleBinding roleRef!
 resource.v1.AllocatedDeviceStatus conditions[type=] data!
 resource.v1.AllocationResult nodeSelector!
-resource.v1.DeviceClass metadata:meta.v1.ObjectMeta
-resource.v1.ResourceClaim metadata:meta.v1.ObjectMeta status:resource.v1.ResourceClaimStatus
 resource.v1.ResourceClaimStatus allocation:resource.v1.AllocationResult
   devices[driver=,device=,pool=,shareID]resource.v1.AllocatedDeviceStatus reservedFor[uid=]
-resource.v1.ResourceClaimTemplate metadata:meta.v1.ObjectMeta
-  spec:resource.v1.ResourceClaimTemplateSpec
-resource.v1.ResourceClaimTemplateSpec metadata:meta.v1.ObjectMeta
-resource.v1.ResourceSlice metadata:meta.v1.ObjectMeta spec:resource.v1.ResourceSliceSpec
 resource.v1.ResourceSliceSpec nodeSelector!
-scheduling.v1.PriorityClass metadata:meta.v1.ObjectMeta
-storage.v1.CSIDriver metadata:meta.v1.ObjectMeta spec:storage.v1.CSIDriverSpec
 storage.v1.CSIDriverSpec volumeLifecycleModes{}
-storage.v1.CSINode metadata:meta.v1.ObjectMeta spec:storage.v1.CSINodeSpec
 storage.v1.CSINodeSpec drivers[name=]
-storage.v1.CSIStorageCapacity metadata:meta.v1.ObjectMeta nodeTopology!
-storage.v1.StorageClass metadata:meta.v1.ObjectMeta
-storage.v1.VolumeAttachment metadata:meta.v1.ObjectMeta spec:storage.v1.VolumeAttachmentSpec
+storage.v1.CSIStorageCapacity nodeTopology!
 storage.v1.VolumeAttachmentSource inlineVolumeSpec:core.v1.PersistentVolumeSpec
 storage.v1.VolumeAttachmentSpec source:storage.v1.VolumeAttachmentSource
-storage.v1.VolumeAttributesClass metadata:meta.v1.ObjectMeta
 """
 """The types that are not merged field by field throughout, with the relevant fields (client-go
-0.36, applyconfigurations/internal): ``f:Type`` has that type, ``f*Type`` is a map of it,
-``f[key]Type`` a list of it by keys, which may have defaults, ``f{}`` a set, and ``f!`` an atomic
-value."""
+0.36, applyconfigurations/internal): ``f:Type`` has that type, ``f[key]Type`` is a list of it by
+keys, which may have defaults, ``f{}`` a set, and ``f!`` an atomic value. Fields whose types follow
+from their names are left out: ``metadata``, and ``spec`` and ``status`` of a kind."""
 
-_FIELD: Final = re.compile(r"([^][:*{!]+)(?:\[(.*)\])?(\{\}|!|\*!|[:*])?(.*)")
+_FIELD: Final = re.compile(r"([^][:{!]+)(?:\[(.*)\])?(\{\}|!|:)?(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,14 +190,15 @@ class _Named:
     is_whole: bool = False
     keys: tuple[MergeKey, ...] = ()
     is_set: bool = False
-    values: str = ""
-    """The type of a map's values; empty if it is not a map."""
 
     def field(self, name: str) -> MergeType:
         """Returns the merge type of a field's value."""
-        if self.values:
-            return _Named(is_whole=True) if self.values == "!" else _Named(self.values)
-        return _types().get(self.type_name, {}).get(name, _PLAIN)
+        known = _types().get(self.type_name, {}).get(name)
+        if known is not None or not self.type_name:
+            return known or _PLAIN
+        if name == "metadata":
+            return _METADATA
+        return _Named(f"{self.type_name}{name.title()}") if name in {"spec", "status"} else _PLAIN
 
     def item(self) -> MergeType:
         """Returns the merge type of a list's items."""
@@ -275,6 +206,7 @@ class _Named:
 
 
 _PLAIN: Final = _Named()
+_METADATA: Final = _Named("meta.v1.ObjectMeta")
 
 
 @lru_cache(maxsize=1)
@@ -297,8 +229,6 @@ def _field(text: str) -> tuple[str, _Named]:
         return name, _Named(is_set=True)
     if mark == "!":
         return name, _Named(is_whole=True)
-    if mark in {"*", "*!"}:
-        return name, _Named(values=of or "!")
     return name, _Named(of)
 
 
@@ -338,7 +268,7 @@ class _Described:
     def field(self, name: str) -> MergeType:
         """Returns the merge type of a field's value; every object has the same metadata."""
         if self.is_root and name == "metadata":
-            return _Named("meta.v1.ObjectMeta")
+            return _METADATA
         known = object_of(object_of(self.schema.get("properties")).get(name))
         return _Described(known or object_of(self.schema.get("additionalProperties")))
 

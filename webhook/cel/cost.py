@@ -12,20 +12,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check.types import STRING
-from webhook.cel.syntax.ast import (
-    Bind,
-    Call,
-    Constant,
-    Expr,
-    Fold,
-    ListOf,
-    MapOf,
-    Name,
-    OptMap,
-    Select,
-    SortBy,
-    children,
-)
+from webhook.cel.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,41 +95,41 @@ class _Estimate:
         self.checked = checked
         self.entries = entries
 
-    def cost(self, node: Expr) -> int:
+    def cost(self, node: ast.Expr) -> int:
         if _is_constant(node):
             return 0
         match node:
-            case Name():
+            case ast.Name():
                 return 1
-            case Select():
+            case ast.Select():
                 return self.cost(node.operand) + (0 if node.tests else 1)
-            case Call():
+            case ast.Call():
                 return self.call_cost(node)
-            case ListOf():
+            case ast.ListOf():
                 return _LIST + self.children_cost(node)
-            case MapOf():
+            case ast.MapOf():
                 return _MAP + self.children_cost(node)
-            case Fold():
+            case ast.Fold():
                 return self.cost(node.range) + self.size(node.range) * self.turn_cost(node) + 1
-            case OptMap():
+            case ast.OptMap():
                 return self.cost(node.target) + self.cost(node.body) + 10
-            case Bind():
+            case ast.Bind():
                 return self.children_cost(node)
-            case SortBy():
+            case ast.SortBy():
                 turns = self.size(node.target) * (12 + self.cost(node.key))
                 return self.cost(node.target) + turns + 3
         return 1 + self.children_cost(node)
 
-    def children_cost(self, node: Expr) -> int:
-        return sum(map(self.cost, children(node)))
+    def children_cost(self, node: ast.Expr) -> int:
+        return sum(map(self.cost, ast.children(node)))
 
-    def turn_cost(self, node: Fold) -> int:
+    def turn_cost(self, node: ast.Fold) -> int:
         if node.kind == "map" and node.test is None and _is_constant(node.body):
             return 2
         test = 0 if node.test is None else self.cost(node.test)
         return _TURNS[node.kind] + test + self.cost(node.body)
 
-    def call_cost(self, node: Call) -> int:
+    def call_cost(self, node: ast.Call) -> int:
         name = self.checked.functions.get(node, node.function)
         if name == "_?_:_":
             test, *branches = node.args
@@ -154,7 +141,7 @@ class _Estimate:
         operands = [node.target, *node.args] if node.target and is_member else list(node.args)
         return operand_cost + max(1, self.function_cost(name, operands))
 
-    def function_cost(self, name: str, operands: list[Expr]) -> int:
+    def function_cost(self, name: str, operands: list[ast.Expr]) -> int:
         """Returns the cost of a function itself."""
         sizes = [self.size(operand) for operand in operands] or [0]
         texts = [self.characters(operand) for operand in operands] or [0]
@@ -183,7 +170,7 @@ class _Estimate:
             return 2 * sizes[0] ** 2
         return sizes[0] if name in {"reverse", "flatten", "lists.range"} else 1
 
-    def are_sized(self, operands: list[Expr]) -> bool:
+    def are_sized(self, operands: list[ast.Expr]) -> bool:
         """Returns whether operands of an equality may both be longer than a number."""
         return all(
             self.checked.types[operand].is_dyn
@@ -191,33 +178,33 @@ class _Estimate:
             for operand in operands
         )
 
-    def item_size(self, node: Expr) -> int:
+    def item_size(self, node: ast.Expr) -> int:
         """The size of a list's items."""
         type_ = self.checked.types[node]
         return TEXT if type_.parts[:1] == (STRING,) or type_.is_dyn else 1
 
-    def characters(self, node: Expr) -> int:
+    def characters(self, node: ast.Expr) -> int:
         """Returns the size of a node that is used as a text."""
         return TEXT if self.checked.types[node].is_dyn else self.size(node)
 
-    def size(self, node: Expr) -> int:
+    def size(self, node: ast.Expr) -> int:
         """Returns the entries of a list or map, or the characters of a possible text."""
         match node:
-            case Constant():
+            case ast.Constant():
                 return len(node.value) if isinstance(node.value, str | bytes) else 1
-            case ListOf():
+            case ast.ListOf():
                 return len(node.items)
-            case MapOf():
+            case ast.MapOf():
                 return len(node.entries)
-            case Fold(kind="map" | "filter" | "list" | "map_value" | "map_entry"):
+            case ast.Fold(kind="map" | "filter" | "list" | "map_value" | "map_entry"):
                 return self.size(node.range)
-            case SortBy():
+            case ast.SortBy():
                 return self.size(node.target)
-            case Bind():
+            case ast.Bind():
                 return self.size(node.body)
-            case Call(function="_+_"):
+            case ast.Call(function="_+_"):
                 return sum(map(self.size, node.args))
-            case Call(function="_?_:_"):
+            case ast.Call(function="_?_:_"):
                 return max(map(self.size, node.args[1:]))
         type_ = self.checked.types[node]
         if type_ == STRING:
@@ -225,8 +212,8 @@ class _Estimate:
         return 1 if type_.name in {"int", "uint", "double", "bool", "null_type"} else self.entries
 
 
-def _is_constant(node: Expr) -> bool:
+def _is_constant(node: ast.Expr) -> bool:
     """Returns whether it is known before anything is evaluated."""
-    if isinstance(node, Constant):
+    if isinstance(node, ast.Constant):
         return True
-    return isinstance(node, ListOf | MapOf) and all(map(_is_constant, children(node)))
+    return isinstance(node, ast.ListOf | ast.MapOf) and all(map(_is_constant, ast.children(node)))

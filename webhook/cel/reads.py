@@ -7,18 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.syntax.ast import (
-    Call,
-    Constant,
-    Fold,
-    ListOf,
-    MapOf,
-    Message,
-    Name,
-    OptMap,
-    Select,
-    SortBy,
-)
+from webhook.cel.syntax import ast
 from webhook.reads.abstract import ANYTHING, EMPTY, Abstract, Unclear, constant, united
 from webhook.reads.read_set import EVERY_KEY
 
@@ -26,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.cel.check.checker import Checked
-    from webhook.cel.syntax.ast import Expr
     from webhook.reads.abstract import AbstractReader
 
 VARIABLES: Final = ".variables"
@@ -59,38 +47,38 @@ class ExpressionReads:
         """Returns the abstract value of the expression; raises Unclear if it is too complex."""
         return self._value(self._checked.parsed.root, {})
 
-    def _value(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
+    def _value(self, node: ast.Expr, env: Mapping[str, Abstract]) -> Abstract:
         self._reader.pay()
         meaning = self._checked.names.get(node)
         if meaning is not None:
             return self._named(meaning, env)
         match node:
-            case Constant():
+            case ast.Constant():
                 return constant(node.value)
-            case Name():
+            case ast.Name():
                 return env.get(node.name) or ANYTHING
-            case Select():
+            case ast.Select():
                 return self._select(node, env)
-            case Call():
+            case ast.Call():
                 return self._call(node, env)
-            case ListOf():
+            case ast.ListOf():
                 items = united(self._value(item, env) for item in node.items)
                 return Abstract(items=items, container=True)
-            case MapOf():
+            case ast.MapOf():
                 return self._map(node, env)
-            case Message():
+            case ast.Message():
                 for field in node.fields:
                     self._reader.whole(self._value(field.value, env))
                 return ANYTHING
-            case Fold():
+            case ast.Fold():
                 return self._fold(node, env)
-            case OptMap():
+            case ast.OptMap():
                 target = self._shallow_value(node.target, env)
                 return (
                     united((self._value(node.body, {**env, node.variable.name: target}), ANYTHING))
                     or ANYTHING
                 )
-            case SortBy():
+            case ast.SortBy():
                 return self._sorted(node, env)
         raise Unclear
 
@@ -105,7 +93,7 @@ class ExpressionReads:
             return env[meaning]
         raise Unclear
 
-    def _shallow_value(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
+    def _shallow_value(self, node: ast.Expr, env: Mapping[str, Abstract]) -> Abstract:
         """Returns the value of an operand, after a shallow read of it."""
         value = self._value(node, env)
         self._reader.shallow(value)
@@ -119,20 +107,20 @@ class ExpressionReads:
         self._reader.shallow(below)
         return below
 
-    def _select(self, node: Select, env: Mapping[str, Abstract]) -> Abstract:
+    def _select(self, node: ast.Select, env: Mapping[str, Abstract]) -> Abstract:
         if self._checked.names.get(node.operand) == VARIABLES:
             return self._composed(node.field)
         below = self._below(self._shallow_value(node.operand, env), node.field)
         return ANYTHING if node.tests else below
 
-    def _map(self, node: MapOf, env: Mapping[str, Abstract]) -> Abstract:
+    def _map(self, node: ast.MapOf, env: Mapping[str, Abstract]) -> Abstract:
         values = []
         for entry in node.entries:
             self._reader.whole(self._value(entry.key, env))
             values.append(self._value(entry.value, env))
         return Abstract(items=united(values), container=True)
 
-    def _fold(self, node: Fold, env: Mapping[str, Abstract]) -> Abstract:
+    def _fold(self, node: ast.Fold, env: Mapping[str, Abstract]) -> Abstract:
         range_ = self._shallow_value(node.range, env)
         self._reader.keys(range_)
         item = self._below(range_)
@@ -154,14 +142,14 @@ class ExpressionReads:
             return Abstract(items=inner[node.first], container=True)
         return ANYTHING
 
-    def _sorted(self, node: SortBy, env: Mapping[str, Abstract]) -> Abstract:
+    def _sorted(self, node: ast.SortBy, env: Mapping[str, Abstract]) -> Abstract:
         target = self._shallow_value(node.target, env)
         self._reader.keys(target)
         item = self._below(target)
         self._reader.whole(self._value(node.key, {**env, node.name: item}))
         return Abstract(items=item, container=True)
 
-    def _call(self, node: Call, env: Mapping[str, Abstract]) -> Abstract:
+    def _call(self, node: ast.Call, env: Mapping[str, Abstract]) -> Abstract:
         name = self._checked.functions.get(node, node.function)
         parts = [] if node.target is None or node in self._checked.functions else [node.target]
         if node.function in _STEPS:
@@ -169,7 +157,7 @@ class ExpressionReads:
         values = [self._value(part, env) for part in (*parts, *node.args)]
         return self._result(name, node.function, values)
 
-    def _item(self, node: Call, env: Mapping[str, Abstract]) -> Abstract:
+    def _item(self, node: ast.Call, env: Mapping[str, Abstract]) -> Abstract:
         value = self._shallow_value(node.args[0], env)
         key = self._value(node.args[1], env)
         known = key.known

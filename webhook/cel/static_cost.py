@@ -29,21 +29,7 @@ from webhook.cel.check.estimates import (
     union_of_entries,
 )
 from webhook.cel.check.types import Type, list_of
-from webhook.cel.syntax.ast import (
-    Bind,
-    Call,
-    Constant,
-    Expr,
-    Fold,
-    ListOf,
-    MapOf,
-    Message,
-    Name,
-    OptMap,
-    Select,
-    SortBy,
-    children,
-)
+from webhook.cel.syntax import ast
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -80,49 +66,49 @@ class _Estimate:
     def __init__(self, checked: Checked, declared: Declared) -> None:
         self.checked = checked
         self.declared = declared
-        self.types: dict[Expr, Type] = dict(checked.types)
-        self.paths: dict[Expr, Path] = {}
-        self.sizes: dict[Expr, Size] = {}
-        self.entries: dict[Expr, Entries] = {}
+        self.types: dict[ast.Expr, Type] = dict(checked.types)
+        self.paths: dict[ast.Expr, Path] = {}
+        self.sizes: dict[ast.Expr, Size] = {}
+        self.entries: dict[ast.Expr, Entries] = {}
         self.locals: dict[str, list[_Local]] = {}
 
-    def cost(self, node: Expr) -> int:
-        if isinstance(node, Constant):
+    def cost(self, node: ast.Expr) -> int:
+        if isinstance(node, ast.Constant):
             return 0
-        if isinstance(node, Name) or node in self.checked.names:
+        if isinstance(node, ast.Name) or node in self.checked.names:
             return self.name(node)
         match node:
-            case Select():
+            case ast.Select():
                 return self.select(node)
-            case Call():
+            case ast.Call():
                 return self.call(node)
-            case ListOf():
+            case ast.ListOf():
                 return self.list_of(node)
-            case MapOf():
+            case ast.MapOf():
                 return self.map_of(node)
-            case Fold():
+            case ast.Fold():
                 return self.fold(node)
-            case OptMap():
+            case ast.OptMap():
                 return self.opt_map(node)
-            case SortBy():
+            case ast.SortBy():
                 return self.sort_by(node)
         return plus(MESSAGE, self.within(node))
 
-    def within(self, node: Message | Bind) -> int:
-        return min(sum(map(self.cost, children(node))), MOST)
+    def within(self, node: ast.Message | ast.Bind) -> int:
+        return min(sum(map(self.cost, ast.children(node))), MOST)
 
     # --- properties of nodes ---------------------------------------------------------------------
 
-    def named(self, node: Expr) -> str:
-        written = node.name if isinstance(node, Name) else ""
+    def named(self, node: ast.Expr) -> str:
+        written = node.name if isinstance(node, ast.Name) else ""
         return self.checked.names.get(node, written).lstrip(".:")
 
-    def local(self, node: Expr) -> _Local | None:
+    def local(self, node: ast.Expr) -> _Local | None:
         stack = self.locals.get(self.named(node))
         return stack[-1] if stack else None
 
-    def path(self, node: Expr) -> Path | None:
-        local = self.local(node) if isinstance(node, Name) else None
+    def path(self, node: ast.Expr) -> Path | None:
+        local = self.local(node) if isinstance(node, ast.Name) else None
         return self.paths.get(node) if local is None else local.path
 
     def declared_size(self, path: Path | None) -> Size | None:
@@ -138,43 +124,43 @@ class _Estimate:
                 of = of.key if name == "@keys" else of.fields.get(name)
         return None if of is None else (0, of.elements)
 
-    def size(self, node: Expr) -> Size | None:
+    def size(self, node: ast.Expr) -> Size | None:
         if node in self.sizes:
             return self.sizes[node]
         match node:
-            case Constant():
+            case ast.Constant():
                 length = len(node.value) if isinstance(node.value, str | bytes) else 1
                 return length, length
-            case ListOf():
+            case ast.ListOf():
                 return len(node.items), len(node.items)
-            case MapOf():
+            case ast.MapOf():
                 return len(node.entries), len(node.entries)
         declared = self.declared_size(self.path(node))
         if declared is not None:
             self.sizes[node] = declared
             return declared
-        local = self.local(node) if isinstance(node, Name) else None
+        local = self.local(node) if isinstance(node, ast.Name) else None
         return size_of_type(self.types[node]) or (None if local is None else local.size)
 
-    def entries_of(self, node: Expr) -> Entries | None:
+    def entries_of(self, node: ast.Expr) -> Entries | None:
         if node in self.entries:
             return self.entries[node]
-        local = self.local(node) if isinstance(node, Name) else None
+        local = self.local(node) if isinstance(node, ast.Name) else None
         return None if local is None else local.entries
 
-    def copy(self, source: Expr, to: Expr) -> None:
+    def copy(self, source: ast.Expr, to: ast.Expr) -> None:
         size, entries = self.size(source), self.entries_of(source)
         if size is not None:
             self.sizes[to] = size
         if entries is not None:
             self.entries[to] = entries
 
-    def operand(self, node: Expr) -> SizedOperand:
+    def operand(self, node: ast.Expr) -> SizedOperand:
         return SizedOperand(node, self.types[node], self.path(node), self.size(node))
 
     # --- forms ----------------------------------------------------------------------------------
 
-    def name(self, node: Expr) -> int:
+    def name(self, node: ast.Expr) -> int:
         local = self.local(node)
         if local is None:
             self.paths[node] = Path.of(self.named(node))
@@ -182,7 +168,7 @@ class _Estimate:
             self.paths[node] = local.path
         return 1
 
-    def select(self, node: Select) -> int:
+    def select(self, node: ast.Select) -> int:
         cost = self.cost(node.operand)
         if node.optional:  # a call of a function
             return plus(cost, 1)
@@ -192,7 +178,7 @@ class _Estimate:
         self.paths[node] = onward(self.path(node.operand), node.field)
         return plus(cost, 1) if of.name == "map" or of.message else cost
 
-    def list_of(self, node: ListOf) -> int:
+    def list_of(self, node: ast.ListOf) -> int:
         cost, items = LIST, (MOST if node.items else 0, 0)
         for item in node.items:
             cost = plus(cost, self.cost(item))
@@ -200,7 +186,7 @@ class _Estimate:
         self.entries[node] = Entries(is_list=True, key=ONE, value=items)
         return cost
 
-    def map_of(self, node: MapOf) -> int:
+    def map_of(self, node: ast.MapOf) -> int:
         cost = MAP
         keys = values = (MOST if node.entries else 0, 0)
         for entry in node.entries:
@@ -212,7 +198,7 @@ class _Estimate:
 
     # --- calls ----------------------------------------------------------------------------------
 
-    def call(self, node: Call) -> int:
+    def call(self, node: ast.Call) -> int:
         name = self.checked.functions.get(node, node.function)
         costs: list[int] = []
         args: list[SizedOperand] = []
@@ -247,7 +233,7 @@ class _Estimate:
             self.sizes[node] = size
         return plus(cost, own_cost)
 
-    def indexed(self, node: Call, overload: Overload, size: Size | None) -> Size | None:
+    def indexed(self, node: ast.Call, overload: Overload, size: Size | None) -> Size | None:
         """Returns the size of an item; its path continues that of its list or map."""
         step = {"list": "@items", "map": "@values"}.get(overload.args[0].name)
         if step is None:
@@ -256,7 +242,7 @@ class _Estimate:
         self.paths[node] = onward(self.path(node.args[0]), step)
         return None if entries is None else entries.value
 
-    def conditional(self, node: Call, costs: list[int], args: list[SizedOperand]) -> int:
+    def conditional(self, node: ast.Call, costs: list[int], args: list[SizedOperand]) -> int:
         self.sizes[node] = union(args[1].size, args[2].size)
         entries = union_of_entries(*map(self.entries_of, node.args[1:]))
         if entries is not None:
@@ -265,7 +251,7 @@ class _Estimate:
 
     # --- macros ---------------------------------------------------------------------------------
 
-    def fold(self, node: Fold) -> int:
+    def fold(self, node: ast.Fold) -> int:
         cost = plus(self.cost(node.range), _BEGIN.get(node.kind, 0))
         self.enter(node)
         test = 0 if node.test is None else self.cost(node.test)
@@ -284,7 +270,7 @@ class _Estimate:
             self.entries[node] = Entries(is_list=True, key=ONE, value=union(_EMPTY, item))
         return plus(plus(cost, _END.get(node.kind, 1)), times(count[1], turn))
 
-    def enter(self, node: Fold) -> None:
+    def enter(self, node: ast.Fold) -> None:
         """Variables of a macro: an item or a key, or both."""
         entries = self.entries_of(node.range)
         is_list = self.types[node.range].name == "list" if entries is None else entries.is_list
@@ -304,7 +290,7 @@ class _Estimate:
     ) -> None:
         self.locals.setdefault(name, []).append(_Local(path, size, entries))
 
-    def opt_map(self, node: OptMap) -> int:
+    def opt_map(self, node: ast.OptMap) -> int:
         """``target.hasValue() ? optional.of(bind target.value()) : optional.none()``."""
         test = plus(self.cost(node.target), 1)
         value = plus(self.cost(node.target), 1)
@@ -316,12 +302,12 @@ class _Estimate:
         self.sizes[node] = union(size or ANY_SIZE, nothing or ANY_SIZE)
         return plus(test, bound if node.flat else plus(bound, 1))
 
-    def sort_by(self, node: SortBy) -> int:
+    def sort_by(self, node: ast.SortBy) -> int:
         """``bind target: target.@sortByAssociatedKeys(target.map(name, key))``."""
         target = node.target
         cost = plus(LIST, self.cost(target))
-        source = Name(node.at, _SORTED)
-        keys = Fold(node.at, "map", source, node.name, None, None, node.key)
+        source = ast.Name(node.at, _SORTED)
+        keys = ast.Fold(node.at, "map", source, node.name, None, None, node.key)
         self.push(_SORTED, self.path(target), self.size(target), self.entries_of(target))
         self.types[source] = self.types[target]
         self.types[keys] = list_of(self.types[node.key])

@@ -20,7 +20,7 @@ import random
 import threading
 import time
 from dataclasses import field
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook.values import dataclass
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
     from webhook.constraint.constraint import Constraint
+    from webhook.constraint.entry import Entry
 
 BreakerState: TypeAlias = Literal["closed", "open", "half-open"]
 
@@ -71,14 +72,6 @@ KINDS_MAX: Final = 1024
 
 SMALLER: Final = 2
 """A review this many times smaller than the slow ones is evaluated though they are not."""
-
-
-class Evaluated(Protocol):
-    """A template's entry in a snapshot, as far as the breaker reads it."""
-
-    @property
-    def evaluator(self) -> object:
-        """The compiled template; another object for another revision."""
 
 
 @dataclass(slots=True)
@@ -155,7 +148,7 @@ class Guard:
         """Whether a slow review of this size counts against the policies, not against the object."""
         return size <= max(SIZE_USUAL, USUAL_FACTOR * self._medians.get(kind, 0.0))
 
-    def _find(self, entry: Evaluated, constraint: Constraint) -> Breaker | None:
+    def _find(self, entry: Entry, constraint: Constraint) -> Breaker | None:
         """Returns the breaker of this revision of the constraint; a changed constraint starts anew."""
         breaker = self.breakers.get(constraint.key)
         if breaker is None:
@@ -171,7 +164,7 @@ class Guard:
         return breaker
 
     def is_slow(
-        self, entry: Evaluated, constraint: Constraint, size: int = 0, requester: str = ""
+        self, entry: Entry, constraint: Constraint, size: int = 0, requester: str = ""
     ) -> bool:
         """Whether the constraint must not be evaluated on the admission thread now."""
         breaker = self._find(entry, constraint)
@@ -189,7 +182,7 @@ class Guard:
         return breaker.state == "open" and self._clock() >= breaker.retry_at
 
     def admits(
-        self, entry: Evaluated, constraint: Constraint, size: int = 0, requester: str = ""
+        self, entry: Entry, constraint: Constraint, size: int = 0, requester: str = ""
     ) -> bool:
         """Whether to evaluate the constraint now for a requester; a trial is admitted once."""
         breaker = self._find(entry, constraint)
@@ -223,7 +216,7 @@ class Guard:
         )
         return f"evaluation is suspended{whom} after repeated overruns{last}"
 
-    def slowed(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> None:
+    def slowed(self, entry: Entry, constraint: Constraint, size: int = 0) -> None:
         """Notes an evaluation that was too slow for the admission thread, but no overrun yet."""
         self._slow(self._known(entry, constraint), size)
 
@@ -235,7 +228,7 @@ class Guard:
 
     def overran(
         self,
-        entry: Evaluated,
+        entry: Entry,
         constraint: Constraint,
         message: str,
         size: int = 0,
@@ -272,7 +265,7 @@ class Guard:
             self._become(breaker, "open")
 
     def finished(
-        self, entry: Evaluated, constraint: Constraint, size: int = 0, requester: str = ""
+        self, entry: Entry, constraint: Constraint, size: int = 0, requester: str = ""
     ) -> None:
         """Notes an evaluation within its budget."""
         breaker = self._find(entry, constraint)
@@ -310,7 +303,7 @@ class Guard:
             key: _view(breaker) for key, breaker in tuple(self.breakers.items()) if breaker.total
         }
 
-    def _known(self, entry: Evaluated, constraint: Constraint) -> Breaker:
+    def _known(self, entry: Entry, constraint: Constraint) -> Breaker:
         breaker = self._find(entry, constraint)
         if breaker is None:
             with self._lock:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.constraint import containment, enforcement, isolation
 from webhook.constraint.causes import OF_THE_REQUEST, UndecidedCause
 from webhook.constraint.errors import MatchError, PolicyError
-from webhook.constraint.limits import LEFT_PART, Limits, Observer, OnBug, Remembering
+from webhook.constraint.limits import LEFT_PART, Limits, Observer, Remembering
 from webhook.constraint.result import (
     DEFERRED,
     Fault,
@@ -25,17 +25,17 @@ from webhook.external_data.exchange import ProviderRequest, Unanswered
 from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.constraint.breaker import Guard
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import DriverViolation, Evaluator
     from webhook.constraint.entry import Entry
-    from webhook.constraint.isolation import Isolation
     from webhook.constraint.memo import Recall
-    from webhook.constraint.plan import Plan, Planned
+    from webhook.constraint.plan import Planned
     from webhook.constraint.review import Review
-    from webhook.constraint.target import Matcher, Target
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.constraint.target import Matcher
 
 AUTOREJECT: Final = "unable to match constraints"
 
@@ -61,33 +61,6 @@ _UNBEGUN: Final = object()
 _Groups = tuple[tuple["Constraint", ...], ...]
 _Step = tuple["Review", "Entry", _Groups]
 """A template's constraints to evaluate for a review."""
-
-
-class PlannedSnapshot(Protocol):
-    """The parts of a snapshot that a review uses."""
-
-    @property
-    def inventory(self) -> Mapping[str, Any]:
-        """Referential data."""
-
-    @property
-    def isolation(self) -> Isolation:
-        """Returns the operator's choices about faults of policies."""
-
-    @property
-    def on_bug(self) -> OnBug | None:
-        """Receives bugs of the engine in evaluations."""
-
-    @property
-    def targets(self) -> Mapping[str, Target]:
-        """By name."""
-
-    @property
-    def enforcement_points(self) -> tuple[str, ...]:
-        """The enforcement points of the client."""
-
-    def plan(self, point: str, target: str, key: Hashable) -> Plan:
-        """Returns the constraints that may match."""
 
 
 class Findings:
@@ -117,7 +90,7 @@ class Findings:
         "undecided",
     )
 
-    def __init__(self, snapshot: PlannedSnapshot, point: str, limits: Limits) -> None:
+    def __init__(self, snapshot: Snapshot, point: str, limits: Limits) -> None:
         self.snapshot = snapshot
         self.point = point
         self._begin(limits)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook.cel.errors import ParseError
 from webhook.cel.syntax.ast import Call, Constant, Expr
-from webhook.cel.syntax.parser import RESERVED, parse
+from webhook.cel.syntax.parser import is_identifier, parse
 from webhook.constraint.errors import InvalidConstraint
 from webhook.values import dataclass
 
@@ -72,11 +72,6 @@ def read_formula(source: str) -> Formula:
         return _read(parse(source).root)
     except ParseError as error:
         raise InvalidConstraint(f"invalid spec.expression: {error}") from None
-
-
-def is_identifier(text: str) -> bool:
-    """Whether a text can be a member's name."""
-    return text.isascii() and text.isidentifier() and text not in RESERVED
 
 
 def _read(node: Expr) -> Formula:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.api.names import CONSTRAINT_GROUP, OURS, OURS_VERSION
+from webhook.cel.syntax.parser import is_identifier
 from webhook.constraint import structural
 from webhook.constraint.constraint import GROUP, STORED_VERSION, Broken, Constraint
 from webhook.constraint.entry import Entry
@@ -24,7 +25,7 @@ from webhook.constraint.errors import (
     MissingTemplate,
     SchemaViolation,
 )
-from webhook.constraint.formula import is_identifier, read_formula
+from webhook.constraint.formula import read_formula
 from webhook.constraint.group_evaluation import GROUP_EVALUATOR, Group, GroupCase, GroupMember
 from webhook.constraint.group_schema import SCHEMA
 from webhook.constraint.names import subdomain_faults

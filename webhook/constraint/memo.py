@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.entry import Entry
     from webhook.constraint.plan import Planned
+    from webhook.constraint.snapshot import Snapshot
     from webhook.constraint.template import Template
 
     _Violations = Sequence[DriverViolation]
@@ -218,18 +219,6 @@ class MemoPace(NamedTuple):
     window: int = WINDOW
 
 
-class RememberedSnapshot(Protocol):
-    """The parts of a snapshot that decide whether cached findings are valid."""
-
-    @property
-    def digest(self) -> str:
-        """The digest of its templates and constraints."""
-
-    @property
-    def entries(self) -> Sequence[Entry]:
-        """The templates in force."""
-
-
 class _Rest(NamedTuple):
     """The remainder of a selection after circles without findings."""
 
@@ -398,7 +387,7 @@ class Memo:
         self._submit = submit
         self._key = key
         self._store = _Store(bytes_max)
-        self._snapshot: RememberedSnapshot | None = None
+        self._snapshot: Snapshot | None = None
         self._selections: dict[int, _Known] = {}
         self._members: dict[tuple[int, int], MemoMember] = {}
         self._plans: dict[tuple[MemoMember, ...], MemoPlan] = {}
@@ -417,9 +406,7 @@ class Memo:
         )
         return MemoCounts(self._hits, self._misses, self._store.bytes, resting)
 
-    def recall(
-        self, snapshot: RememberedSnapshot, selection: Planned, document: Any
-    ) -> Recall | None:
+    def recall(self, snapshot: Snapshot, selection: Planned, document: Any) -> Recall | None:
         """Returns the cached findings of a review.
 
         None if its findings are never cached, or not yet.
@@ -494,7 +481,7 @@ class Memo:
 
     # --- first use -----------------------------------------------------------------------------
 
-    def _adopt(self, snapshot: RememberedSnapshot) -> None:
+    def _adopt(self, snapshot: Snapshot) -> None:
         """Switches to a snapshot; empties the cache if its policies differ."""
         before, self._snapshot = self._snapshot, snapshot
         self._selections.clear()

@@ -14,10 +14,10 @@ A policy of one constraint needs no such parameters, and has the template's ``fa
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import CONDITIONS_MAX, GROUP, POLICY
+from webhook.cel.syntax.parser import is_identifier
 from webhook.constraint import constraint as constraints
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS, read_source
 from webhook.constraint.names import qualified_name_faults
@@ -35,21 +35,13 @@ if TYPE_CHECKING:
     from webhook.generation.scope import PolicyScope
 
 
-_IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
-
-_RESERVED: Final = re.compile(
-    "true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|"
-    "namespace|return|var|void|while"
-)
-
-
 def fault_of_texts(source: CelSource) -> str:
     """Returns a name or message that no policy may have; or an empty text.
 
     Kubernetes refuses it in pkg/apis/admissionregistration/validation; the webhook accepts it.
     """
     for variable in source.variables:
-        if not _IDENTIFIER.fullmatch(variable.name) or _RESERVED.fullmatch(variable.name):
+        if not is_identifier(variable.name):
             return f'its variable is named "{variable.name}", which is not an identifier of CEL'
     for condition in source.match_conditions:
         faults = qualified_name_faults(condition.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from webhook.golang.bigfloat import int_text
 from webhook.golang.floats import float_text
@@ -29,6 +29,21 @@ class TooLong(Exception):
 def format_text(template: str, arguments: Sequence[Argument], characters_max: int) -> str:
     """Returns the formatted text; raises :class:`TooLong`."""
     return _Formatter(template, arguments, characters_max).run()
+
+
+def shown(value: Any) -> str:
+    """Returns decoded JSON as Go's ``%v`` prints it."""
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return float_text(value)
+    if isinstance(value, list):
+        return f"[{' '.join(map(shown, value))}]"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{shown(value[name])}' for name in sorted(value))}]"
+    return str(value)
 
 
 @lru_cache(maxsize=4096)

@@ -23,25 +23,28 @@ _ARGUMENTS_MAX: Final = 32
 _BITS: Final = 64
 
 
-def _declared() -> str:
-    """Returns the overloads of the libraries, one a line."""
-    lines = ["base64.encode (bytes) string", "base64.decode (string) bytes"]
-    lines += [f"math.{name} (double) double" for name in ("ceil", "floor", "trunc", "round")]
-    lines += [f"math.{name} (double) bool" for name in ("isNaN", "isInf", "isFinite")]
-    for of in ("int", "uint", "double"):
-        lines += [f"math.{name} ({of}) {of}" for name in ("abs", "sign")]
-        lines.append(f"math.sqrt ({of}) double")
-    for of in ("int", "uint"):
-        lines += [f"math.{name} ({of}, {of}) {of}" for name in ("bitAnd", "bitOr", "bitXor")]
-        lines += [f"math.{name} ({of}, int) {of}" for name in ("bitShiftLeft", "bitShiftRight")]
-        lines.append(f"math.bitNot ({of}) {of}")
-    for count in range(1, _ARGUMENTS_MAX + 1):
-        dyns = ", ".join(["dyn"] * count)
-        lines += [f"math.{name} ({dyns}) dyn" for name in ("greatest", "least")]
-    return "\n".join(lines)
-
-
-OVERLOADS: Final = _declared()
+OVERLOADS: Final = """
+base64.encode (bytes) string
+base64.decode (string) bytes
+math.ceil,math.floor,math.trunc,math.round (double) double
+math.isNaN,math.isInf,math.isFinite (double) bool
+math.abs,math.sign (int) int
+math.abs,math.sign (uint) uint
+math.abs,math.sign (double) double
+math.sqrt (int) double
+math.sqrt (uint) double
+math.sqrt (double) double
+math.bitAnd,math.bitOr,math.bitXor (int, int) int
+math.bitAnd,math.bitOr,math.bitXor (uint, uint) uint
+math.bitShiftLeft,math.bitShiftRight (int, int) int
+math.bitShiftLeft,math.bitShiftRight (uint, int) uint
+math.bitNot (int) int
+math.bitNot (uint) uint
+""" + "\n".join(
+    f"math.greatest,math.least ({', '.join(['dyn'] * count)}) dyn"
+    for count in range(1, _ARGUMENTS_MAX + 1)
+)
+"""The overloads of the libraries."""
 
 
 # --- Base64 ---------------------------------------------------------------------------------------

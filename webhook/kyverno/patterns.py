@@ -7,7 +7,7 @@ import re
 from dataclasses import field
 from typing import Any, Final
 
-from webhook.cel.syntax.parser import RESERVED
+from webhook.cel.syntax.parser import is_identifier
 from webhook.values import dataclass
 
 
@@ -149,11 +149,6 @@ class _Writer:
     def _variable(self) -> str:
         self._names += 1
         return f"e{self._names}"
-
-
-def is_identifier(text: str) -> bool:
-    """Whether a text is a valid CEL identifier and not reserved."""
-    return text.isascii() and text.isidentifier() and text not in RESERVED
 
 
 def _member(at: str, name: str) -> tuple[str, str]:

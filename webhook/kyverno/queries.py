@@ -12,8 +12,9 @@ import re
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.cel.syntax.parser import is_identifier
 from webhook.kyverno.jmespath import CURRENT, QueryNode
-from webhook.kyverno.patterns import Unwritable, is_identifier, text_matches, written
+from webhook.kyverno.patterns import Unwritable, text_matches, written
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import re
 from typing import Any, Final
 
 from webhook.golang.floats import float_text
+from webhook.golang.format import shown
 from webhook.parsers.errors import ParseError, TextReader
 
 _DEPTH_MAX: Final = 300
@@ -66,7 +67,7 @@ class _Reader(TextReader):
         if value is self.NOTHING:
             raise self._fault("a tag has no value")
         if match[0] != "#inst":
-            return f"{match[0]} {_shown(value)}"
+            return f"{match[0]} {shown(value)}"
         try:
             return _moment(dt.datetime.fromisoformat(str(value)))
         except ValueError as error:
@@ -92,13 +93,13 @@ class _Reader(TextReader):
                 raise self._fault("unexpected EOF: a collection is not closed")
             items.append(item)
         if opening == "#{":
-            return f"map[{' '.join(f'{_shown(item)}:true' for item in sorted(items, key=_shown))}]"
+            return f"map[{' '.join(f'{shown(item)}:true' for item in sorted(items, key=shown))}]"
         if opening != "{":
             return items
         if len(items) % 2:
             self._at = begun
             raise self._fault("a map has a key without a value")
-        return {_shown(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
+        return {shown(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
 
     def _string(self) -> str:
         match = _STRING.match(self._text, self._at)
@@ -138,12 +139,3 @@ def _moment(moment: dt.datetime) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     word = match[1]
     return chr(int(word[1:], 16)) if len(word) > 1 else _ESCAPES.get(word, word)
-
-
-def _shown(value: Any) -> str:
-    """Returns a value in the form of Go's ``%v``."""
-    if isinstance(value, list):
-        return f"[{' '.join(map(_shown, value))}]"
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_shown(value[name])}' for name in sorted(value))}]"
-    return str(value)

@@ -29,7 +29,7 @@ from webhook.rego.write.generate import Generated
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.rego.program import Options
+    from webhook.rego.engine import CompileOptions
     from webhook.rego.syntax.ast import Module
 
 _HEAD: Final = b"waddle compiled policy 1\n"
@@ -164,7 +164,7 @@ def from_bytes(body: bytes) -> Generated | None:
     return generated
 
 
-def code_key(modules: Sequence[Module], path: str, options: Options) -> str:
+def code_key(modules: Sequence[Module], path: str, options: CompileOptions) -> str:
     """Returns the digest of all that the code of a rule depends on."""
     digest = hashlib.sha256()
     parts = [engine_digest(), path, options.level, str(options.strict)]

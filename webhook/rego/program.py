@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from webhook.rego.builtins.registry import GATEKEEPER, Builtin, available
+from webhook.rego.builtins.registry import GATEKEEPER, available
 from webhook.rego.check import ir
 from webhook.rego.check.checker import Checker
 from webhook.rego.check.checks import (
@@ -41,10 +41,10 @@ from webhook.rego.write.unit import Unit
 from webhook.rego.write.uses import Uses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import CodeType
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.rego.check.ir import Function, Rule
+    from webhook.rego.engine import CompileOptions
     from webhook.rego.location import Location
     from webhook.rego.run.values import Value
     from webhook.rego.syntax import ast
@@ -53,46 +53,10 @@ DocumentPath: TypeAlias = tuple[str, ...]
 """Where a document stands below ``data``."""
 
 
-class Options(Protocol):
-    """The options of the engine that the stages read."""
-
-    @property
-    def disabled_builtins(self) -> frozenset[str]:
-        """Names that do not exist."""
-
-    @property
-    def builtins(self) -> Mapping[str, Builtin]:
-        """Built-ins besides the registry's."""
-
-    @property
-    def level(self) -> str:
-        """The OPA to agree with."""
-
-    @property
-    def strict(self) -> bool:
-        """Whether to apply the checks of OPA's strict mode."""
-
-    @property
-    def annotations(self) -> bool:
-        """Whether to refuse wrong annotations even if no module reads annotations."""
-
-    @property
-    def queries(self) -> Sequence[ast.Body]:
-        """Returns the queries to the modules, which are checked with them."""
-
-    @property
-    def schemas(self) -> Mapping[tuple[str, ...], Any] | None:
-        """Returns the schemas of documents, by their paths."""
-
-    @property
-    def compile_parts(self) -> Callable[[Sequence[str]], tuple[CodeType, ...]]:
-        """Returns the function that compiles generated source."""
-
-
 class Compiled:
     """A program after its checks; documents are generated at their first use."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: CompileOptions) -> None:
         self.options = options
         self.builtins = available(options.builtins, options.disabled_builtins, options.level)
         self.tree = Tree()
@@ -213,7 +177,7 @@ class Compiled:
         return self._generated(documents).load(self.builtins)
 
 
-def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
+def compile_rules(modules: Sequence[ast.Module], options: CompileOptions) -> Compiled:
     """Checks the modules together; raises :class:`RegoErrors`."""
     _raise([fault for module in modules for fault in check_imports(module, options.level)])
     recoverable = [
@@ -230,7 +194,7 @@ def compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
     return compiled
 
 
-def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
+def _compile_rules(modules: Sequence[ast.Module], options: CompileOptions) -> Compiled:
     compiled = Compiled(options)
     faults: list[RegoLoadError] = []
     packages: dict[tuple[str, ...], ast.Module] = {}
@@ -471,6 +435,3 @@ def _copy_for_query(compiled: Compiled) -> Compiled:
     inner.replaced = compiled.replaced
     inner.for_constraint = compiled.for_constraint
     return inner
-
-
-__all__: list[Any] = ["Compiled", "compile_query", "compile_rules"]

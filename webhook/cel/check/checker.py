@@ -16,23 +16,7 @@ from webhook.cel.check.types import BOOL, DYN, ERROR, INT, Mapping, Type
 from webhook.cel.errors import Problem
 from webhook.cel.library.all import narrowed
 from webhook.cel.run.values import TYPES, Optional, Uint
-from webhook.cel.syntax.ast import (
-    Bind,
-    Call,
-    Constant,
-    Expr,
-    Fold,
-    ListOf,
-    MapOf,
-    Message,
-    Name,
-    OptMap,
-    Parsed,
-    Select,
-    SortBy,
-    place_of,
-    qualified,
-)
+from webhook.cel.syntax import ast
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -63,24 +47,24 @@ class Checked:
     of calls whose target is a namespace. ``overloads`` has the overloads that a call may run.
     """
 
-    parsed: Parsed
-    types: dict[Expr, Type] = field(repr=False)
-    names: dict[Expr, str] = field(repr=False)
-    functions: dict[Call, str] = field(repr=False)
-    overloads: dict[Expr, tuple[Overload, ...]] = field(repr=False)
+    parsed: ast.Parsed
+    types: dict[ast.Expr, Type] = field(repr=False)
+    names: dict[ast.Expr, str] = field(repr=False)
+    functions: dict[ast.Call, str] = field(repr=False)
+    overloads: dict[ast.Expr, tuple[Overload, ...]] = field(repr=False)
 
     @property
     def type(self) -> Type:
         """The type of the whole."""
         return self.types[self.parsed.root]
 
-    def only_overload(self, call: Call) -> Overload | None:
+    def only_overload(self, call: ast.Call) -> Overload | None:
         """Returns the form that a call runs; None where it may run several."""
         fitting = self.overloads.get(call, ())
         return fitting[0] if len(fitting) == 1 else None
 
 
-def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Problem]]:
+def check(parsed: ast.Parsed, environment: Environment) -> tuple[Checked, list[Problem]]:
     """Returns the types of an expression, and its errors."""
     checker = _Checker(parsed.source, environment)
     checker.check(parsed.root)
@@ -111,48 +95,48 @@ class _Checker:
         self.environment = environment
         self.scopes: list[dict[str, Type]] = []
         self.mapping = Mapping()
-        self.types: dict[Expr, Type] = {}
-        self.names: dict[Expr, str] = {}
-        self.functions: dict[Call, str] = {}
-        self.overloads: dict[Expr, tuple[Overload, ...]] = {}
+        self.types: dict[ast.Expr, Type] = {}
+        self.names: dict[ast.Expr, str] = {}
+        self.functions: dict[ast.Call, str] = {}
+        self.overloads: dict[ast.Expr, tuple[Overload, ...]] = {}
         self.problems: list[Problem] = []
         self.targets = 0
         self.copied_at: int | None = None
 
     def report(self, at: int, message: str) -> Type:
-        self.problems.append(Problem(*place_of(self.source, at), message))
+        self.problems.append(Problem(*ast.place_of(self.source, at), message))
         return ERROR
 
-    def check(self, node: Expr) -> Type:
+    def check(self, node: ast.Expr) -> Type:
         match node:
-            case Constant():
+            case ast.Constant():
                 checked_type = _CONSTANTS[type(node.value)]
-            case Name():
+            case ast.Name():
                 checked_type = self.name(node)
-            case Select():
+            case ast.Select():
                 checked_type = self.select(node)
-            case Call():
+            case ast.Call():
                 checked_type = self.call(node)
-            case ListOf():
+            case ast.ListOf():
                 checked_type = self.list_of(node)
-            case MapOf():
+            case ast.MapOf():
                 checked_type = self.map_of(node)
-            case Message():
+            case ast.Message():
                 checked_type = self.message(node)
-            case Fold():
+            case ast.Fold():
                 checked_type = self.fold(node)
-            case OptMap():
+            case ast.OptMap():
                 checked_type = self.opt_map(node)
-            case SortBy():
+            case ast.SortBy():
                 checked_type = self.sort_by(node)
-            case Bind():
+            case ast.Bind():
                 checked_type = self.bind(node)
         self.types[node] = checked_type
         return checked_type
 
     # --- names --------------------------------------------------------------------------------
 
-    def lookup(self, node: Expr, name: str) -> Type | None:
+    def lookup(self, node: ast.Expr, name: str) -> Type | None:
         """Returns the type of a name's target, and caches it; inner scopes hide outer scopes."""
         for candidate in self.environment.candidates(name):
             for scope in reversed(self.scopes):
@@ -173,11 +157,11 @@ class _Checker:
         container = self.environment.container
         return self.report(at, f"undeclared reference to '{name}' (in container '{container}')")
 
-    def name(self, node: Name) -> Type:
+    def name(self, node: ast.Name) -> Type:
         return self.lookup(node, node.name) or self.undeclared(node.at, node.name)
 
-    def select(self, node: Select) -> Type:
-        path = qualified(node)
+    def select(self, node: ast.Select) -> Type:
+        path = ast.qualified(node)
         if path is not None:
             selected = self.lookup(node, path)
             if selected is not None:
@@ -185,7 +169,7 @@ class _Checker:
         selected = self.field(node)
         return BOOL if node.tests else self.mapping.resolved(selected)
 
-    def field(self, node: Select) -> Type:
+    def field(self, node: ast.Select) -> Type:
         operand = self.mapping.resolved(self.check(node.operand))
         of, is_optional = types.unwrapped(operand)
         if of.name == "map":
@@ -205,7 +189,7 @@ class _Checker:
 
     # --- calls --------------------------------------------------------------------------------
 
-    def call(self, node: Call) -> Type:
+    def call(self, node: ast.Call) -> Type:
         args = [self.check(arg) for arg in node.args]
         if node.function in {"_&&_", "_||_"}:
             return self.logic(node, args)
@@ -216,7 +200,7 @@ class _Checker:
                     self.functions[node] = candidate
                     return self.resolve(node.at, candidate, args, member=False, call=node)
             return self.undeclared(node.at, node.function)
-        prefix = qualified(node.target)
+        prefix = ast.qualified(node.target)
         if prefix is not None:
             for candidate in self.environment.candidates(f"{prefix}.{node.function}"):
                 if candidate in table:
@@ -227,7 +211,7 @@ class _Checker:
             return self.undeclared(node.at, node.function)
         return self.resolve(node.at, node.function, [target, *args], member=True, call=node)
 
-    def logic(self, node: Call, args: list[Type]) -> Type:
+    def logic(self, node: ast.Call, args: list[Type]) -> Type:
         joined = BOOL
         for arg, of in zip(node.args, args, strict=True):
             if not self.mapping.fits(of, BOOL):
@@ -238,7 +222,13 @@ class _Checker:
         return self.report(at, f"expected type '{expected}' but found '{actual}'")
 
     def resolve(
-        self, at: int, function: str, args: list[Type], *, member: bool, call: Expr | None = None
+        self,
+        at: int,
+        function: str,
+        args: list[Type],
+        *,
+        member: bool,
+        call: ast.Expr | None = None,
     ) -> Type:
         """The type of a call: of its first overload that fits, or dyn where several differ."""
         common: Type | None = None
@@ -277,17 +267,17 @@ class _Checker:
 
     # --- literals -----------------------------------------------------------------------------
 
-    def list_of(self, node: ListOf) -> Type:
+    def list_of(self, node: ast.ListOf) -> Type:
         joined: Type | None = None
         for index, item in enumerate(node.items):
             joined = self.joined(joined, self.optional_item(item, index in node.optional))
         return types.list_of(joined or self.mapping.new())
 
-    def optional_item(self, node: Expr, optional: bool) -> Type:
+    def optional_item(self, node: ast.Expr, optional: bool) -> Type:
         item = self.check(node)
         return self.opened(node, item) if optional else item
 
-    def opened(self, node: Expr, item: Type) -> Type:
+    def opened(self, node: ast.Expr, item: Type) -> Type:
         """Returns the type after a question mark: the type within the optional."""
         inner, is_optional = types.unwrapped(item)
         if not is_optional and not inner.is_dyn:
@@ -299,7 +289,7 @@ class _Checker:
             return of
         return types.more_general(before, of) if self.mapping.fits(before, of) else DYN
 
-    def map_of(self, node: MapOf) -> Type:
+    def map_of(self, node: ast.MapOf) -> Type:
         key: Type | None = None
         value: Type | None = None
         for entry in node.entries:
@@ -307,7 +297,7 @@ class _Checker:
             value = self.joined(value, self.optional_item(entry.value, entry.optional))
         return types.map_of(key or self.mapping.new(), value or self.mapping.new())
 
-    def message(self, node: Message) -> Type:
+    def message(self, node: ast.Message) -> Type:
         meaning = self.lookup(node, node.type_name)
         if meaning is None:
             return self.undeclared(node.at, node.type_name)
@@ -328,7 +318,7 @@ class _Checker:
 
     # --- macros -------------------------------------------------------------------------------
 
-    def variables_of(self, node: Fold, at: int) -> dict[str, Type]:
+    def variables_of(self, node: ast.Fold, at: int) -> dict[str, Type]:
         range_ = self.mapping.resolved(self.check(node.range))
         first = second = DYN
         if range_.name == "list" and not range_.free:
@@ -347,7 +337,7 @@ class _Checker:
             )
         return {node.first: first} | ({node.second: second} if node.second is not None else {})
 
-    def fold(self, node: Fold, range_at: int | None = None) -> Type:
+    def fold(self, node: ast.Fold, range_at: int | None = None) -> Type:
         """``range_at`` is where its range is said to be, if not where it is."""
         variables = self.variables_of(node, node.range.at if range_at is None else range_at)
         begin = self.accumulator(node)
@@ -360,7 +350,7 @@ class _Checker:
             return self.resolve(node.at, "_==_", [begin, INT], member=False)
         return self.mapping.resolved(begin)
 
-    def accumulator(self, node: Fold) -> Type:
+    def accumulator(self, node: ast.Fold) -> Type:
         """Returns the type of a macro's first accumulator.
 
         The steps decide the type of an empty one.
@@ -374,7 +364,7 @@ class _Checker:
                 return types.map_of(self.mapping.new(), self.mapping.new())
         return types.list_of(self.mapping.new())
 
-    def step(self, node: Fold, begin: Type) -> Type:
+    def step(self, node: ast.Fold, begin: Type) -> Type:
         """Returns the type of a macro's accumulator after an item."""
         test = None if node.test is None else self.check(node.test)
         key = [] if node.key is None else [self.check(node.key)]
@@ -395,7 +385,7 @@ class _Checker:
             return step
         return self.resolve(at, "_?_:_", [test, step, begin], member=False)
 
-    def opt_map(self, node: OptMap) -> Type:
+    def opt_map(self, node: ast.OptMap) -> Type:
         self.targets += 1
         test = self.resolve(node.at, "hasValue", [self.check(node.target)], member=True)
         self.mapping.new()  # of the empty list that the macro goes through
@@ -412,7 +402,7 @@ class _Checker:
         nothing = self.resolve(node.at, "optional.none", [], member=False)
         return self.resolve(node.at, "_?_:_", [test, mapped, nothing], member=False)
 
-    def copied(self, node: OptMap) -> Type:
+    def copied(self, node: ast.OptMap) -> Type:
         """Returns the type of the target, which the macro copies: its problems are reported twice.
 
         A copy's fields of messages are said to be where the macro is. One that is within so many
@@ -426,14 +416,14 @@ class _Checker:
         self.copied_at = before
         return again
 
-    def sort_by(self, node: SortBy) -> Type:
+    def sort_by(self, node: ast.SortBy) -> Type:
         self.mapping.new()  # of the empty list that the macro goes through
-        fold = Fold(node.at, "map", node.target, node.name, None, None, node.key)
+        fold = ast.Fold(node.at, "map", node.target, node.name, None, None, node.key)
         keys = self.fold(fold, node.at)
         args = [self.types[node.target], keys]
         return self.resolve(node.at, "@sortByAssociatedKeys", args, member=True, call=node)
 
-    def bind(self, node: Bind) -> Type:
+    def bind(self, node: ast.Bind) -> Type:
         self.mapping.new()  # of the empty list that the macro goes through
         self.scopes.append({node.name: self.check(node.value)})
         body = self.mapping.resolved(self.check(node.body))
@@ -454,7 +444,7 @@ _BY_NAME: Final[dict[str, Operand]] = {
 }
 
 
-def narrowed_name(name: str, node: Call, checked: Checked) -> str:
+def narrowed_name(name: str, node: ast.Call, checked: Checked) -> str:
     """Returns the library's name of a call's form, or of its function if several forms may run."""
     only = checked.only_overload(node)
     return name if only is None else narrowed(name, tuple(map(_operand, only.args)))

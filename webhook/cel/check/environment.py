@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.cel.check import types
-from webhook.cel.check.overloads import NEWEST, OVERLOADS
+from webhook.cel.check.overloads import NEWEST, ORDERED, OVERLOADS
 from webhook.cel.check.types import Type, read_type
 from webhook.values import dataclass
 
@@ -50,10 +50,13 @@ def read_overloads(table: str) -> dict[str, tuple[Overload, ...]]:
     for row in table.strip().splitlines():
         match = _ROW.fullmatch(row)
         assert match, row
-        args = tuple([read_type(part) for part in _split(match[3])])
-        result = read_type(match[4])
-        free = tuple(sorted({f for arg in (*args, result) for f in _free_in(arg)}, key=str))
-        by_name.setdefault(match[1], []).append(Overload(bool(match[2]), args, result, free))
+        for of in ORDERED if "Ordered" in row else ("",):
+            given, returned = (part.replace("Ordered", of) for part in match.group(3, 4))
+            args, result = tuple(map(read_type, _split(given))), read_type(returned)
+            free = tuple(sorted({f for arg in (*args, result) for f in _free_in(arg)}, key=str))
+            overload = Overload(bool(match[2]), args, result, free)
+            for name in match[1].split(","):
+                by_name.setdefault(name, []).append(overload)
     return {name: tuple(overloads) for name, overloads in by_name.items()}
 
 
@@ -84,12 +87,7 @@ _TYPE_NAMES: Final = {
     "optional_type": Type("optional_type"),
     **{
         name: Type(name)
-        for name in (
-            "google.protobuf.Duration",
-            "google.protobuf.Timestamp",
-            "net.IP",
-            "net.CIDR",
-        )
+        for name in ("google.protobuf.Duration", "google.protobuf.Timestamp", "net.IP", "net.CIDR")
     },
 }
 """Types that have a name as values; their parameters are not named."""

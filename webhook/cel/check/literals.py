@@ -16,18 +16,7 @@ from webhook.cel.run.conversions import CONVERSIONS
 from webhook.cel.run.membership import constants, is_unhashable
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING, TypeValue, Value
-from webhook.cel.syntax.ast import (
-    Call,
-    Constant,
-    Expr,
-    ListOf,
-    MapOf,
-    Message,
-    Name,
-    OptMap,
-    children,
-    place_of,
-)
+from webhook.cel.syntax import ast
 
 _PROVIDED: Final = (VALUES | UNDEFINED.keys()) - {"type", "optional_type"}
 
@@ -51,10 +40,10 @@ _TAKES: Final[dict[str, frozenset[str]]] = {
 }  # fmt: skip
 
 
-def problem_of_format(node: Call, types: dict[Expr, Type]) -> tuple[int, str] | None:
+def problem_of_format(node: ast.Call, types: dict[ast.Expr, Type]) -> tuple[int, str] | None:
     """Returns offset and reason of a format clause that does not fit its argument's type."""
     template, args = node.target, node.args[0] if len(node.args) == 1 else None
-    if not isinstance(template, Constant) or not isinstance(args, ListOf):
+    if not isinstance(template, ast.Constant) or not isinstance(args, ast.ListOf):
         return None
     if type(template.value) is not str:
         return None
@@ -76,7 +65,7 @@ def problem_of_format(node: Call, types: dict[Expr, Type]) -> tuple[int, str] | 
     return None
 
 
-def _refused(item: Expr, letter: str, types: dict[Expr, Type]) -> Expr | None:
+def _refused(item: ast.Expr, letter: str, types: dict[ast.Expr, Type]) -> ast.Expr | None:
     of = types[item]
     if not of.is_dyn and of.name not in _TAKES[letter]:
         return item
@@ -89,10 +78,10 @@ def _refused(item: Expr, letter: str, types: dict[Expr, Type]) -> Expr | None:
     return None
 
 
-def _parts(item: Expr) -> Iterator[Expr]:
-    if isinstance(item, ListOf):
+def _parts(item: ast.Expr) -> Iterator[ast.Expr]:
+    if isinstance(item, ast.ListOf):
         yield from item.items
-    elif isinstance(item, MapOf):
+    elif isinstance(item, ast.MapOf):
         for entry in item.entries:
             yield entry.key
             yield entry.value
@@ -104,39 +93,39 @@ def problems_of_literals(checked: Checked) -> list[Problem]:
     problems: list[tuple[int, str]] = []
     for node, exempt, times in _walk(checked.parsed.root):
         faulty: Iterable[tuple[int, str]] = ()
-        if isinstance(node, Call):
+        if isinstance(node, ast.Call):
             faulty = _arguments(node, checked)
-        elif isinstance(node, ListOf) and not exempt:
+        elif isinstance(node, ast.ListOf) and not exempt:
             faulty = _items(node, checked)
-        elif isinstance(node, MapOf) and not exempt:
+        elif isinstance(node, ast.MapOf) and not exempt:
             faulty = _entries(node, checked)
         problems += [problem for problem in faulty for _ in range(times)]
     problems.sort(key=lambda problem: problem[0])
-    return [Problem(*place_of(source, at), text) for at, text in problems]
+    return [Problem(*ast.place_of(source, at), text) for at, text in problems]
 
 
-def _walk(root: Expr) -> Iterator[tuple[Expr, bool, int]]:
+def _walk(root: ast.Expr) -> Iterator[tuple[ast.Expr, bool, int]]:
     """Yields each node, whether its items may differ, and how often it occurs in cel-go's tree.
 
     optMap copies its target.
     """
-    waiting: list[tuple[Expr, bool, int]] = [(root, False, 1)]
+    waiting: list[tuple[ast.Expr, bool, int]] = [(root, False, 1)]
     while waiting:
         node, exempt, times = waiting.pop()
         yield node, exempt, times
-        within = exempt or (isinstance(node, Call) and node.function == _EXEMPT)
-        waiting.extend([(child, within, times) for child in children(node)])
-        if isinstance(node, OptMap):  # whose target is the first of its children
+        within = exempt or (isinstance(node, ast.Call) and node.function == _EXEMPT)
+        waiting.extend([(child, within, times) for child in ast.children(node)])
+        if isinstance(node, ast.OptMap):  # whose target is the first of its children
             most = min(2 * times, 2**MAX_COPIES)
             waiting[-3] = (node.target, within, most)
 
 
-def _arguments(node: Call, checked: Checked) -> Iterator[tuple[int, str]]:
+def _arguments(node: ast.Call, checked: Checked) -> Iterator[tuple[int, str]]:
     if node.function == _EXEMPT and node.target is not None:
         problem = problem_of_format(node, checked.types)
         if problem is not None:
             yield problem
-    if not node.args or not isinstance(node.args[0], Constant):
+    if not node.args or not isinstance(node.args[0], ast.Constant):
         return
     literal = node.args[0]
     try:
@@ -153,7 +142,7 @@ def _mismatch(expected: Type, actual: Type) -> str:
     return f"expected type '{expected}' but found '{actual}'"
 
 
-def _items(node: ListOf, checked: Checked) -> Iterator[tuple[int, str]]:
+def _items(node: ast.ListOf, checked: Checked) -> Iterator[tuple[int, str]]:
     first: Type | None = None
     for index, item in enumerate(node.items):
         of = checked.types[item]
@@ -166,7 +155,7 @@ def _items(node: ListOf, checked: Checked) -> Iterator[tuple[int, str]]:
             return
 
 
-def _entries(node: MapOf, checked: Checked) -> Iterator[tuple[int, str]]:
+def _entries(node: ast.MapOf, checked: Checked) -> Iterator[tuple[int, str]]:
     key: Type | None = None
     value: Type | None = None
     for entry in node.entries:
@@ -182,7 +171,7 @@ def _entries(node: MapOf, checked: Checked) -> Iterator[tuple[int, str]]:
             yield entry.value.at, _mismatch(value, of_value)
 
 
-def _fault_of_index(node: Expr, checked: Checked) -> str | None:
+def _fault_of_index(node: ast.Expr, checked: Checked) -> str | None:
     """Returns why a constant cannot be the key of a map or the index of a list, even as dyn."""
     value = _constant(node, checked)
     if value is NOTHING:
@@ -193,40 +182,40 @@ def _fault_of_index(node: Expr, checked: Checked) -> str | None:
     return f"invalid qualifier type: {of}"
 
 
-def _constant(node: Expr, checked: Checked) -> Value:
+def _constant(node: ast.Expr, checked: Checked) -> Value:
     """Returns the constant that cel-go folds an expression to before evaluation, or NOTHING.
 
     A list or map becomes a placeholder: conversions do not read items. Raises EvaluationError if a
     conversion fails.
     """
     match node:
-        case Constant():
+        case ast.Constant():
             return node.value
-        case Name():
+        case ast.Name():
             meaning = checked.names.get(node, node.name)
             return TypeValue(meaning[1:]) if meaning.startswith(":") else NOTHING
-        case ListOf():
+        case ast.ListOf():
             return NOTHING if node.optional else _of_parts([], node.items, checked)
-        case MapOf():
+        case ast.MapOf():
             parts = [part for entry in node.entries for part in (entry.key, entry.value)]
             if any(entry.optional for entry in node.entries):
                 return NOTHING
             return _of_parts({}, parts, checked)
-        case Call(target=None, args=[of]):
+        case ast.Call(target=None, args=[of]):
             convert = CONVERSIONS.get(checked.functions.get(node, node.function))
             value = NOTHING if convert is None else _constant(of, checked)
             return value if value is NOTHING or convert is None else convert(value)
     return NOTHING
 
 
-def known_members(node: Expr, checked: Checked) -> frozenset[Value] | None:
+def known_members(node: ast.Expr, checked: Checked) -> frozenset[Value] | None:
     """The set that cel-go makes of a list of constants to look for something in it; None for none."""
-    if not isinstance(node, ListOf) or node.optional:
+    if not isinstance(node, ast.ListOf) or node.optional:
         return None
     return constants([known_value(item, checked) for item in node.items])
 
 
-def known_value(node: Expr, checked: Checked) -> Value:
+def known_value(node: ast.Expr, checked: Checked) -> Value:
     """Returns the value that cel-go knows before evaluation; NOTHING where there is none."""
     try:
         return _constant(node, checked)
@@ -234,12 +223,12 @@ def known_value(node: Expr, checked: Checked) -> Value:
         return NOTHING
 
 
-def _of_parts(empty: Value, parts: Sequence[Expr], checked: Checked) -> Value:
+def _of_parts(empty: Value, parts: Sequence[ast.Expr], checked: Checked) -> Value:
     known = all(_constant(part, checked) is not NOTHING for part in parts)
     return empty if known else NOTHING
 
 
-def _is_lost(node: Name, checked: Checked) -> bool:
+def _is_lost(node: ast.Name, checked: Checked) -> bool:
     """Returns whether a name has no value in cel-go though it is declared.
 
     Two cases: a variable that holds a type, which cel-go takes for the name of a type, and the name
@@ -263,15 +252,15 @@ def fault_of_constants(checked: Checked) -> str | None:
     """Returns why a conversion of a constant, a constant pattern, or a map of constants fails."""
     # In the order of cel-go's planner: operands before their operators, from left to right.
     for node, _, _ in reversed(list(_walk(checked.parsed.root))):
-        if isinstance(node, Name) and _is_lost(node, checked):
+        if isinstance(node, ast.Name) and _is_lost(node, checked):
             return f"reference to undefined type: {node.name.removeprefix('.')}"
-        if isinstance(node, Message) and not _is_message(checked.names[node]):
+        if isinstance(node, ast.Message) and not _is_message(checked.names[node]):
             return f"unknown type: {node.type_name.removeprefix('.')}"
-        if isinstance(node, MapOf) and known_value(node, checked) is not NOTHING:
+        if isinstance(node, ast.MapOf) and known_value(node, checked) is not NOTHING:
             for entry in node.entries:
                 if is_unhashable(key := known_value(entry.key, checked)):
                     return f"runtime error: hash of unhashable type {go_type(key)}"
-        if not isinstance(node, Call) or not node.args:
+        if not isinstance(node, ast.Call) or not node.args:
             continue
         name = checked.functions.get(node, node.function)
         try:

@@ -23,6 +23,7 @@ from webhook.cel.check.types import (
     list_of,
     map_of,
 )
+from webhook.cel.syntax.parser import RESERVED
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -39,31 +40,6 @@ _STRINGS: Final = {
     "date": TIMESTAMP,
     "date-time": TIMESTAMP,
 }
-_RESERVED: Final = frozenset(
-    [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _NAME: Final = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*", re.ASCII)
 _ESCAPED: Final = re.compile(r"__|[./-]")
@@ -180,7 +156,7 @@ class _Reader:
             if escaped is not None:
                 fields[escaped] = declared
                 types[escaped] = declared.type
-                if known in _RESERVED:
+                if known in RESERVED:
                     types[known] = declared.type
         self.messages[name] = types
         return Declared(Type(name, message=True), 0, json_bytes, fields)
@@ -273,7 +249,7 @@ def _is_quantity(schema: Schema) -> bool:
 
 def escaped_field(field: str) -> str | None:
     """Returns a field's name in expressions (pkg/cel/escaping.go); None if it has none."""
-    if field in _RESERVED:
+    if field in RESERVED:
         return f"__{field}__"
     if _NAME.fullmatch(field) is None:
         return None

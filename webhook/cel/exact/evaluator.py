@@ -29,21 +29,7 @@ from webhook.cel.run.values import (
     Value,
     type_name,
 )
-from webhook.cel.syntax.ast import (
-    Bind,
-    Call,
-    Constant,
-    Expr,
-    Fold,
-    ListOf,
-    MapOf,
-    Message,
-    Name,
-    OptMap,
-    Select,
-    SortBy,
-    children,
-)
+from webhook.cel.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,36 +74,43 @@ class _Builder:
         self.bound: dict[int, Run] = {}
         """The functions that compute the variables of ``cel.bind``, by slot."""
 
-    def build(self, node: Expr) -> Run:
+    def build(self, node: ast.Expr) -> Run:
         """Returns the function that computes a node."""
         match node:
-            case Constant():
+            case ast.Constant():
                 return nodes.constant(node.value)
-            case Select(tests=True):
+            case ast.Select(tests=True):
                 return paths.has_value(self.path(node))
-            case Name() | Select() | OptMap() | Call(function="_[_]" | "_[?_]" | "_?_:_"):
+            case (
+                ast.Name()
+                | ast.Select()
+                | ast.OptMap()
+                | ast.Call(function="_[_]" | "_[?_]" | "_?_:_")
+            ):
                 return self.path(node)
-            case Call():
+            case ast.Call():
                 return self.call(node)
-            case ListOf() | MapOf():
-                composite = self.list_of(node) if isinstance(node, ListOf) else self.map_of(node)
+            case ast.ListOf() | ast.MapOf():
+                composite = (
+                    self.list_of(node) if isinstance(node, ast.ListOf) else self.map_of(node)
+                )
                 return (
                     composite
                     if known_value(node, self.checked) is NOTHING
                     else nodes.once(composite)
                 )
-            case Message():
+            case ast.Message():
                 return self.message(node)
-            case Fold():
+            case ast.Fold():
                 return self.fold(node)
-            case SortBy():
+            case ast.SortBy():
                 return self.sort_by(node)
-            case Bind():
+            case ast.Bind():
                 return self.bind(node)
 
     # --- paths --------------------------------------------------------------------------------
 
-    def path(self, node: Expr, keys: Keys = (), *, is_key: bool = False) -> Run:
+    def path(self, node: ast.Expr, keys: Keys = (), *, is_key: bool = False) -> Run:
         """Returns the function that computes a node and then looks up the ``keys`` behind it.
 
         Three cases: a selection or index adds its key, a conditional looks up the keys in each
@@ -125,10 +118,10 @@ class _Builder:
         key of another path.
         """
         match node:
-            case Select() if node not in self.checked.names and not self.is_composed(node):
+            case ast.Select() if node not in self.checked.names and not self.is_composed(node):
                 key = Key(nodes.constant(node.field), optional=node.optional, tests=node.tests)
                 return self.path(node.operand, (key, *keys), is_key=is_key)
-            case Call(function="_[_]" | "_[?_]"):
+            case ast.Call(function="_[_]" | "_[?_]"):
                 of, at = node.args
                 key = Key(
                     self.path(at, is_key=True),
@@ -136,7 +129,7 @@ class _Builder:
                     converts=paths.is_converting(at, self.checked),
                 )
                 return self.path(of, (key, *keys), is_key=is_key)
-            case Call(function="_?_:_"):
+            case ast.Call(function="_?_:_"):
                 test, *branches = node.args
                 taken = [self.path(branch, keys, is_key=is_key) for branch in branches]
                 return nodes.conditional(self.build(test), *taken)
@@ -147,36 +140,36 @@ class _Builder:
         is_one = not keys and (is_composed or self.is_bound(node))
         return run if is_one or not self.has_other_keys else paths.read(run)
 
-    def is_bound(self, node: Expr) -> bool:
+    def is_bound(self, node: ast.Expr) -> bool:
         """Returns whether a node is a macro's variable."""
         meaning = self.checked.names.get(node, getattr(node, "name", ""))
         return meaning[:1] != "." and any(meaning in scope for scope in self.scopes)
 
-    def is_part(self, node: Expr, keys: Keys) -> bool:
+    def is_part(self, node: ast.Expr, keys: Keys) -> bool:
         """Returns whether node and keys lead to a value that cel-go keeps as a native value of Go."""
         return paths.is_native(node, self.checked) and not any(key.converts for key in keys)
 
-    def root(self, node: Expr) -> Run:
+    def root(self, node: ast.Expr) -> Run:
         """Returns the function that computes the root of a path, without its keys."""
         match node:
-            case Name():
+            case ast.Name():
                 return self.name(self.checked.names.get(node, node.name))
-            case Select() if node in self.checked.names:
+            case ast.Select() if node in self.checked.names:
                 return self.name(self.checked.names[node])
-            case Select():
+            case ast.Select():
                 return paths.composited(
                     self.build(node.operand),
                     node.field,
                     tests=node.tests,
                     is_one=self.has_other_keys,
                 )
-            case OptMap():
+            case ast.OptMap():
                 return self.opt_map(node)
         return self.build(node)
 
-    def is_composed(self, node: Expr) -> bool:
+    def is_composed(self, node: ast.Expr) -> bool:
         """Returns whether a node is a composed variable (``variables.x``)."""
-        if not isinstance(node, Select) or node in self.checked.names:
+        if not isinstance(node, ast.Select) or node in self.checked.names:
             return False
         of = self.checked.types.get(node.operand)
         return of is not None and of.name == VARIABLES
@@ -200,7 +193,7 @@ class _Builder:
 
     # --- calls --------------------------------------------------------------------------------
 
-    def call(self, node: Call) -> Run:
+    def call(self, node: ast.Call) -> Run:
         function = node.function
         if function in {"_&&_", "_||_"}:
             return folds.logic([self.build(arg) for arg in node.args], ends=function == "_||_")
@@ -215,7 +208,7 @@ class _Builder:
             return nodes.unary(_UNARY[function], args[0])
         if function in _BINARY:
             return nodes.binary(_BINARY[function], args[0], args[1])
-        if function == "@in" and isinstance(node.args[1], ListOf) and not node.args[1].items:
+        if function == "@in" and isinstance(node.args[1], ast.ListOf) and not node.args[1].items:
             return nodes.constant(False)  # cel-go does not evaluate the item
         if function == "@in":
             known = known_members(node.args[1], self.checked)
@@ -223,7 +216,7 @@ class _Builder:
         run = self.library(node, named or function, args, member=bool(target))
         return paths.taken(run) if self.has_other_keys and function in _TAKING else run
 
-    def library(self, node: Call, name: str, args: list[Run], *, member: bool) -> Run:
+    def library(self, node: ast.Call, name: str, args: list[Run], *, member: bool) -> Run:
         """Returns the function that calls a library function."""
         function, count = node.function, len(args)
         form = self.called(node, name, member=member)
@@ -246,14 +239,14 @@ class _Builder:
                 return nodes.total(form, args[0], zero)
         return nodes.invocation(form, args, at_once=self.is_at_once(node, function))
 
-    def is_at_once(self, node: Call, function: str) -> bool:
+    def is_at_once(self, node: ast.Call, function: str) -> bool:
         """Returns whether cel-go evaluates both operands of a call before it checks either.
 
         This is so if the checker found one overload. Otherwise the first error ends the call.
         """
         return function != "format" and self.checked.only_overload(node) is not None
 
-    def called(self, node: Call, name: str, *, member: bool) -> str:
+    def called(self, node: ast.Call, name: str, *, member: bool) -> str:
         """Returns the name of a call's function in the library."""
         if name == "ip" and member:
             return ".ip"  # the method of a range, apart from the function of a text
@@ -261,7 +254,7 @@ class _Builder:
 
     # --- literals -----------------------------------------------------------------------------
 
-    def list_of(self, node: ListOf) -> Run:
+    def list_of(self, node: ast.ListOf) -> Run:
         items = [(self.build(item), at in node.optional) for at, item in enumerate(node.items)]
 
         def list_value(env: dict[Any, Value], meter: Meter) -> Value:
@@ -279,7 +272,7 @@ class _Builder:
 
         return list_value
 
-    def map_of(self, node: MapOf) -> Run:
+    def map_of(self, node: ast.MapOf) -> Run:
         entries = [(self.build(e.key), self.build(e.value), e.optional) for e in node.entries]
 
         def map_value(env: dict[Any, Value], meter: Meter) -> Value:
@@ -296,7 +289,7 @@ class _Builder:
 
         return map_value
 
-    def message(self, node: Message) -> Run:
+    def message(self, node: ast.Message) -> Run:
         """Returns the function that makes a message; the last value of a repeated field counts."""
         name = self.checked.names.get(node, node.type_name).removeprefix(":")
         fields = [(field.name, self.build(field.value), field.optional) for field in node.fields]
@@ -316,7 +309,7 @@ class _Builder:
 
     # --- macros -------------------------------------------------------------------------------
 
-    def fold(self, node: Fold) -> Run:
+    def fold(self, node: ast.Fold) -> Run:
         range_ = self.build(node.range)
         names = [node.first] if node.second is None else [node.first, node.second]
         slots = self.slot(*names)
@@ -338,19 +331,19 @@ class _Builder:
     @cached_property
     def has_other_keys(self) -> bool:
         """Returns whether a map may have a list or map as key, which is found by identity only."""
-        waiting: list[Expr] = [self.checked.parsed.root]
+        waiting: list[ast.Expr] = [self.checked.parsed.root]
         while waiting:
             node = waiting.pop()
-            if isinstance(node, Fold) and node.key is not None and node.first.startswith("."):
+            if isinstance(node, ast.Fold) and node.key is not None and node.first.startswith("."):
                 return True  # transformMap reads another scope's variable
-            if isinstance(node, MapOf):
+            if isinstance(node, ast.MapOf):
                 of = self.checked.types.get(node)
                 if of is None or of.parts[0].name not in _FOUND_BY_VALUE:
                     return True
-            waiting.extend(children(node))
+            waiting.extend(ast.children(node))
         return False
 
-    def opt_map(self, node: OptMap) -> Run:
+    def opt_map(self, node: ast.OptMap) -> Run:
         """Returns the function of ``optMap``; :meth:`path` looks up the keys behind it."""
         target = self.build(node.target)
         (slot,) = self.slot(node.variable.name)
@@ -371,7 +364,7 @@ class _Builder:
 
         return mapped
 
-    def bind(self, node: Bind) -> Run:
+    def bind(self, node: ast.Bind) -> Run:
         value = self.build(node.value)
         (slot,) = self.slot(node.name)
         self.bound[slot] = value
@@ -384,7 +377,7 @@ class _Builder:
 
         return bound
 
-    def sort_by(self, node: SortBy) -> Run:
+    def sort_by(self, node: ast.SortBy) -> Run:
         target = self.build(node.target)
         (slot,) = self.slot(node.name)
         key = self.build(node.key)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.fast.lines import Unwritten
-from webhook.cel.fast.writer import Writer
+from webhook.cel.fast.writer import Unwritten, Writer
 from webhook.cel.run import access, arithmetic, equality, membership, paced
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from typing import Any, Final
 from webhook.cel.check.checker import Checked
 from webhook.cel.errors import EvaluationError, LimitExceeded, Unsure
 from webhook.cel.fast.expression import NAMESPACE, function_of
-from webhook.cel.fast.lines import Unwritten
 from webhook.cel.fast.operators import KNOWN, cost_of
-from webhook.cel.fast.writer import Writer
+from webhook.cel.fast.writer import Unwritten, Writer
 from webhook.cel.run.values import NOTHING, VARIABLES, Value
 from webhook.cel.syntax.ast import Expr, Name, Select, children
 from webhook.rego.write import expression as source

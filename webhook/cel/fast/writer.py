@@ -13,29 +13,27 @@ from typing import Any, Final
 from webhook.cel.check.checker import Checked, narrowed_name
 from webhook.cel.check.environment import functions
 from webhook.cel.check.literals import known_members
-from webhook.cel.fast.lines import Unwritten
-from webhook.cel.fast.loops import LoopLines
 from webhook.cel.fast.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
 from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
 from webhook.cel.paths import goes_on, may_change, may_nest
 from webhook.cel.run.values import VARIABLES
-from webhook.cel.syntax.ast import (
-    Bind,
-    Call,
-    Constant,
-    Expr,
-    Fold,
-    ListOf,
-    MapOf,
-    Name,
-    Select,
-)
+from webhook.cel.syntax import ast
 from webhook.rego.write import expression as source
-from webhook.rego.write.expression import Expression, Kind
+from webhook.rego.write.expression import Binds, Expression, Kind
 
 MAX_NODES: Final = 2_000
 
+MAX_INDENT: Final = 60
+"""Blocks within each other; CPython takes 100 indentations."""
+
+MAX_LOOPS: Final = 12
+"""Loops within each other; CPython takes 20 blocks."""
+
+SHORT: Final = (12, 3, 1)
+"""Free turns of a loop: of an outermost loop, of a loop within it, and of deeper loops. The free
+work is at most 36 times the paid work for the nodes of the expression.
+"""
 
 ROOTS: Final = frozenset({".object", ".oldObject", ".params", ".request", ".namespaceObject"})
 """Variables that are decoded JSON all through."""
@@ -48,7 +46,11 @@ _PLAIN: Final = frozenset(
 """Functions that always return bools, texts, numbers and lists of texts."""
 
 
-def is_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
+class Unwritten(Exception):
+    """An expression that only the exact form can evaluate."""
+
+
+def is_plain(node: ast.Expr, known: Callable[[ast.Expr], bool | None]) -> bool:
     """Returns whether a node is such an expression.
 
     ``known`` answers for names, macros and composed variables; None for a node of another sort.
@@ -57,24 +59,24 @@ def is_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
     if value is not None:
         return value
     match node:
-        case Constant():
+        case ast.Constant():
             return type(node.value) in {str, bool, int, float, type(None)}
-        case Select():
+        case ast.Select():
             return node.tests or (not node.optional and is_plain(node.operand, known))
-        case ListOf():
+        case ast.ListOf():
             return not node.optional and all(is_plain(item, known) for item in node.items)
-        case MapOf():
+        case ast.MapOf():
             return all(
                 is_plain(entry.value, known) and not entry.optional for entry in node.entries
             )
-        case Call():
+        case ast.Call():
             return _is_plain_call(node, known)
-        case Name() | Fold():
+        case ast.Name() | ast.Fold():
             return False
     return False
 
 
-def _is_plain_call(node: Call, known: Callable[[Expr], bool | None]) -> bool:
+def _is_plain_call(node: ast.Call, known: Callable[[ast.Expr], bool | None]) -> bool:
     function, args = node.function, node.args
     if function in _PLAIN:
         return True
@@ -89,30 +91,73 @@ def _is_plain_call(node: Call, known: Callable[[Expr], bool | None]) -> bool:
     return False
 
 
-def _holds_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
+def _holds_plain(node: ast.Expr, known: Callable[[ast.Expr], bool | None]) -> bool:
     """Returns whether an optional holds such a value, if any: one that was looked for by a path."""
-    if isinstance(node, Select) and node.optional:
+    if isinstance(node, ast.Select) and node.optional:
         of = node.operand
-    elif isinstance(node, Call) and node.function == "_[?_]":
+    elif isinstance(node, ast.Call) and node.function == "_[?_]":
         of = node.args[0]
     else:
         return False
     return is_plain(of, known) or _holds_plain(of, known)
 
 
-class Writer(LoopLines):
+class Writer:
     """Writes one expression, with its own names of locals and constants."""
 
     tells = True
     """Whether the first error of the written code may be reported."""
 
     def __init__(self, checked: Checked) -> None:
-        super().__init__()
         self.checked = checked
+        self.lines: list[str] = []
+        self.indent = 1
+        self.names = 0
+        self.constants: dict[str, Any] = {}
         self.roots: dict[str, Expression] = {}
-        self.ways: set[Expr] = set()
+        self.ways: set[ast.Expr] = set()
+        self.loops = 0
+        self.scopes: list[dict[str, Expression]] = []
+        self.computed: frozenset[str] = frozenset()
+        """Composed variables that have their value at this place on every path."""
+        self.plain: set[str] = set()
+        """Locals that hold decoded JSON all through."""
+        self.plain_folds: set[ast.Fold] = set()
 
-    def write(self, root: Expr) -> str:
+    # --- lines, locals and constants -----------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """Adds a line at the present depth."""
+        if self.indent > MAX_INDENT:
+            raise Unwritten
+        self.lines.append("    " * self.indent + text)
+
+    def new(self, kind: Kind = Kind.ANY) -> Expression:
+        """Returns a local that is not in use yet."""
+        self.names += 1
+        return source.name(f"v{self.names}", kind)
+
+    def assign(self, local: Expression, value: Expression) -> None:
+        """Gives a local its value."""
+        self.line(f"{local.source} = {value.within(Binds.CONDITIONAL)}")
+
+    def constant_named(self, value: Any) -> Expression:
+        """Adds a constant, and returns its name."""
+        name = f"K{len(self.constants)}"
+        self.constants[name] = value
+        return source.name(name)
+
+    def kept(self, value: Expression) -> Expression:
+        """Returns a value that may be repeated: itself, or a new local that holds it."""
+        if value.is_simple:
+            return value
+        local = self.new(value.kind)
+        self.assign(local, value)
+        return local
+
+    # --- expressions ---------------------------------------------------------------------------
+
+    def write(self, root: ast.Expr) -> str:
         """The whole function."""
         cost = cost_of(root)
         if cost > MAX_NODES:
@@ -124,35 +169,30 @@ class Writer(LoopLines):
         head += [f"    {local.source} = E[{name!r}]" for name, local in self.roots.items()]
         return "\n".join([*head, *self.lines, ""])
 
-    def held(self, node: Expr) -> Expression:
+    def held(self, node: ast.Expr) -> Expression:
         """A value that may be named after other lines have been written."""
-        value = self.value(node)
-        if value.is_simple:
-            return value
-        local = self.new(value.kind)
-        self.assign(local, value)
-        return local
+        return self.kept(self.value(node))
 
     # --- nodes --------------------------------------------------------------------------------
 
-    def value(self, node: Expr) -> Expression:
+    def value(self, node: ast.Expr) -> Expression:
         """Writes the expression that computes a node, behind the lines that it needs."""
         match node:
-            case Constant():
+            case ast.Constant():
                 return self.constant(node.value)
-            case Name():
+            case ast.Name():
                 return self.read(node)
-            case Select():
+            case ast.Select():
                 return self.select(node)
-            case Call():
+            case ast.Call():
                 return self.call(node)
-            case ListOf() if not node.optional:
+            case ast.ListOf() if not node.optional:
                 return source.list_of(self.operands(node.items))
-            case MapOf():
+            case ast.MapOf():
                 return self.map_of(node)
-            case Fold():
+            case ast.Fold():
                 return self.fold(node)
-            case Bind():
+            case ast.Bind():
                 return self.bind(node)
         raise Unwritten
 
@@ -162,7 +202,7 @@ class Writer(LoopLines):
             return source.scalar(value)
         return self.constant_named(value)
 
-    def operands(self, nodes: list[Expr]) -> list[Expression]:
+    def operands(self, nodes: list[ast.Expr]) -> list[Expression]:
         """Returns values in the order of evaluation, with the lines that they need before."""
         values: list[Expression] = []
         for node in nodes:
@@ -177,7 +217,7 @@ class Writer(LoopLines):
             values.append(value)
         return values
 
-    def read(self, node: Name) -> Expression:
+    def read(self, node: ast.Name) -> Expression:
         """A variable; an optional that a macro gives is left to the exact form, if it may change."""
         meaning = self.checked.names[node]
         value = self.name(meaning)
@@ -187,7 +227,7 @@ class Writer(LoopLines):
             return value
         return source.call("settled", value)
 
-    def way(self, node: Expr) -> Expression:
+    def way(self, node: ast.Expr) -> Expression:
         """Writes the beginning of a path as it is."""
         self.ways.add(node)
         return self.value(node)
@@ -205,7 +245,7 @@ class Writer(LoopLines):
             self.roots[name] = self.new()
         return self.roots[name]
 
-    def select(self, node: Select) -> Expression:
+    def select(self, node: ast.Select) -> Expression:
         """Returns a field, or whether the field exists."""
         meaning = self.checked.names.get(node)
         if meaning is not None:
@@ -229,21 +269,21 @@ class Writer(LoopLines):
             raise Unwritten  # a value without fields; Python would warn about a literal
         return source.item(operand, field.source)
 
-    def is_composed(self, node: Select) -> bool:
+    def is_composed(self, node: ast.Select) -> bool:
         """Returns whether it is a composed variable."""
         return self.checked.types[node.operand].name == VARIABLES
 
-    def variable(self, node: Select) -> Expression:
+    def variable(self, node: ast.Select) -> Expression:
         """A composed variable."""
         if node.field in KNOWN:
             return self.name(f".variables.{node.field}")
         return source.item(self.value(node.operand), source.scalar(node.field).source)
 
-    def is_plain(self, node: Expr) -> bool:
+    def is_plain(self, node: ast.Expr) -> bool:
         """Returns whether the value of a node, as it is written, is decoded JSON all through."""
         return is_plain(node, self.said_plain)
 
-    def said_plain(self, node: Expr) -> bool | None:
+    def said_plain(self, node: ast.Expr) -> bool | None:
         """Returns whether a name, a macro or a composed variable is; None for another node."""
         meaning = self.checked.names.get(node)
         if meaning is not None:
@@ -251,9 +291,9 @@ class Writer(LoopLines):
                 if meaning in scope:
                     return scope[meaning].source in self.plain
             return meaning in ROOTS
-        if isinstance(node, Fold):
+        if isinstance(node, ast.Fold):
             return node in self.plain_folds
-        if isinstance(node, Select) and self.is_composed(node):
+        if isinstance(node, ast.Select) and self.is_composed(node):
             return self.is_plain_variable(node.field)
         return None
 
@@ -261,16 +301,18 @@ class Writer(LoopLines):
         """Returns whether a composed variable is."""
         return name in KNOWN
 
-    def map_of(self, node: MapOf) -> Expression:
+    def map_of(self, node: ast.MapOf) -> Expression:
         """A map of texts that are known."""
         keys = [entry.key for entry in node.entries]
-        texts = [key.value for key in keys if isinstance(key, Constant) and type(key.value) is str]
+        texts = [
+            key.value for key in keys if isinstance(key, ast.Constant) and type(key.value) is str
+        ]
         if len(set(texts)) < len(keys) or any(entry.optional for entry in node.entries):
             raise Unwritten
         values = self.operands([entry.value for entry in node.entries])
         return source.dict_of(zip(map(source.scalar, texts), values, strict=True))
 
-    def bind(self, node: Bind) -> Expression:
+    def bind(self, node: ast.Bind) -> Expression:
         """``cel.bind``: its value is computed, whether or not it is read."""
         value = self.held(node.value)
         if self.is_plain(node.value):
@@ -280,14 +322,82 @@ class Writer(LoopLines):
         self.scopes.pop()
         return body
 
+    # --- macros: loops, which pay before they run ----------------------------------------------
+
+    def fold(self, node: ast.Fold) -> Expression:
+        """A macro over items: a loop."""
+        if node.kind in {"map_value", "map_entry"} or self.loops >= MAX_LOOPS:
+            raise Unwritten
+        range_ = self.held(node.range)
+        cost = 2 + cost_of(node.body) + (0 if node.test is None else cost_of(node.test))
+        result = self.new(Kind.BOOL if node.kind in {"all", "exists"} else Kind.ANY)
+        begin = {"all": "True", "exists": "False", "exists_one": "0"}.get(node.kind, "[]")
+        self.line(f"{result.source} = {begin}")
+        first = self.new()
+        targets, scope = first.source, {node.first: first}
+        if node.second is not None:
+            second = scope[node.second] = self.new()
+            targets += f", {second.source}"
+        goes = "items" if node.second is None else "pairs"
+        self.line(f"for {targets} in {self._turns(goes, range_, cost).source}:")
+        if self.is_plain(node.range):
+            self.plain.update(local.source for local in scope.values())
+        computed = self.computed
+        self.scopes.append(scope)
+        self.loops += 1
+        self.indent += 1
+        indent = self.indent
+        self._turn(node, result)
+        if self.is_plain(node.body):
+            self.plain_folds.add(node)
+        self.indent = indent - 1
+        self.loops -= 1
+        self.scopes.pop()
+        self.computed = computed  # there may be no turn
+        if node.kind == "exists_one":
+            return source.compare(result, "==", "1")
+        return result.of_kind(Kind.LIST) if result.kind is Kind.ANY else result
+
+    def _turns(self, goes: str, range_: Expression, cost: int) -> Expression:
+        """Returns the items that a loop goes through: a short list as it is."""
+        paid = source.call(goes, "M", range_, str(cost))
+        if goes != "items":
+            return paid
+        most = source.scalar(SHORT[min(self.loops, len(SHORT) - 1)])
+        is_short = source.compare(source.call("len", range_), "<=", most)
+        if range_.kind is not Kind.LIST:
+            is_short = source.all_of([source.is_of(range_, Kind.LIST), is_short])
+        return source.conditional(range_, is_short, paid)
+
+    def _turn(self, node: ast.Fold, result: Expression) -> None:
+        """Writes the body of a loop."""
+        local = result.source
+        if node.test is not None:
+            self.line(f"if {self.condition(node.test).source}:")
+            self.indent += 1
+        if node.kind == "all":
+            test = source.negation(self.condition(node.body))
+            self.line(f"if {test.source}:")
+            self.line(f"    {local} = False")
+            self.line("    break")
+        elif node.kind == "exists":
+            self.line(f"if {self.condition(node.body).source}:")
+            self.line(f"    {local} = True")
+            self.line("    break")
+        elif node.kind == "exists_one":
+            self.line(f"if {self.condition(node.body).source}:")
+            self.line(f"    {local} = added(M, {local}, 1)")
+        else:
+            self.line(f"{local}.append({self.value(node.body).source})")
+
     # --- conditions ---------------------------------------------------------------------------
 
-    def condition(self, node: Expr) -> Expression:
+    def condition(self, node: ast.Expr) -> Expression:
         """A value that is true or false."""
         value = self.value(node)
         return value if value.kind is Kind.BOOL else source.call("condition", value, kind=Kind.BOOL)
 
-    def logic(self, node: Call) -> Expression:
+    def logic(self, node: ast.Call) -> Expression:
         """Writes ``&&`` and ``||``: the lines of an operand run only if it is evaluated."""
         ends = node.function == "_||_"
         local: Expression | None = None
@@ -329,7 +439,7 @@ class Writer(LoopLines):
         test = source.any_of(tests) if ends else source.all_of(tests)
         return test.forgetting().of_kind(Kind.BOOL)
 
-    def conditional(self, node: Call) -> Expression:
+    def conditional(self, node: ast.Call) -> Expression:
         """``a ? b : c``."""
         test = self.condition(node.args[0])
         local = self.new()
@@ -349,7 +459,7 @@ class Writer(LoopLines):
         self.computed &= computed
         return local.of_kind(then.kind) if then.kind is other.kind else local
 
-    def branch(self, node: Expr) -> Expression:
+    def branch(self, node: ast.Expr) -> Expression:
         """Writes one branch of a conditional."""
         value = self.value(node)
         if may_nest(node, self.checked):
@@ -358,7 +468,7 @@ class Writer(LoopLines):
 
     # --- calls --------------------------------------------------------------------------------
 
-    def call(self, node: Call) -> Expression:
+    def call(self, node: ast.Call) -> Expression:
         """An operator, or a function."""
         function = node.function
         if function in {"_&&_", "_||_"}:
@@ -390,7 +500,7 @@ class Writer(LoopLines):
             return source.call(OPERATORS[function], *args, kind=kind)
         return self.library(node, named or function, args, nodes)
 
-    def special(self, node: Call) -> Expression | None:
+    def special(self, node: ast.Call) -> Expression | None:
         """Writes a node that treats its operands in its own way; None for others."""
         match node.function:
             case "_==_" | "_!=_":
@@ -405,11 +515,11 @@ class Writer(LoopLines):
                 return self.path_test(node)
         return None
 
-    def sum_of(self, node: Call) -> Expression:
+    def sum_of(self, node: ast.Call) -> Expression:
         """Returns ``a + b + c``, in one call unless a later error could hide a sum's error."""
-        later: list[Expr] = []
-        of: Expr = node
-        while isinstance(of, Call) and of.function == "_+_":
+        later: list[ast.Expr] = []
+        of: ast.Expr = node
+        while isinstance(of, ast.Call) and of.function == "_+_":
             later.append(of.args[1])
             of = of.args[0]
         if len(later) < 2 or (self.tells and not all(map(self.is_silent, later[:-1]))):
@@ -422,40 +532,40 @@ class Writer(LoopLines):
         """Returns the kind of a sum: a text or list if the first operand is one."""
         return first.kind if first.kind in {Kind.STRING, Kind.LIST} else Kind.ANY
 
-    def is_silent(self, node: Expr) -> bool:
+    def is_silent(self, node: ast.Expr) -> bool:
         """Returns whether a node raises no error: that of a field is left to the exact form."""
-        while isinstance(node, Select) and not node.optional and not self.is_composed(node):
+        while isinstance(node, ast.Select) and not node.optional and not self.is_composed(node):
             node = node.operand
-        return isinstance(node, Constant | Name)
+        return isinstance(node, ast.Constant | ast.Name)
 
-    def path_or(self, node: Call) -> Expression | None:
+    def path_or(self, node: ast.Call) -> Expression | None:
         """``a.?b.c[?'d'].orValue(e)`` at once, for a constant; None where it is something else."""
         (other,) = node.args
         is_known = (
-            isinstance(other, Constant)
-            or (isinstance(other, ListOf) and not other.items)
-            or (isinstance(other, MapOf) and not other.entries)
+            isinstance(other, ast.Constant)
+            or (isinstance(other, ast.ListOf) and not other.items)
+            or (isinstance(other, ast.MapOf) and not other.entries)
         )
         if not is_known or (path := self.path(node.target)) is None:
             return None
         base = self.value(path[0])
         return source.call("at_path", base, source.tuple_of(path[1]), self.value(other))
 
-    def path_test(self, node: Call) -> Expression | None:
+    def path_test(self, node: ast.Call) -> Expression | None:
         """``a.?b.c[?'d'].hasValue()`` at once; None where it is something else."""
         if (path := self.path(node.target)) is None:
             return None
         keys = source.tuple_of(path[1])
         return source.call("is_at_path", self.value(path[0]), keys, kind=Kind.BOOL)
 
-    def path(self, of: Expr | None) -> tuple[Expr, list[Expression]] | None:
+    def path(self, of: ast.Expr | None) -> tuple[ast.Expr, list[Expression]] | None:
         """Returns the operand of a path's first question mark, and the keys from there; or None.
 
         Behind the first question mark a missing item is no error, with or without further question
         marks.
         """
         keys: list[Expression] = []
-        beginning: tuple[Expr, list[Expression]] | None = None
+        beginning: tuple[ast.Expr, list[Expression]] | None = None
         while of is not None and (step := self.step(of)) is not None:
             before, key, is_optional = step
             keys = [source.scalar(key), *keys]
@@ -464,26 +574,26 @@ class Writer(LoopLines):
             of = before
         return beginning
 
-    def step(self, node: Expr) -> tuple[Expr, str, bool] | None:
+    def step(self, node: ast.Expr) -> tuple[ast.Expr, str, bool] | None:
         """The operand and the text of the last step of a path, and whether it has a question mark."""
         match node:
-            case Select(tests=False) if node not in self.checked.names:
+            case ast.Select(tests=False) if node not in self.checked.names:
                 step = node.operand, node.field, node.optional
-            case Call(function="_[_]" | "_[?_]", args=[of, Constant(value=str(key))]):
+            case ast.Call(function="_[_]" | "_[?_]", args=[of, ast.Constant(value=str(key))]):
                 step = of, key, node.function == "_[?_]"
             case _:
                 return None
         return None if self.checked.types[step[0]].name == VARIABLES else step
 
     def library(
-        self, node: Call, name: str, args: list[Expression], nodes: list[Expr]
+        self, node: ast.Call, name: str, args: list[Expression], nodes: list[ast.Expr]
     ) -> Expression:
         """A function of the library."""
         if name == "size":
             return source.call("len", args[0], kind=Kind.INT)
         if name == "dyn":
             return args[0]
-        if name == "matches" and isinstance(nodes[1], Constant):
+        if name == "matches" and isinstance(nodes[1], ast.Constant):
             searched = compiled(nodes[1].value)
             if searched.instructions:
                 raise Unwritten  # the exact form charges for it
@@ -494,7 +604,7 @@ class Writer(LoopLines):
         if name == "contains" and args[0].kind is Kind.STRING and args[1].is_simple:
             return source.compare(args[1], "in", args[0])
         if name == "orValue":
-            if not isinstance(nodes[1], Constant) and args[1].source not in {"[]", "{}"}:
+            if not isinstance(nodes[1], ast.Constant) and args[1].source not in {"[]", "{}"}:
                 raise Unwritten
             return source.call("or_value", *args)
         if name in {"ip", "or", "sum"}:
@@ -512,7 +622,7 @@ class Writer(LoopLines):
             )
         return call
 
-    def equality(self, node: Call, *, negated: bool) -> Expression:
+    def equality(self, node: ast.Call, *, negated: bool) -> Expression:
         """``a == b``, in Python's way where that is CEL's."""
         left, right = self.operands(node.args)
         if left.is_known and not right.is_known:
@@ -530,27 +640,27 @@ class Writer(LoopLines):
         equal = source.call("equals", "M", left, right, kind=Kind.BOOL)
         return source.negation(equal) if negated else equal
 
-    def is_comparable(self, node: Call) -> bool:
+    def is_comparable(self, node: ast.Call) -> bool:
         """Whether the operand that is compared with a boolean is never a value of a library's."""
-        of: Expr = next((arg for arg in node.args if not isinstance(arg, Constant)), node)
+        of: ast.Expr = next((arg for arg in node.args if not isinstance(arg, ast.Constant)), node)
         if self.checked.types[of].name == "bool":
             return True
         return self.is_decoded(of)
 
-    def is_decoded(self, node: Expr) -> bool:
+    def is_decoded(self, node: ast.Expr) -> bool:
         """Whether it is decoded JSON, and no whole variable, which tests give other values, too."""
         return self.checked.names.get(node) not in ROOTS and self.is_plain(node)
 
-    def membership(self, node: Call) -> Expression:
+    def membership(self, node: ast.Call) -> Expression:
         """``a in b``."""
         within = node.args[1]
-        if isinstance(within, ListOf) and not within.items:
+        if isinstance(within, ast.ListOf) and not within.items:
             return source.FALSE
         known = known_members(within, self.checked)
         if known is not None:
             item = self.value(node.args[0])
             is_hashed = item.kind is Kind.STRING or self.is_decoded(node.args[0])
-            if is_hashed and isinstance(within, ListOf) and all(map(_is_text, within.items)):
+            if is_hashed and isinstance(within, ast.ListOf) and all(map(_is_text, within.items)):
                 # A text is equal to nothing but itself, here as there.
                 texts = source.tuple_of([self.value(member) for member in within.items])
                 return source.compare(item, "in", texts)
@@ -558,5 +668,5 @@ class Writer(LoopLines):
         return source.call("member", "M", *self.operands(node.args), kind=Kind.BOOL)
 
 
-def _is_text(node: Expr) -> bool:
-    return isinstance(node, Constant) and type(node.value) is str
+def _is_text(node: ast.Expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is str

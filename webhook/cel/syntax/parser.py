@@ -12,23 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NoReturn
 
 from webhook.cel.errors import ParseError, Problem
-from webhook.cel.syntax import literals
-from webhook.cel.syntax.ast import (
-    Call,
-    Constant,
-    Entry,
-    Expr,
-    FieldOf,
-    ListOf,
-    MapOf,
-    Message,
-    Name,
-    Parsed,
-    Select,
-    children,
-    place_of,
-    qualified,
-)
+from webhook.cel.syntax import ast, literals
 from webhook.cel.syntax.lexer import Token, tokens_of
 from webhook.cel.syntax.macros import MacroError, expand
 
@@ -44,30 +28,15 @@ MAX_SOURCE: Final = 100_000
 """The longest expression, in code points, as in cel-go."""
 
 RESERVED: Final = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "null",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    ]  # read as a sentence
+    {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in"}
+    | {"let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
 )
+
+
+def is_identifier(text: str) -> bool:
+    """Whether a text is a valid identifier, and not reserved."""
+    return text.isascii() and text.isidentifier() and text not in RESERVED
+
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _QUOTES: Final = "unsupported syntax: '`'"
@@ -99,7 +68,7 @@ _OPERATORS: Final = frozenset(
 """The tokens that may follow a member."""
 
 
-def parse(source: str, *, binds: bool = False) -> Parsed:
+def parse(source: str, *, binds: bool = False) -> ast.Parsed:
     """Returns the parsed expression; raises :class:`~webhook.cel.errors.ParseError`.
 
     ``binds`` is whether ``cel.bind`` is a macro.
@@ -119,15 +88,15 @@ def parse(source: str, *, binds: bool = False) -> Parsed:
     if _depth(root) > MAX_DEPTH:
         problem = Problem(1, 0, f"expression recursion limit exceeded: {MAX_DEPTH}")
         raise ParseError(source, [problem])
-    return Parsed(source, root)
+    return ast.Parsed(source, root)
 
 
-def _depth(root: Expr) -> int:
+def _depth(root: ast.Expr) -> int:
     deepest, waiting = 0, [(root, 1)]
     while waiting:
         node, depth = waiting.pop()
         deepest = max(deepest, depth)
-        waiting.extend([(child, depth + 1) for child in children(node)])
+        waiting.extend([(child, depth + 1) for child in ast.children(node)])
     return deepest
 
 
@@ -234,7 +203,7 @@ class _Parser:
     def say(self, message: str) -> None:
         """Reports a syntax error, unless the parser still recovers from the last one."""
         if not self.recovering:
-            line, column = place_of(self.source, self.token.at)
+            line, column = ast.place_of(self.source, self.token.at)
             at = column if self.source else -1  # an empty expression
             self.problems.append(Problem(line, at, f"Syntax error: {message}"))
         self.recovering = True
@@ -245,7 +214,7 @@ class _Parser:
         end = len(self.source) if last.kind == "END" else last.at + len(last.text)
         return f"no viable alternative at input '{self.source[first.at : end]}'"
 
-    def recovered(self, read: Callable[[], Expr]) -> Expr:
+    def recovered(self, read: Callable[[], ast.Expr]) -> ast.Expr:
         """Returns a part, or a substitute after a fault; skips to a token that may follow."""
         try:
             return read()
@@ -256,9 +225,9 @@ class _Parser:
             known = _OPERATORS.union(*self.closers)
             while self.token.kind != "END" and self.class_of() not in known:
                 self.place += 1
-            return Constant(self.token.at, None)
+            return ast.Constant(self.token.at, None)
 
-    def within(self, closers: AbstractSet[str], read: Callable[[], Expr]) -> Expr:
+    def within(self, closers: AbstractSet[str], read: Callable[[], ast.Expr]) -> ast.Expr:
         """Reads a part that one of these tokens must close."""
         self.closers.append(frozenset(closers))
         try:
@@ -267,7 +236,7 @@ class _Parser:
             self.closers.pop()
 
     def report(self, at: int, message: str) -> None:
-        self.problems.append(Problem(*place_of(self.source, at), message))
+        self.problems.append(Problem(*ast.place_of(self.source, at), message))
 
     def forget(self, known: int) -> None:
         """Drops problems after the first ``known`` that are no syntax errors."""
@@ -280,7 +249,7 @@ class _Parser:
 
     # --- operators ----------------------------------------------------------------------------
 
-    def expression(self) -> Expr:
+    def expression(self) -> ast.Expr:
         self.depth += 1
         if self.depth > MAX_NESTING:
             self.report(0, f"expression recursion limit exceeded: {MAX_NESTING}")
@@ -291,45 +260,45 @@ class _Parser:
         self.depth -= 1
         return expr
 
-    def conditional(self, token: Token, condition: Expr) -> Expr:
+    def conditional(self, token: Token, condition: ast.Expr) -> ast.Expr:
         then = self.within({":"}, lambda: self.chain("||", "_||_", self.conjunction))
         self.expect(":", _BEGINNINGS)
-        return Call(token.at, "_?_:_", [condition, then, self.expression()])
+        return ast.Call(token.at, "_?_:_", [condition, then, self.expression()])
 
-    def conjunction(self) -> Expr:
+    def conjunction(self) -> ast.Expr:
         return self.chain("&&", "_&&_", self.relation)
 
-    def chain(self, text: str, function: str, operand: Callable[[], Expr]) -> Expr:
+    def chain(self, text: str, function: str, operand: Callable[[], ast.Expr]) -> ast.Expr:
         first = operand()
         if not self.is_next(text):
             return first
-        call = Call(self.token.at, function, [first])
+        call = ast.Call(self.token.at, function, [first])
         while self.accept(text):
             call.args.append(operand())
         return call
 
-    def relation(self) -> Expr:
+    def relation(self) -> ast.Expr:
         expr = self.sum()
         while self.token.text in _RELATIONS and self.token.kind in {"OP", "NAME"}:
             token = self.take()
             function = "@in" if token.text == "in" else f"_{token.text}_"
-            expr = Call(token.at, function, [expr, self.sum()])
+            expr = ast.Call(token.at, function, [expr, self.sum()])
         return expr
 
-    def sum(self) -> Expr:
+    def sum(self) -> ast.Expr:
         return self.binary(("+", "-"), self.product)
 
-    def product(self) -> Expr:
+    def product(self) -> ast.Expr:
         return self.binary(("*", "/", "%"), self.unary)
 
-    def binary(self, texts: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
+    def binary(self, texts: tuple[str, ...], operand: Callable[[], ast.Expr]) -> ast.Expr:
         expr = operand()
         while self.token.kind == "OP" and self.token.text in texts:
             token = self.take()
-            expr = Call(token.at, f"_{token.text}_", [expr, operand()])
+            expr = ast.Call(token.at, f"_{token.text}_", [expr, operand()])
         return expr
 
-    def unary(self) -> Expr:
+    def unary(self) -> ast.Expr:
         for text, function in (("!", "!_"), ("-", "-_")):
             if not self.is_next(text):
                 continue
@@ -345,15 +314,15 @@ class _Parser:
                 self.say(self.no_alternative(self.tokens[self.place - 1]))
                 self.recovering = False
             operand = self.member()
-            return Call(first.at, function, [operand]) if count % 2 else operand
+            return ast.Call(first.at, function, [operand]) if count % 2 else operand
         return self.member()
 
     # --- members ------------------------------------------------------------------------------
 
-    def member(self) -> Expr:
+    def member(self) -> ast.Expr:
         return self.recovered(self.members)
 
-    def members(self) -> Expr:
+    def members(self) -> ast.Expr:
         self.sync(_BEGINNINGS)
         is_named = not self.is_next("(")
         expr = self.recovered(self.primary)
@@ -368,21 +337,21 @@ class _Parser:
                 self.sync(_BEGINNINGS | {"?"})
                 if self.accept("?"):
                     function = "_[?_]"
-                expr = Call(token.at, function, [expr, self.within({"]"}, self.expression)])
+                expr = ast.Call(token.at, function, [expr, self.within({"]"}, self.expression)])
                 self.expect("]")
-            elif is_named and self.is_next("{") and qualified(expr) is not None:
-                expr = self.message(qualified(expr) or "")
+            elif is_named and self.is_next("{") and ast.qualified(expr) is not None:
+                expr = self.message(ast.qualified(expr) or "")
             else:
                 return expr
 
-    def selected(self, operand: Expr, dot: Token, *, recovering: bool) -> Expr:
+    def selected(self, operand: ast.Expr, dot: Token, *, recovering: bool) -> ast.Expr:
         optional = self.accept("?") is not None
         if optional:
             self.sync({"IDENTIFIER", "ESC_IDENTIFIER"})
         name = self.take()
         if name.kind == "QUOTED":
             self.report(name.at, _QUOTES)
-            return Select(dot.at, operand, name.text, optional=optional)
+            return ast.Select(dot.at, operand, name.text, optional=optional)
         if name.kind != "NAME" or name.text in {"in", *_WORDS}:
             self.place -= name.kind != "END"
             self.recovering = recovering  # a dot that nothing follows was not read
@@ -395,12 +364,12 @@ class _Parser:
             return operand
         if self.is_next("(") and not optional:
             opening = self.take()
-            call = Call(opening.at, name.text, self.arguments(), operand)
+            call = ast.Call(opening.at, name.text, self.arguments(), operand)
             return self.expanded(call)
-        return Select(dot.at, operand, name.text, optional=optional)
+        return ast.Select(dot.at, operand, name.text, optional=optional)
 
-    def arguments(self) -> list[Expr]:
-        args: list[Expr] = []
+    def arguments(self) -> list[ast.Expr]:
+        args: list[ast.Expr] = []
         self.sync(_BEGINNINGS | {")"})
         if self.accept(")"):
             return args
@@ -411,19 +380,19 @@ class _Parser:
         self.expect(")")
         return args
 
-    def expanded(self, call: Call) -> Expr:
+    def expanded(self, call: ast.Call) -> ast.Expr:
         try:
             return expand(call, binds=self.binds)
         except MacroError as error:
             self.report(error.at, error.text)
-            return Constant(error.at, None)  # later faults are reported at this offset
+            return ast.Constant(error.at, None)  # later faults are reported at this offset
 
-    def primary(self) -> Expr:
+    def primary(self) -> ast.Expr:
         token = self.take()
         if token.kind in {"INT", "UINT", "FLOAT", "STRING", "BYTES"} or token.text == "-":
             return self.literal(token)
         if token.kind == "NAME" and token.text in _WORDS:
-            return Constant(token.at, _WORDS[token.text])
+            return ast.Constant(token.at, _WORDS[token.text])
         dot = token.kind == "OP" and token.text == "."
         name = self.take() if dot else token
         if dot and name.text in _WORDS:
@@ -445,15 +414,15 @@ class _Parser:
             self.fail(self.no_alternative(token))
         return self.mismatched(_BEGINNINGS)
 
-    def named(self, first: Token, name: Token, dot: str) -> Expr:
+    def named(self, first: Token, name: Token, dot: str) -> ast.Expr:
         opening = self.accept("(")
         known = len(self.problems)
-        call = Call(opening.at, dot + name.text, self.arguments()) if opening else None
+        call = ast.Call(opening.at, dot + name.text, self.arguments()) if opening else None
         if name.text in RESERVED and not self.is_message():
             self.forget(known)  # the operands are not used
             self.report(first.at, f"reserved identifier: {name.text}")
-            return Constant(first.at, None)
-        return Name(name.at, dot + name.text) if call is None else self.expanded(call)
+            return ast.Constant(first.at, None)
+        return ast.Name(name.at, dot + name.text) if call is None else self.expanded(call)
 
     def is_message(self) -> bool:
         """Returns whether a field list follows the name."""
@@ -464,29 +433,31 @@ class _Parser:
 
     # --- literals -----------------------------------------------------------------------------
 
-    def literal(self, token: Token) -> Expr:
+    def literal(self, token: Token) -> ast.Expr:
         negative = token.text == "-" and token.kind == "OP"
         written = self.take() if negative else token
         try:
             match written.kind:
                 case "INT":
-                    return Constant(token.at, literals.int_of(written.text, negative=negative))
+                    return ast.Constant(token.at, literals.int_of(written.text, negative=negative))
                 case "FLOAT":
-                    return Constant(token.at, literals.float_of(written.text, negative=negative))
+                    return ast.Constant(
+                        token.at, literals.float_of(written.text, negative=negative)
+                    )
                 case "UINT" if not negative:
-                    return Constant(token.at, literals.uint_of(written.text))
+                    return ast.Constant(token.at, literals.uint_of(written.text))
                 case "STRING" if not negative:
-                    return Constant(token.at, literals.string_of(written.text))
+                    return ast.Constant(token.at, literals.string_of(written.text))
                 case "BYTES" if not negative:
-                    return Constant(token.at, literals.bytes_of(written.text))
+                    return ast.Constant(token.at, literals.bytes_of(written.text))
         except literals.LiteralError as error:
             self.report(token.at, str(error))
-            return Constant(token.at, None)
+            return ast.Constant(token.at, None)
         self.place -= 1
         return self.mismatched(_BEGINNINGS)
 
-    def list_of(self, opening: Token) -> Expr:
-        items: list[Expr] = []
+    def list_of(self, opening: Token) -> ast.Expr:
+        items: list[ast.Expr] = []
         optional: set[int] = set()
         self.sync(_BEGINNINGS | {"]", ",", "?"})
         while not self.is_next("]") and (items or not self.accept(",")):
@@ -497,27 +468,27 @@ class _Parser:
             if not self.accept(",") or self.class_of() not in _BEGINNINGS | {"?"}:
                 break
         self.expect("]")
-        return ListOf(opening.at, items, frozenset(optional))
+        return ast.ListOf(opening.at, items, frozenset(optional))
 
-    def map_of(self, opening: Token) -> Expr:
-        entries: list[Entry] = []
+    def map_of(self, opening: Token) -> ast.Expr:
+        entries: list[ast.Entry] = []
         self.sync(_BEGINNINGS | {"}", ",", "?"})
         while not self.is_next("}") and (entries or not self.accept(",")):
             optional = self.accept("?") is not None
             key = self.within({":"}, self.expression)
             colon = self.expect(":", _BEGINNINGS)
             value = self.within({"}", ","}, self.expression)
-            entries.append(Entry(colon.at, key, value, optional))
+            entries.append(ast.Entry(colon.at, key, value, optional))
             self.sync({"}", ","})
             if not self.accept(",") or self.class_of() not in _BEGINNINGS | {"?"}:
                 break
         self.expect("}")
-        return MapOf(opening.at, entries)
+        return ast.MapOf(opening.at, entries)
 
-    def message(self, type_name: str) -> Expr:
+    def message(self, type_name: str) -> ast.Expr:
         opening = self.take()
         beginning = self.token.at
-        fields: list[FieldOf] = []
+        fields: list[ast.FieldOf] = []
         self.sync(_FIELDS)
         while not self.is_next("}") and (fields or not self.accept(",")):
             optional = self.accept("?") is not None
@@ -530,11 +501,11 @@ class _Parser:
             colon = self.expect(":", _BEGINNINGS)
             known = len(self.problems)
             value = self.within({"}", ","}, self.expression)
-            fields.append(FieldOf(colon.at, name.text, value, optional))
+            fields.append(ast.FieldOf(colon.at, name.text, value, optional))
             if name.kind == "QUOTED":
                 self.forget(known)  # the value is not used
             self.sync({"}", ","})
             if not self.accept(",") or self.class_of() not in _FIELDS - {"}", ","}:
                 break
         self.expect("}")
-        return Message(opening.at, type_name, fields)
+        return ast.Message(opening.at, type_name, fields)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from webhook.constraint.errors import InvalidTemplate
-from webhook.rego.location import Location
+from webhook.rego.check.strict import nodes
 from webhook.rego.run.text import display
 from webhook.rego.syntax import ast
 
@@ -100,34 +100,13 @@ def _path(ref: ast.Ref) -> list[str]:
 
 def data_refs(node: Any) -> Iterator[ast.Ref]:
     """Yields every reference into data below a node, including the bare ``data``."""
-    kind = type(node)
-    if kind is ast.Var:
-        if node.name == "data":
-            yield ast.Ref(node, ())
-    elif kind is ast.Ref and type(node.head) is ast.Var and node.head.name == "data":
-        yield node
-        for item in node.path:
-            yield from data_refs(item)
-    elif kind is tuple:
-        for item in node:
-            yield from data_refs(item)
-    else:
-        for name in _branches(kind):
-            yield from data_refs(getattr(node, name))
-
-
-_BRANCHES: Final[dict[type, tuple[str, ...]]] = {}
-
-
-def _branches(kind: type) -> tuple[str, ...]:
-    """Returns the fields of a node type that may hold nodes."""
-    fields = _BRANCHES.get(kind)
-    if fields is None:
-        node = dataclasses.is_dataclass(kind) and kind is not Location
-        names = [field.name for field in dataclasses.fields(kind)] if node else []
-        fields = tuple(name for name in names if name not in {"location", "annotations"})
-        _BRANCHES[kind] = fields
-    return fields
+    heads: set[int] = set()
+    for part in nodes(node):
+        if type(part) is ast.Ref and type(part.head) is ast.Var and part.head.name == "data":
+            heads.add(id(part.head))
+            yield part
+        elif type(part) is ast.Var and part.name == "data" and id(part) not in heads:
+            yield ast.Ref(part, ())
 
 
 def ref_text(ref: ast.Ref) -> str:

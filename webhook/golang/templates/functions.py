@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote_from_bytes
 
-from webhook.golang.floats import float_text
-from webhook.golang.format import BigInt, format_text
+from webhook.golang.format import BigInt, format_text, shown
 from webhook.golang.strings import from_utf8, utf8
 
 PRINTED_MAX: Final = 1 << 24
@@ -47,21 +46,7 @@ def go_type(value: Any) -> str:
 
 def show(value: Any) -> str:
     """Returns the text of Go's ``%v``."""
-    if value is None:
-        return "<nil>"
-    if value is NOTHING:
-        return "<no value>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, float):
-        return float_text(value)
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, list):
-        return f"[{' '.join(map(show, value))}]"
-    return f"map[{' '.join(f'{name}:{show(value[name])}' for name in sorted(value))}]"
+    return "<no value>" if value is NOTHING else shown(value)
 
 
 def true(value: Any) -> bool:

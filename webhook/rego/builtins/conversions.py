@@ -7,6 +7,7 @@ v1/topdown/type.go, type_name.go and casts.go.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from webhook.golang.strings import quote
 from webhook.rego.builtins.registry import builtin, wrong_operand
@@ -14,7 +15,27 @@ from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import number
 from webhook.rego.run.values import RegoObject, RegoSet, Value, ordered
 from webhook.rego.run.values import type_name as name_of
-from webhook.rego.types import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, SET, STRING, any_of
+from webhook.rego.types import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, SET, STRING, Type, any_of
+
+_KINDS: Final[dict[str, tuple[Type, frozenset[type]]]] = {
+    "null": (NULL, frozenset({type(None)})),
+    "boolean": (BOOLEAN, frozenset({bool})),
+    "string": (STRING, frozenset({str})),
+    "array": (ARRAY, frozenset({list})),
+    "object": (OBJECT, frozenset({dict, RegoObject})),
+    "set": (SET, frozenset({RegoSet})),
+}
+
+
+def _register_test(name: str, types: frozenset[type]) -> None:
+    @builtin(f"is_{name}", ANY, result=BOOLEAN)
+    def is_kind(x: Value) -> bool:
+        """Returns whether the value is of this kind."""
+        return type(x) in types
+
+
+for _name, (_, _types) in _KINDS.items():
+    _register_test(_name, _types)
 
 
 @builtin("is_number", ANY, result=BOOLEAN)
@@ -22,42 +43,6 @@ def is_number(x: Value) -> bool:
     """Returns whether the value is a number."""
     kind = type(x)
     return kind is int or kind is float or (isinstance(x, int | float) and kind is not bool)
-
-
-@builtin("is_string", ANY, result=BOOLEAN)
-def is_string(x: Value) -> bool:
-    """Returns whether the value is a string."""
-    return type(x) is str
-
-
-@builtin("is_boolean", ANY, result=BOOLEAN)
-def is_boolean(x: Value) -> bool:
-    """Returns whether the value is a boolean."""
-    return type(x) is bool
-
-
-@builtin("is_array", ANY, result=BOOLEAN)
-def is_array(x: Value) -> bool:
-    """Returns whether the value is an array."""
-    return type(x) is list
-
-
-@builtin("is_set", ANY, result=BOOLEAN)
-def is_set(x: Value) -> bool:
-    """Returns whether the value is a set."""
-    return type(x) is RegoSet
-
-
-@builtin("is_object", ANY, result=BOOLEAN)
-def is_object(x: Value) -> bool:
-    """Returns whether the value is an object."""
-    return type(x) is dict or type(x) is RegoObject
-
-
-@builtin("is_null", ANY, result=BOOLEAN)
-def is_null(x: Value) -> bool:
-    """Returns whether the value is null."""
-    return x is None
 
 
 @builtin("type_name", ANY, result=STRING)
@@ -132,26 +117,12 @@ def cast_set(x: Value) -> RegoSet:
     return wrong_operand(1, x, "array", "set")
 
 
-@builtin("cast_string", ANY, result=STRING, deprecated=True, check=False)
-def cast_string(x: Value) -> str:
-    """Returns the string itself; anything else is an error."""
-    return x if type(x) is str else wrong_operand(1, x, "string")
+def _register_cast(name: str, result: Type, types: frozenset[type]) -> None:
+    @builtin(f"cast_{name}", ANY, result=result, deprecated=True, check=False)
+    def cast(x: Value) -> Value:
+        """Returns the value itself; a value of another kind is an error."""
+        return x if type(x) in types else wrong_operand(1, x, name)
 
 
-@builtin("cast_boolean", ANY, result=BOOLEAN, deprecated=True, check=False)
-def cast_boolean(x: Value) -> bool:
-    """Returns the boolean itself; anything else is an error."""
-    return x if type(x) is bool else wrong_operand(1, x, "boolean")
-
-
-@builtin("cast_null", ANY, result=NULL, deprecated=True, check=False)
-def cast_null(x: Value) -> None:
-    """Returns null itself; anything else is an error."""
-    if x is not None:
-        wrong_operand(1, x, "null")
-
-
-@builtin("cast_object", ANY, result=OBJECT, deprecated=True, check=False)
-def cast_object(x: Value) -> Value:
-    """Returns the object itself; anything else is an error."""
-    return x if is_object(x) else wrong_operand(1, x, "object")
+for _name in ("null", "boolean", "string", "object"):
+    _register_cast(_name, *_KINDS[_name])

@@ -18,50 +18,25 @@ def text_bytes(context: Context, text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-@builtin("crypto.md5", STRING, result=STRING, context=True)
-def crypto_md5(context: Context, x: str) -> str:
-    """Returns the MD5 digest in hexadecimal."""
-    return hashlib.md5(text_bytes(context, x), usedforsecurity=False).hexdigest()
+def _register(digest: str) -> None:
+    """Registers the HMAC with a digest, and the digest itself; OPA has no ``crypto.sha512``."""
+
+    @builtin(f"crypto.hmac.{digest}", STRING, STRING, result=STRING, context=True)
+    def crypto_hmac(context: Context, x: str, key: str) -> str:
+        """Returns the HMAC of ``x`` under ``key`` in hexadecimal."""
+        return hmac.digest(text_bytes(context, key), text_bytes(context, x), digest).hex()
+
+    compute = getattr(hashlib, digest)
+    if digest != "sha512":
+
+        @builtin(f"crypto.{digest}", STRING, result=STRING, context=True)
+        def crypto_digest(context: Context, x: str) -> str:
+            """Returns the digest in hexadecimal."""
+            return str(compute(text_bytes(context, x), usedforsecurity=False).hexdigest())
 
 
-@builtin("crypto.sha1", STRING, result=STRING, context=True)
-def crypto_sha1(context: Context, x: str) -> str:
-    """Returns the SHA-1 digest in hexadecimal."""
-    return hashlib.sha1(text_bytes(context, x), usedforsecurity=False).hexdigest()
-
-
-@builtin("crypto.sha256", STRING, result=STRING, context=True)
-def crypto_sha256(context: Context, x: str) -> str:
-    """Returns the SHA-256 digest in hexadecimal."""
-    return hashlib.sha256(text_bytes(context, x)).hexdigest()
-
-
-def _hmac(context: Context, x: str, key: str, digest: str) -> str:
-    return hmac.digest(text_bytes(context, key), text_bytes(context, x), digest).hex()
-
-
-@builtin("crypto.hmac.md5", STRING, STRING, result=STRING, context=True)
-def crypto_hmac_md5(context: Context, x: str, key: str) -> str:
-    """Returns the HMAC of ``x`` under ``key``, with MD5."""
-    return _hmac(context, x, key, "md5")
-
-
-@builtin("crypto.hmac.sha1", STRING, STRING, result=STRING, context=True)
-def crypto_hmac_sha1(context: Context, x: str, key: str) -> str:
-    """Returns the HMAC of ``x`` under ``key``, with SHA-1."""
-    return _hmac(context, x, key, "sha1")
-
-
-@builtin("crypto.hmac.sha256", STRING, STRING, result=STRING, context=True)
-def crypto_hmac_sha256(context: Context, x: str, key: str) -> str:
-    """Returns the HMAC of ``x`` under ``key``, with SHA-256."""
-    return _hmac(context, x, key, "sha256")
-
-
-@builtin("crypto.hmac.sha512", STRING, STRING, result=STRING, context=True)
-def crypto_hmac_sha512(context: Context, x: str, key: str) -> str:
-    """Returns the HMAC of ``x`` under ``key``, with SHA-512."""
-    return _hmac(context, x, key, "sha512")
+for _digest in ("md5", "sha1", "sha256", "sha512"):
+    _register(_digest)
 
 
 @builtin("crypto.hmac.equal", STRING, STRING, result=BOOLEAN, context=True)

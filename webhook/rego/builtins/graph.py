@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.builtins.objects import lookup
 from webhook.rego.builtins.registry import builtin, wrong_operand
+from webhook.rego.run.runtime import index
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered, sort_key, type_name
 from webhook.rego.run.weight import WALKED_STEPS, afford_tree
 from webhook.rego.types import ANY, ARRAY, SET, any_of, array_of, object_of, set_of, static_array
@@ -48,7 +48,7 @@ def reachable(context: Context, graph: Value, initial: Value) -> RegoSet:
     reached = RegoSet()
     while queue:
         node = queue.pop()
-        edges = lookup(graph, node)
+        edges = index(graph, node)
         if edges is UNDEFINED or node in reached:
             continue
         reached.add(node)
@@ -63,7 +63,7 @@ def reachable_paths(context: Context, graph: Value, initial: Value) -> RegoSet:
     """Returns all paths from an initial vertex to a vertex without further unvisited neighbours."""
     paths = RegoSet()
     for node in _initial(initial):
-        edges = lookup(graph, node)
+        edges = index(graph, node)
         if edges is UNDEFINED:
             continue
         neighbours = _vertices(edges)
@@ -82,7 +82,7 @@ def _extend(
     while stack:
         root, path, passed = stack.pop()
         context.charge(_EXTENDED_STEPS + 2 * len(path))
-        edges = lookup(graph, root)
+        edges = index(graph, root)
         if edges is UNDEFINED:
             paths.add(path)
             continue

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from webhook.rego.builtins.registry import Context, builtin, wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.run.numbers import as_index
+from webhook.rego.run.runtime import index
 from webhook.rego.run.values import (
     UNDEFINED,
     RegoObject,
@@ -27,25 +27,6 @@ from webhook.rego.types import ANY, ARRAY, BOOLEAN, OBJECT, SET, any_of, array_o
 COLLECTION = any_of(ARRAY, SET, OBJECT)
 
 
-def lookup(container: Value, name: Value) -> Value:
-    """Returns the value at ``name`` as a reference does; UNDEFINED if missing."""
-    kind = type(container)
-    if kind is dict:
-        return container.get(name, UNDEFINED) if type(name) is str else UNDEFINED
-    if kind is list:
-        if isinstance(name, int | float) and not isinstance(name, bool):
-            at = as_index(name)
-            if at is not None and 0 <= at < len(container):
-                return container[at]
-        return UNDEFINED
-    if kind is RegoObject:
-        entry = container.entries.get(key(name))
-        return UNDEFINED if entry is None else entry[1]
-    if kind is RegoSet:
-        return name if name in container else UNDEFINED
-    return UNDEFINED
-
-
 @builtin("object.get", OBJECT, ANY, ANY, result=ANY, check=False)
 def get(object_: Value, name: Value, default: Value) -> Value:
     """Returns the value under a key, or at the end of an array of keys, or the default."""
@@ -57,11 +38,11 @@ def get(object_: Value, name: Value, default: Value) -> Value:
     value = object_
     if type(name) is list:
         for step in name:
-            value = lookup(value, step)
+            value = index(value, step)
             if value is UNDEFINED:
                 return default
         return value
-    value = lookup(object_, name)
+    value = index(object_, name)
     return default if value is UNDEFINED else value
 
 
@@ -176,7 +157,7 @@ def _subset(context: Context, super_: Value, sub: Value) -> bool | None:
 
 def _property_subset(context: Context, super_: Value, name: Value, value: Value) -> bool:
     context.charge(1)
-    ours = lookup(super_, name)
+    ours = index(super_, name)
     if ours is UNDEFINED:
         return False
     return equal(ours, value) or bool(

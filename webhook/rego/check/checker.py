@@ -26,7 +26,7 @@ from webhook.rego.check.checker_written import Written
 from webhook.rego.check.checks import expected_texts, function_text
 from webhook.rego.check.names import ROOTS
 from webhook.rego.check.schemas import SchemaError, annotated_type, input_type, overridden
-from webhook.rego.check.variables import LEAVES, NESTING, parts_of, terms_of
+from webhook.rego.check.variables import LEAVES, bodies_of, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.location import NOWHERE
 from webhook.rego.types import (
@@ -371,10 +371,9 @@ def _parts_of(
         if is_nested:
             refs = [(with_steps_apart(terms), place) for terms, place in refs]
         references += refs
-    if type(lit) in NESTING:
-        for body in _nested(lit):
-            for inner in body:
-                _parts_of(inner, closures, references, is_nested=True)
+    for body in bodies_of(lit):
+        for inner in body:
+            _parts_of(inner, closures, references, is_nested=True)
 
 
 def _closures_in(term: ir.Term, closures: list[ir.Comprehension]) -> None:
@@ -383,12 +382,6 @@ def _closures_in(term: ir.Term, closures: list[ir.Comprehension]) -> None:
     for part in parts_of(term):
         if type(part) not in LEAVES:
             _closures_in(part, closures)
-
-
-def _nested(lit: ir.Lit) -> Sequence[ir.Body]:
-    if isinstance(lit, (ir.Every, ir.Not)):
-        return (lit.body,)
-    return (lit.left, lit.right) if isinstance(lit, ir.Logic) else ()
 
 
 # --- messages --------------------------------------------------------------------------------

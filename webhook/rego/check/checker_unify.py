@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from webhook.rego.check import ir
 from webhook.rego.check.checker_types import unifies
 from webhook.rego.check.names import ROOTS
-from webhook.rego.check.variables import expand
-from webhook.rego.run.values import equal
+from webhook.rego.check.variables import expand, lookup
 from webhook.rego.types import ANY, AnyOf, ArrayType, ObjectType, SetType, is_unknown, select, union
 
 if TYPE_CHECKING:
@@ -122,18 +121,8 @@ def _unify_parts(scope: Scope, a: ir.Array | ir.Object, b: ir.Term) -> bool:
             unify_terms(scope, x, y) for x, y in zip(a.items, b.items, strict=True)
         )
     if isinstance(a, ir.Object) and isinstance(b, ir.Object):
-        pairs = [(x, _value_at(b, name)) for name, x in a.items]
+        pairs = [(x, lookup(b, name)) for name, x in a.items]
         if len(a.items) != len(b.items):
             return False
         return all(y is not None and unify_terms(scope, x, y) for x, y in pairs)
     return False
-
-
-def _value_at(term: ir.Object, name: ir.Term) -> ir.Term | None:
-    for other, value in term.items:
-        if isinstance(name, ir.Const) and isinstance(other, ir.Const):
-            if equal(name.value, other.value):
-                return value
-        elif isinstance(name, ir.Var) and isinstance(other, ir.Var) and name.name == other.name:
-            return value
-    return None

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.registry import GATEKEEPER, lacking
-from webhook.rego.check.ir import Call, Comprehension, Const, Every, Logic, Not, Ref, Var
-from webhook.rego.check.variables import LEAVES, NESTING, composites_of, parts_of, terms_of
+from webhook.rego.check.ir import Call, Comprehension, Const, Ref, Var
+from webhook.rego.check.variables import LEAVES, bodies_of, composites_of, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax.builtin_names import OPERAND_NAMES
 from webhook.rego.syntax.tokens import FUTURE_V0, KEYWORDS
@@ -156,13 +156,8 @@ def _each(body: Body, literals: list[Lit]) -> None:
             _in_term(term, literals)
         for modifier in lit.withs:
             _in_term(modifier.value, literals)
-        if type(lit) not in NESTING:
-            continue
-        if isinstance(lit, (Every, Not)):
-            _each(lit.body, literals)
-        elif isinstance(lit, Logic):
-            _each(lit.left, literals)
-            _each(lit.right, literals)
+        for inner in bodies_of(lit):
+            _each(inner, literals)
 
 
 def _in_term(term: Term, literals: list[Lit]) -> None:

@@ -24,6 +24,15 @@ NESTING: Final = frozenset({ir.Every, ir.Not, ir.Logic})
 """Literals that contain bodies."""
 
 
+def bodies_of(lit: ir.Lit) -> Sequence[ir.Body]:
+    """Returns the bodies nested in a literal; most have none."""
+    if type(lit) not in NESTING:
+        return ()
+    if isinstance(lit, ir.Logic):
+        return lit.left, lit.right
+    return (lit.body,)  # type: ignore[union-attr]
+
+
 def visible(term: ir.Term, names: set[str]) -> None:
     """Adds the variables of a term to ``names``, except variables inside comprehensions."""
     if type(term) is ir.Var:
@@ -67,11 +76,8 @@ def every_literal(body: ir.Body) -> Iterator[ir.Lit]:
     """Yields every literal of a body and of the bodies nested in it, outside of terms."""
     for lit in body:
         yield lit
-        if isinstance(lit, (ir.Every, ir.Not)):
-            yield from every_literal(lit.body)
-        elif isinstance(lit, ir.Logic):
-            yield from every_literal(lit.left)
-            yield from every_literal(lit.right)
+        for inner in bodies_of(lit):
+            yield from every_literal(inner)
 
 
 def terms_of(lit: ir.Lit) -> Sequence[ir.Term]:
@@ -169,13 +175,8 @@ def _walk_body(body: ir.Body, terms: list[ir.Term]) -> None:
         _walk_all(terms_of(lit), terms)
         for modifier in lit.withs:
             _walk(modifier.value, terms)
-        if type(lit) not in NESTING:
-            continue
-        if isinstance(lit, (ir.Every, ir.Not)):
-            _walk_body(lit.body, terms)
-        elif isinstance(lit, ir.Logic):
-            _walk_body(lit.left, terms)
-            _walk_body(lit.right, terms)
+        for inner in bodies_of(lit):
+            _walk_body(inner, terms)
 
 
 def all_of_body(body: ir.Body, names: set[str]) -> None:
@@ -197,13 +198,8 @@ def in_closures(lit: ir.Lit, names: set[str]) -> None:
         closures_of(term, closures)
     for closure in closures:
         everything(closure, names)
-    if type(lit) not in NESTING:
-        return
-    if isinstance(lit, (ir.Every, ir.Not)):
-        all_of_body(lit.body, names)
-    elif isinstance(lit, ir.Logic):
-        all_of_body(lit.left, names)
-        all_of_body(lit.right, names)
+    for body in bodies_of(lit):
+        all_of_body(body, names)
 
 
 def patterned(term: ir.Term, names: set[str], *, sets: bool = True) -> None:

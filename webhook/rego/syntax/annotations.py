@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from webhook.rego.errors import RegoLoadError
+from webhook.golang.format import shown
+from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.syntax.ast import Annotations, Import, Ref, Rule, String, Var
 
 if TYPE_CHECKING:
@@ -93,16 +94,12 @@ def read_annotations(
     """
     blocks: list[Annotations] = []
     faults: list[RegoLoadError] = []
-    i = 0
-    while i < len(comments):
-        if not _begins_block(*comments[i]):
-            i += 1
-            continue
-        start, head = i, comments[i][0]
-        i += 1
-        while i < len(comments) and _continues(*comments[i], head.row + i - start):
-            i += 1
-        lines = [text.removeprefix(" ") for _, text in comments[start + 1 : i]]
+    starts = [at for at, comment in enumerate(comments) if _begins_block(*comment)]
+    for start in starts:
+        head, end = comments[start][0], start + 1
+        while end < len(comments) and _continues(*comments[end], head.row + end - start):
+            end += 1
+        lines = [text.removeprefix(" ") for _, text in comments[start + 1 : end]]
         try:
             blocks.append(_read_block(lines, head, parse_ref))
         except _Invalid as fault:
@@ -132,9 +129,8 @@ def _read_block(lines: list[str], place: Location, parse_ref: Callable[[str], Re
         raise _Invalid(_yaml_message(fault, lines), _yaml_line(fault)) from None
     except (ValueError, RecursionError) as fault:
         raise _Invalid(f"yaml: {fault}") from None
-    if raw is None:
-        raw = {}
     _check_shapes(text)
+    raw = raw or {}
     return Annotations(raw.get("scope") or "", _value(raw, parse_ref), location=place)
 
 
@@ -169,12 +165,10 @@ def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, An
             value[name] = _scalar(raw[name])
     if raw.get("entrypoint"):
         value["entrypoint"] = True
-    if raw.get("organizations"):
-        value["organizations"] = [_scalar(organization) for organization in raw["organizations"]]
-    if raw.get("related_resources"):
-        value["related_resources"] = [_resource(resource) for resource in raw["related_resources"]]
-    if raw.get("authors"):
-        value["authors"] = [_author(author) for author in raw["authors"]]
+    readers = (("organizations", _scalar), ("related_resources", _resource), ("authors", _author))
+    for name, read in readers:
+        if raw.get(name):
+            value[name] = [read(item) for item in raw[name]]
     if raw.get("schemas"):
         value["schemas"] = [_schema(schema, parse_ref) for schema in raw["schemas"]]
     for name in ("custom", "labels"):
@@ -206,24 +200,14 @@ def _mismatch(wrong: list[tuple[yaml.Node, str]]) -> _Invalid:
     for node, kind in wrong:
         value = ""
         if isinstance(node, yaml.ScalarNode):
-            shown = node.value if len(node.value) <= 10 else f"{node.value[:7]}..."
-            value = f" `{shown}`"
+            text = node.value if len(node.value) <= 10 else f"{node.value[:7]}..."
+            value = f" `{text}`"
         tag = node.tag.rpartition(":")[2]
         lines.append(
             f"  line {node.start_mark.line + 1}: cannot unmarshal !!{tag}{value} into {kind}"
         )
     message = "\n".join(["yaml: unmarshal errors:", *lines])
     return _Invalid(message, wrong[0][0].start_mark.line + 1)
-
-
-def _go_text(value: Any) -> str:
-    """Returns a value as Go prints it."""
-    if isinstance(value, dict):
-        pairs = sorted((str(name), _go_text(member)) for name, member in value.items())
-        return f"map[{' '.join(f'{name}:{text}' for name, text in pairs)}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(_go_text, value))}]"
-    return "<nil>" if value is None else _scalar(value)
 
 
 def _scalar(value: Any) -> str:
@@ -238,21 +222,20 @@ def _member(item: dict[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _invalid(noun: str, item: Any, why: str) -> _Invalid:
+    return _Invalid(f"invalid {noun} definition {shown(item)}: {why}")
+
+
 def _resource(item: Any) -> dict[str, str]:
     if isinstance(item, str):
         if not item:
             raise _Invalid("invalid related-resource definition : ref URL may not be empty string")
         return {"ref": item}
     if not isinstance(item, dict):
-        raise _Invalid(
-            f"invalid related-resource definition {_go_text(item)}: "
-            "invalid value type, must be string or map"
-        )
+        raise _invalid("related-resource", item, "invalid value type, must be string or map")
     ref, description = _member(item, "ref").strip(), _member(item, "description").strip()
     if not ref:
-        raise _Invalid(
-            f"invalid related-resource definition {_go_text(item)}: 'ref' value required in object"
-        )
+        raise _invalid("related-resource", item, "'ref' value required in object")
     return {"ref": ref, "description": description} if description else {"ref": ref}
 
 
@@ -268,13 +251,9 @@ def _author(item: Any) -> dict[str, str]:
     elif isinstance(item, dict):
         author = {name: _member(item, name).strip() for name in ("name", "email")}
         if not any(author.values()):
-            raise _Invalid(
-                f"invalid author definition {_go_text(item)}: 'name' and/or 'email' values required in object"
-            )
+            raise _invalid("author", item, "'name' and/or 'email' values required in object")
     else:
-        raise _Invalid(
-            f"invalid author definition {_go_text(item)}: invalid value type, must be string or map"
-        )
+        raise _invalid("author", item, "invalid value type, must be string or map")
     return {name: text for name, text in author.items() if text}
 
 
@@ -297,8 +276,6 @@ def _schema(item: Any, parse_ref: Callable[[str], Ref]) -> dict[str, Any]:
 
 def _names(text: str, parse_ref: Callable[[str], Ref], complaint: str) -> list[Any]:
     """Returns the elements of a reference written as text."""
-    from webhook.rego.errors import RegoErrors  # noqa: PLC0415
-
     try:
         ref = parse_ref(text)
     except RegoErrors:
@@ -343,28 +320,29 @@ def attach(
     return attached, scoped, faults
 
 
+_TARGETS: Final[dict[type, str]] = {Ref: "package", Import: "import", Rule: "rule"}
+
+
 def _default_scope(annotation: Annotations, target: Ref | Import | Rule | None) -> str:
     if isinstance(target, Rule):
         return "document" if annotation.value.get("entrypoint") else "rule"
-    if isinstance(target, Ref):
-        return "package"
-    return "import" if target is not None else ""
+    return _TARGETS.get(type(target), "")
 
 
 def _misplaced(annotation: Annotations, target: Ref | Import | Rule | None) -> list[RegoLoadError]:
     messages = []
     expected = {"rule": "rule", "document": "rule", "package": "package", "subpackages": "package"}
-    have = {Ref: "package", Import: "import", Rule: "rule"}.get(type(target), "")
+    have = _TARGETS.get(type(target), "")
     if annotation.scope not in SCOPES:
         messages.append(
             f"invalid annotation scope '{annotation.scope}'. Use one of 'rule', 'document', 'package', "
             "or 'subpackages'"
         )
     elif expected[annotation.scope] != have:
-        message = (
-            f"annotation scope '{annotation.scope}' must be applied to {expected[annotation.scope]}"
+        instead = (
+            f"{expected[annotation.scope]} (have {have})" if have else expected[annotation.scope]
         )
-        messages.append(f"{message} (have {have})" if have else message)
+        messages.append(f"annotation scope '{annotation.scope}' must be applied to {instead}")
     if annotation.value.get("entrypoint") and annotation.scope not in ("document", "package"):
         messages.append(
             f"annotation entrypoint applied to non-document or package scope '{annotation.scope}'"

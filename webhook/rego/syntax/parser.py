@@ -17,11 +17,8 @@ from webhook.rego.syntax.bare_rules import NoRule, rule_of
 from webhook.rego.syntax.cursor import DEPTH_EXCEEDED, Cursor, Refused
 from webhook.rego.syntax.lexer import Source, Tokens
 from webhook.rego.syntax.parser_bodies import BodyParser
-from webhook.rego.syntax.parser_collections import CollectionParser
 from webhook.rego.syntax.parser_logic import LogicParser
 from webhook.rego.syntax.parser_rules import RuleParser, WrittenRule
-from webhook.rego.syntax.parser_scalars import ScalarParser
-from webhook.rego.syntax.parser_statements import StatementParser
 from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, TermParser
 
 if TYPE_CHECKING:
@@ -128,14 +125,11 @@ class _Module:
     ) -> None:
         keywords = _V0_KEYWORDS if version == "v0" else _V1_KEYWORDS
         self.cursor = cursor = Cursor(source, keywords, version)
-        scalars = ScalarParser(cursor)
-        self.terms = terms = TermParser(cursor, scalars)
-        collections = terms.collections = CollectionParser(cursor, terms)
-        statements = StatementParser(cursor, terms)
-        logic = LogicParser(cursor, terms, statements)
-        self.bodies = bodies = BodyParser(cursor, scalars, terms, statements, logic)
-        terms.bodies = collections.bodies = logic.bodies = bodies
-        self.rules = RuleParser(cursor, scalars, terms, bodies)
+        self.terms = terms = TermParser(cursor)
+        logic = LogicParser(cursor, terms)
+        self.bodies = bodies = BodyParser(cursor, terms, logic)
+        terms.bodies = logic.bodies = bodies
+        self.rules = RuleParser(cursor, terms, bodies)
         self.checked = version != "v0"
         self.package: ast.Ref | None = None
         self.imports: list[ast.Import] = []
@@ -147,7 +141,7 @@ class _Module:
     def close(self) -> None:
         """Ends what readers know of each other: otherwise only a collection of garbage would free them."""
         terms = self.terms
-        del terms.collections.bodies, self.bodies.logic.bodies, terms.collections, terms.bodies
+        del self.bodies.logic.bodies, terms.bodies
 
     # --- a query ---------------------------------------------------------------------------
 

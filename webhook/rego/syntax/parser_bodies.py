@@ -11,8 +11,6 @@ from webhook.rego.syntax.parser_terms import ROOTS, TermParser
 
 if TYPE_CHECKING:
     from webhook.rego.syntax.parser_logic import LogicParser
-    from webhook.rego.syntax.parser_scalars import ScalarParser
-    from webhook.rego.syntax.parser_statements import StatementParser
 
 _EVERY: Final = ast.Var("every")
 _INFIX_EXAMPLES: Final = {"in": "x in xs", "and": "x and y", "or": "x or y"}
@@ -35,18 +33,9 @@ def membership(term: ast.Term) -> tuple[ast.Term | None, ast.Term, ast.Term] | N
 class BodyParser:
     """Reads bodies."""
 
-    def __init__(
-        self,
-        cursor: Cursor,
-        scalars: ScalarParser,
-        terms: TermParser,
-        statements: StatementParser,
-        logic: LogicParser,
-    ) -> None:
+    def __init__(self, cursor: Cursor, terms: TermParser, logic: LogicParser) -> None:
         self.cursor = cursor
-        self.scalars = scalars
         self.terms = terms
-        self.statements = statements
         self.logic = logic
 
     def body(self, end: int) -> ast.Body:
@@ -126,7 +115,7 @@ class BodyParser:
                 return self.logic.fold(
                     (ast.Not(group, location=cursor.since(cursor.starts[start])),), start
                 )
-        term = self.statements.statement()
+        term = self.terms.statement()
         kind = cursor.kinds[cursor.i]
         if (
             kind == t.IDENT
@@ -137,7 +126,7 @@ class BodyParser:
         with_: tuple[ast.With, ...] = ()
         modifiers = cursor.i
         if kind == t.WITH:
-            with_ = self.statements.modifiers()
+            with_ = self.terms.modifiers()
             kind = cursor.kinds[cursor.i]
         place = cursor.since(cursor.starts[start])
         literal: ast.Literal_
@@ -153,7 +142,7 @@ class BodyParser:
                 if isinstance(term, ast.Object) and not term.items:
                     cursor.refuse("found empty body", place)
                 self.logic.refuse_braces(place, place.text, operator)
-            return self.statements.attach(self.logic.or_chain((literal,), start))
+            return self.terms.attach(self.logic.or_chain((literal,), start))
         return literal
 
     def _some(self) -> ast.Literal_:
@@ -168,7 +157,7 @@ class BodyParser:
             parts = membership(term)
             if parts is None:
                 cursor.illegal("expected `x in xs` or `x, y in xs` expression")
-            with_ = self.statements.modifiers() if cursor.kinds[cursor.i] == t.WITH else ()
+            with_ = self.terms.modifiers() if cursor.kinds[cursor.i] == t.WITH else ()
             return ast.SomeIn(*parts, with_, location=cursor.since(cursor.starts[start]))
         cursor.i, cursor.wildcards, cursor.depth = start, wildcards, depth
         self._hint_at_some_in(start)
@@ -177,7 +166,7 @@ class BodyParser:
             cursor.i += 1
             if cursor.kinds[cursor.i] != t.IDENT:
                 cursor.illegal("expected var")
-            names.append(self.scalars.variable(cursor.i))
+            names.append(self.terms.variable(cursor.i))
             cursor.i += 1
             if cursor.kinds[cursor.i] != t.COMMA:
                 break
@@ -218,4 +207,4 @@ class BodyParser:
         body = self.body(t.RBRACE)
         cursor.i += 1
         place = cursor.since(cursor.starts[start])
-        return self.statements.attach(ast.Every(key, value, domain, body, location=place))
+        return self.terms.attach(ast.Every(key, value, domain, body, location=place))

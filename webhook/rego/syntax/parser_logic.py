@@ -12,7 +12,6 @@ from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, TermParser
 if TYPE_CHECKING:
     from webhook.rego.syntax.lexer import SourceLocation
     from webhook.rego.syntax.parser_bodies import BodyParser
-    from webhook.rego.syntax.parser_statements import StatementParser
 
 
 class LogicParser:
@@ -21,10 +20,9 @@ class LogicParser:
     bodies: BodyParser
     """The parser of a module sets it: a body holds terms, and a term may hold a body."""
 
-    def __init__(self, cursor: Cursor, terms: TermParser, statements: StatementParser) -> None:
+    def __init__(self, cursor: Cursor, terms: TermParser) -> None:
         self.cursor = cursor
         self.terms = terms
-        self.statements = statements
 
     def not_body(self, start: int) -> Not:
         """``{ body }`` after ``not``."""
@@ -72,7 +70,7 @@ class LogicParser:
                 body = ()
             if body and cursor.kinds[cursor.i] in t.LOGICAL:
                 self._refuse_ambiguous(body, start, "")
-                return self.statements.attach(self.or_chain(body, start))
+                return self.terms.attach(self.or_chain(body, start))
             cursor.i, cursor.wildcards, cursor.depth = start, wildcards, depth
         elif kind in t.PARENTHESES:
             group = self.group(operand=False, prefix="")
@@ -84,8 +82,8 @@ class LogicParser:
         """Returns the operand, or the chain of ``and`` and ``or`` it begins."""
         cursor = self.cursor
         if cursor.kinds[cursor.i] in t.LOGICAL:
-            return self.statements.attach(self.or_chain(body, start))
-        return self.statements.attach(body[0])
+            return self.terms.attach(self.or_chain(body, start))
+        return self.terms.attach(body[0])
 
     def or_chain(self, left: Body, start: int) -> Literal_:
         """Combines a first operand and the following operands by ``or`` and ``and``."""
@@ -143,7 +141,7 @@ class LogicParser:
                 if negated:
                     return (Not(group, location=cursor.since(cursor.starts[start])),)
                 return group
-        term = self.statements.statement()
+        term = self.terms.statement()
         place = cursor.since(cursor.starts[start])
         if negated and cursor.not_bodies:
             return (Not((Expr(term, location=place),), location=place),)
@@ -170,7 +168,7 @@ class LogicParser:
         if not left:
             pass
         elif kind in t.LOGICAL:
-            body = (self.statements.attach(self.or_chain(left, start + 1)),)
+            body = (self.terms.attach(self.or_chain(left, start + 1)),)
             self._close_group()
         elif kind == t.WITH and not explicit and len(left) == 1:
             body = self._group_with(left, operand)
@@ -187,7 +185,7 @@ class LogicParser:
     def _group_with(self, left: Body, operand: bool) -> Body | None:
         cursor = self.cursor
         modifiers = cursor.i
-        left = (self.statements.attach(left[0]),)
+        left = (self.terms.attach(left[0]),)
         if cursor.kinds[cursor.i] in t.LOGICAL:
             self.refuse_with(modifiers, t.NAMES[cursor.kinds[cursor.i]])
         self._close_group()

@@ -15,7 +15,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from webhook.rego.location import Location
     from webhook.rego.syntax.parser_bodies import BodyParser
-    from webhook.rego.syntax.parser_scalars import ScalarParser
 
 
 def is_ground(term: ast.Term) -> bool:
@@ -52,11 +51,8 @@ class WrittenRule:
 class RuleParser:
     """Reads rules with a body, and default rules."""
 
-    def __init__(
-        self, cursor: Cursor, scalars: ScalarParser, terms: TermParser, bodies: BodyParser
-    ) -> None:
+    def __init__(self, cursor: Cursor, terms: TermParser, bodies: BodyParser) -> None:
         self.cursor = cursor
-        self.scalars = scalars
         self.terms = terms
         self.bodies = bodies
 
@@ -146,7 +142,7 @@ class RuleParser:
         cursor = self.cursor
         first = cursor.i
         start = cursor.starts[first]
-        term: ast.Term = self.scalars.variable(first)
+        term: ast.Term = self.terms.variable(first)
         cursor.i = first + 1
         kind = cursor.kinds[cursor.i]
         if t.ADD <= kind <= t.LTE and cursor.starts[cursor.i] == cursor.ends[first]:

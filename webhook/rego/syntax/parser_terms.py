@@ -7,18 +7,21 @@ operand without a space: ``.name``, ``[term]`` and ``(args)``.
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from webhook.api.names import LONE_SURROGATE
 from webhook.rego.location import Location
 from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.cursor import DEPTH_EXCEEDED, MAX_ELEMENTS, Cursor, Refused
 from webhook.rego.syntax.lexer import SourceLocation
-from webhook.rego.syntax.parser_scalars import ScalarParser, without_brace_escapes
+from webhook.rego.syntax.magnitude import fault_of_number
 
 if TYPE_CHECKING:
     from webhook.rego.syntax.parser_bodies import BodyParser
-    from webhook.rego.syntax.parser_collections import CollectionParser
 
 _NO_HEAD: Final = (ast.Null, ast.Boolean, ast.Number, ast.String, ast.Ref, ast.TemplateString)
 """Tokens that cannot begin a reference."""
@@ -51,13 +54,53 @@ KINDS_OF_TERM: Final[dict[type, str]] = {
 class TermParser:
     """Reads terms from the tokens of a cursor, and moves the cursor behind them."""
 
-    collections: CollectionParser
     bodies: BodyParser
-    """The parser of a module sets both: a term may hold a body, and a body holds terms."""
+    """The parser of a module sets it: a term may hold a body, and a body holds terms."""
 
-    def __init__(self, cursor: Cursor, scalars: ScalarParser) -> None:
+    def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
-        self.scalars = scalars
+
+    # --- statements and their modifiers ----------------------------------------------------
+
+    def statement(self) -> ast.Term:
+        """Returns a term, an assignment or a unification."""
+        cursor = self.cursor
+        start = cursor.starts[cursor.i]
+        left = self.expression()
+        i = cursor.i
+        kind = cursor.kinds[i]
+        if kind not in t.EQUATIONS:
+            return left
+        cursor.i = i + 1
+        right = self.expression()
+        operator = ast.Var(t.NAMES[kind], location=cursor.at(i))
+        return ast.Call(operator, (left, right), infix=True, location=cursor.since(start))
+
+    def modifiers(self) -> tuple[ast.With, ...]:
+        """Reads one or more ``with target as value``."""
+        cursor = self.cursor
+        replaced = []
+        while cursor.kinds[cursor.i] == t.WITH:
+            start = cursor.i
+            cursor.i += 1
+            if cursor.kinds[cursor.i] != t.IDENT:
+                cursor.illegal("expected ident")
+            target = self.term()
+            if not isinstance(target, ast.Ref | ast.Var):
+                cursor.illegal("expected with target path")
+            if cursor.kinds[cursor.i] != t.AS:
+                cursor.illegal("expected as keyword")
+            cursor.i += 1
+            value = self.expression()
+            replaced.append(ast.With(target, value, location=cursor.since(cursor.starts[start])))
+        return tuple(replaced)
+
+    def attach(self, literal: ast.Literal_) -> ast.Literal_:
+        """Returns the literal with the modifiers that follow it."""
+        cursor = self.cursor
+        if cursor.kinds[cursor.i] != t.WITH or isinstance(literal, ast.SomeDecl):
+            return literal
+        return replace(literal, with_=self.modifiers())
 
     # --- operators -------------------------------------------------------------------------
 
@@ -162,15 +205,15 @@ class TermParser:
         kind = cursor.kinds[i]
         term: ast.Term
         if kind in t.VARIABLES:
-            term = self.scalars.variable(i)
+            term = self.variable(i)
             cursor.i = i + 1
         elif kind in t.STRINGS:
-            term = self.scalars.string(i, kind)
+            term = self.string(i, kind)
             cursor.i = i + 1
         elif kind in t.NUMBERS:
-            term = self.scalars.number("", i)
+            term = self.number("", i)
         elif kind in t.COLLECTIONS:
-            term = self.collections.collection(i, kind)
+            term = self.collection(i, kind)
         elif kind in t.BOOLEANS:
             term = ast.Boolean(kind == t.TRUE, location=cursor.here())
             cursor.i = i + 1
@@ -184,7 +227,7 @@ class TermParser:
         elif t.TEMPLATE_PART <= kind <= t.RAW_TEMPLATE_END:
             term = self._template(i)
         elif kind in t.LOGICAL and cursor.kinds[i + 1] == t.LPAREN_ATTACHED:
-            term = self.scalars.variable(i)
+            term = self.variable(i)
             cursor.i = i + 1
         else:
             cursor.illegal()
@@ -213,10 +256,10 @@ class TermParser:
             cursor.i = first + 1
             if kind not in t.NUMBERS:
                 cursor.illegal("expected number")
-            number: ast.Term = self.scalars.number("-", first)
+            number: ast.Term = self.number("-", first)
             return self.reference(number) if cursor.kinds[cursor.i] >= t.DOT_ATTACHED else number
         cursor.i = first + 2
-        operand: ast.Term = self.scalars.variable(first + 1)
+        operand: ast.Term = self.variable(first + 1)
         if cursor.kinds[cursor.i] >= t.DOT_ATTACHED:
             operand = self.reference(operand)
         place = cursor.at(first)
@@ -243,9 +286,7 @@ class TermParser:
             if raw:
                 text = text.replace("\\{", "{")
             elif "\\" in text:
-                text = self.scalars.unescape(
-                    f'"{without_brace_escapes(text)}"', i, "template-string part"
-                )
+                text = self.unescape(f'"{without_brace_escapes(text)}"', i, "template-string part")
             if text:
                 parts.append(text)
             cursor.i = i + 1
@@ -377,3 +418,196 @@ class TermParser:
                 cursor.illegal(f'expected "," or "{t.NAMES[end]}"')
         cursor.i += 1
         return tuple(terms)
+
+    # --- names, numbers and strings ----------------------------------------------------------
+
+    def variable(self, i: int) -> ast.Var:
+        """Returns the variable for the name at ``i``; each ``_`` is a new variable."""
+        cursor = self.cursor
+        name = cursor.texts[i]
+        if name == "_":
+            name = f"${cursor.wildcards}"
+            cursor.wildcards += 1
+        return ast.Var(name, location=cursor.at(i))
+
+    def number(self, prefix: str, first: int) -> ast.Number:
+        """The number at the current token; ``prefix`` is the sign that stood at ``first``."""
+        cursor = self.cursor
+        if cursor.kinds[cursor.i] != t.NUMBER:
+            cursor.i += 1
+            prefix += "."
+            if cursor.kinds[cursor.i] != t.NUMBER:
+                cursor.illegal("expected number")
+        digits = cursor.texts[cursor.i]
+        if not prefix.endswith(".") and digits[0] == "0" and digits[1:2].isdigit():
+            cursor.illegal("expected number without leading zero")
+        if prefix.endswith(".") and "." in digits:
+            cursor.illegal("expected number")
+        fault = fault_of_number(prefix + digits)
+        if fault == "number too big":
+            cursor.refuse(fault)
+        elif fault:
+            cursor.illegal(fault)
+        cursor.i += 1
+        return ast.Number(prefix + digits, location=cursor.since(cursor.starts[first]))
+
+    def string(self, i: int, kind: int) -> ast.String:
+        """Returns the string that the token at ``i`` is."""
+        cursor = self.cursor
+        written = cursor.texts[i]
+        if kind == t.RAW_STRING:
+            return ast.String(written[1:-1], raw=True, location=cursor.at(i))
+        if "\\" not in written:
+            return ast.String(written[1:-1], location=cursor.at(i))
+        return ast.String(self.unescape(written, i, "string literal"), location=cursor.at(i))
+
+    def unescape(self, written: str, i: int, noun: str) -> str:
+        """Returns a quoted text decoded; ``noun`` names it where it cannot be."""
+        cursor = self.cursor
+        try:
+            decoded: str = json.loads(written)
+        except ValueError:
+            cursor.refuse(f"illegal {noun}: {written}", cursor.at(i))
+        # Half a pair of surrogates is no character: like OPA, which decodes as Go does.
+        return LONE_SURROGATE.sub("\ufffd", decoded)
+
+    # --- collections and comprehensions, which begin alike ------------------------------------
+
+    def collection(self, first: int, kind: int) -> ast.Term:
+        """Reads a literal or comprehension; a second call for the same token uses the cache."""
+        cursor = self.cursor
+        known = cursor.remembered.get(first)
+        if known is not None:
+            term, cursor.i, cursor.wildcards, errors = known
+            if term is None:
+                raise Refused(list(errors))
+            return term
+        cursor.enter()
+        depth = cursor.depth
+        try:
+            parsed = self._braces(first) if kind == t.LBRACE else self._brackets(first)
+        except Refused as refusal:
+            cursor.depth = depth - 1
+            cursor.remembered[first] = (None, cursor.i, cursor.wildcards, refusal.errors)
+            raise
+        cursor.depth = depth - 1
+        cursor.remembered[first] = (parsed, cursor.i, cursor.wildcards, [])
+        return parsed
+
+    def _first(self) -> bool:
+        """Step over the opening token and a leading comma; whether there was none."""
+        cursor = self.cursor
+        cursor.i += 1
+        if cursor.kinds[cursor.i] == t.COMMA:
+            cursor.i += 1
+            return False
+        return True
+
+    def _brackets(self, first: int) -> ast.Term:
+        cursor = self.cursor
+        start = cursor.starts[first]
+        if cursor.kinds[first + 1] == t.RBRACK:
+            cursor.i = first + 2
+            return ast.Array((), location=cursor.since(start))
+        may_comprehend = self._first()
+        head = self.term()
+        if cursor.kinds[cursor.i] == t.OR and may_comprehend:
+            body = self._comprehension_body(t.RBRACK)
+            if body is not None:
+                return ast.ArrayComprehension(head, body, location=cursor.since(start))
+        return ast.Array(self._list_after(self.rest(head), t.RBRACK), location=cursor.since(start))
+
+    def _comprehension_body(self, end: int) -> ast.Body | None:
+        """Parses ``| body end``; None, and nothing consumed, if a list continues instead."""
+        cursor = self.cursor
+        bar, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
+        cursor.i = bar + 1
+        try:
+            body = self.bodies.body(end)
+        except Refused:
+            if cursor.kinds[cursor.i] != t.COMMA:
+                raise
+            cursor.i, cursor.wildcards, cursor.depth = bar, wildcards, depth
+            return None
+        cursor.i += 1
+        return body
+
+    def _list_after(self, first: ast.Term, end: int) -> tuple[ast.Term, ...]:
+        cursor = self.cursor
+        kind = cursor.kinds[cursor.i]
+        if kind == end:
+            cursor.i += 1
+            return (first,)
+        if kind != t.COMMA:
+            cursor.illegal(f'expected "," or "{t.NAMES[end]}"')
+        cursor.i += 1
+        return self.listed(end, [first])
+
+    def _braces(self, first: int) -> ast.Term:
+        cursor = self.cursor
+        start = cursor.starts[first]
+        if cursor.kinds[first + 1] == t.RBRACE:
+            cursor.i = first + 2
+            return ast.Object((), location=cursor.since(start))
+        may_comprehend = self._first()
+        head = self.term()
+        kind = cursor.kinds[cursor.i]
+        if kind == t.OR and may_comprehend:
+            body = self._comprehension_body(t.RBRACE)
+            if body is not None:
+                return ast.SetComprehension(head, body, location=cursor.since(start))
+        if kind != t.COLON:
+            head = self.rest(head)
+            kind = cursor.kinds[cursor.i]
+        if kind == t.COLON:
+            return self._object(head, may_comprehend, start)
+        if kind not in t.BRACES_END_OR_COMMA:
+            cursor.illegal("non-terminated set")
+        return ast.Set(self._list_after(head, t.RBRACE), location=cursor.since(start))
+
+    def _object(self, key: ast.Term, may_comprehend: bool, start: int) -> ast.Term:
+        cursor = self.cursor
+        cursor.i += 1
+        value = self.term()
+        if cursor.kinds[cursor.i] == t.OR and may_comprehend:
+            bar, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
+            cursor.i = bar + 1
+            try:
+                body = self.bodies.body(t.RBRACE)
+            except Refused:
+                cursor.i, cursor.wildcards, cursor.depth = bar, wildcards, depth
+            else:
+                cursor.i += 1
+                return ast.ObjectComprehension(key, value, body, location=cursor.since(start))
+        value = self.rest(value)
+        kind = cursor.kinds[cursor.i]
+        if kind not in t.BRACES_END_OR_COMMA:
+            cursor.illegal("non-terminated object")
+        return ast.Object(self._pairs([(key, value)]), location=cursor.since(start))
+
+    def _pairs(
+        self, pairs: list[tuple[ast.Term, ast.Term]]
+    ) -> tuple[tuple[ast.Term, ast.Term], ...]:
+        cursor = self.cursor
+        kinds = cursor.kinds
+        while kinds[cursor.i] != t.RBRACE:
+            if kinds[cursor.i] != t.COMMA:
+                cursor.illegal('expected "," or "}"')
+            cursor.i += 1
+            if kinds[cursor.i] == t.RBRACE:
+                break
+            key = self.expression(pairs=False)
+            if kinds[cursor.i] != t.COLON:
+                cursor.illegal('expected ":"')
+            cursor.i += 1
+            pairs.append((key, self.expression(pairs=False)))
+        cursor.i += 1
+        return tuple(pairs)
+
+
+def without_brace_escapes(text: str) -> str:
+    r"""Returns template text without the backslash of each ``\{``.
+
+    In ``\\{`` the brace is not escaped.
+    """
+    return re.sub(r"\\(.)", lambda match: "{" if match[1] == "{" else match[0], text)

@@ -70,65 +70,6 @@ DOT_ATTACHED: Final = 52
 LBRACK_ATTACHED: Final = 53
 LPAREN_ATTACHED: Final = 54
 
-NAMES: Final = (
-    "illegal",
-    "eof",
-    "identifier",
-    "string",
-    "string",
-    "number",
-    "template-string-part",
-    "template-string-end",
-    "raw-template-string-part",
-    "raw-template-string-end",
-    "package",
-    "import",
-    "as",
-    "default",
-    "else",
-    "not",
-    "some",
-    "with",
-    "null",
-    "true",
-    "false",
-    "in",
-    "every",
-    "contains",
-    "if",
-    "and",
-    "or",
-    "]",
-    "{",
-    "}",
-    ")",
-    ",",
-    ":",
-    ";",
-    "assign",
-    "eq",
-    "plus",
-    "minus",
-    "mul",
-    "div",
-    "rem",
-    "and",
-    "or",
-    "equal",
-    "neq",
-    "gt",
-    "lt",
-    "gte",
-    "lte",
-    ".",
-    "[",
-    "(",
-    ".",
-    "[",
-    "(",
-)
-"""OPA's name of each kind: for an operator, that of its built-in."""
-
 PUNCTUATION: Final = {
     "]": RBRACK,
     "{": LBRACE,
@@ -179,6 +120,41 @@ FUTURE_V0: Final = {"in": IN, "every": EVERY, "contains": CONTAINS, "if": IF}
 
 FUTURE_V1: Final = {"not": NOT, "and": LOGICAL_AND, "or": LOGICAL_OR}
 """Keywords of v2, which v1 imports; ``not`` is a keyword of v1, too: its import allows bodies."""
+
+_NAMES: Final = {
+    **{
+        kind: text
+        for texts in (PUNCTUATION, ATTACHED, KEYWORDS, FUTURE_V0, FUTURE_V1)
+        for text, kind in texts.items()
+    },
+    ILLEGAL: "illegal",
+    EOF: "eof",
+    IDENT: "identifier",
+    STRING: "string",
+    RAW_STRING: "string",
+    NUMBER: "number",
+    TEMPLATE_PART: "template-string-part",
+    TEMPLATE_END: "template-string-end",
+    RAW_TEMPLATE_PART: "raw-template-string-part",
+    RAW_TEMPLATE_END: "raw-template-string-end",
+    ASSIGN: "assign",
+    UNIFY: "eq",
+    ADD: "plus",
+    SUB: "minus",
+    MUL: "mul",
+    QUO: "div",
+    REM: "rem",
+    AND: "and",
+    OR: "or",
+    EQUAL: "equal",
+    NEQ: "neq",
+    GT: "gt",
+    LT: "lt",
+    GTE: "gte",
+    LTE: "lte",
+}
+NAMES: Final = tuple(_NAMES[kind] for kind in range(len(_NAMES)))
+"""OPA's name of each kind: for an operator, that of its built-in."""
 
 BRACES: Final = frozenset({LBRACE, RBRACE})
 PARENTHESES: Final = frozenset({LPAREN, LPAREN_ATTACHED})

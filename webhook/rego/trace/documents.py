@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 from webhook.rego.errors import EvaluationError
 from webhook.rego.run.values import (
     UNDEFINED,
-    RegoObject,
     RegoSet,
     equal,
     key,
     make_object,
-    ordered,
 )
 
 if TYPE_CHECKING:
@@ -21,34 +19,6 @@ if TYPE_CHECKING:
     from webhook.rego.check.tree import Node
     from webhook.rego.location import Location
     from webhook.rego.run.values import Key, Value
-
-
-def step_into(value: Value, step: Value) -> Value:
-    """Returns the value at a step; UNDEFINED where there is nothing."""
-    if isinstance(value, dict):
-        return value.get(step, UNDEFINED) if isinstance(step, str) else UNDEFINED
-    if isinstance(value, RegoObject):
-        return value.get(step, UNDEFINED)
-    if isinstance(value, list):
-        if isinstance(step, bool) or not isinstance(step, int | float) or step != int(step):
-            return UNDEFINED
-        return value[int(step)] if 0 <= step < len(value) else UNDEFINED
-    if isinstance(value, RegoSet):
-        return step if step in value else UNDEFINED
-    return UNDEFINED
-
-
-def entries(value: Value) -> list[tuple[Value, Value]]:
-    """Yields the steps into a value with the items there, in OPA's order."""
-    if isinstance(value, list):
-        return list(enumerate(value))
-    if isinstance(value, RegoSet):
-        return [(member, member) for member in ordered(value)]
-    if isinstance(value, dict):
-        return sorted(value.items())
-    if isinstance(value, RegoObject):
-        return [(name, value.get(name)) for name in ordered(value.keys())]
-    return []
 
 
 def replaced(value: Value, path: Sequence[str], new: Value) -> Value:

@@ -48,7 +48,7 @@ class TraceEvent:
     values: Mapping[str, Value] = field(default_factory=dict)
     """Variables that have values."""
     documents: Mapping[str, Value] = field(default_factory=dict)
-    """RuleSteps' documents that the node names, as far as they are known."""
+    """Documents of rules that the node names, as far as they are known."""
     body: Sequence[ir.Lit] = ()
     """The body that a literal is in."""
 

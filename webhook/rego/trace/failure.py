@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.check.strict import nodes
+from webhook.rego.run import runtime
 from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.syntax import ast
-from webhook.rego.trace.documents import step_into
 from webhook.rego.trace.events import TraceEvent, is_literal
 from webhook.rego.trace.pretty import truncated
 from webhook.rego.trace.text import constant_text, terms_within
@@ -117,7 +117,7 @@ def _shown(event: TraceEvent, written: Any) -> list[_ShownPart]:
         elif isinstance(term, ast.Ref) and isinstance(term.head, ast.Var):
             value = event.values.get(unique.get(term.head.name, ""), UNDEFINED)
             for step in term.path:
-                value = step_into(value, getattr(step, "value", UNDEFINED))
+                value = runtime.index(value, getattr(step, "value", UNDEFINED))
             if value is not UNDEFINED:
                 show(term.location, value)
     return sorted(parts.values(), key=attrgetter("col"))

@@ -6,8 +6,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.rego.location import NOWHERE, Location
+from webhook.rego.run import runtime
 from webhook.rego.run.values import UNDEFINED, Value
-from webhook.rego.trace.documents import step_into
 from webhook.rego.trace.events import Step, StepTracer, TraceEvent, place_of
 from webhook.rego.trace.text import documents_of
 from webhook.values import dataclass
@@ -137,5 +137,5 @@ class Steps:
         root, *rest = path
         value = self.world.input if root == "input" else self.world.data
         for step in rest:
-            value = step_into(value, step)
+            value = runtime.index(value, step)
         return value

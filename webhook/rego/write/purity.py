@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.check import ir
+from webhook.rego.check.variables import bodies_of, terms_of
 from webhook.rego.write.constants import gets_parameters, is_computable, is_of_parameters
 from webhook.values import dataclass
 
@@ -104,22 +105,13 @@ class Purity:
     def _literal(self, lit: Lit) -> bool:
         if lit.withs:
             return False
-        if isinstance(lit, ir.Eq):
-            return self.term(lit.a) and self.term(lit.b)
-        if isinstance(lit, ir.Test):
-            return self.term(lit.term)
+        terms = terms_of(lit)
         if isinstance(lit, ir.Call):
-            out = () if lit.out is None else (lit.out,)
-            read = self._parameters and gets_parameters(lit)
-            args = lit.args[1:] if read else lit.args
-            return self._function(lit.name) and self._terms((*args, *out))
-        if isinstance(lit, ir.Not):
-            return self._body(lit.body)
-        if isinstance(lit, ir.Every):
-            return self.term(lit.domain) and self._body(lit.body)
-        if isinstance(lit, ir.Logic):
-            return self._body(lit.left) and self._body(lit.right)
-        return False
+            if self._parameters and gets_parameters(lit):
+                terms = terms[1:]
+            return self._function(lit.name) and self._terms(terms)
+        is_visible = isinstance(lit, ir.Print)
+        return not is_visible and self._terms(terms) and all(map(self._body, bodies_of(lit)))
 
     def _function(self, name: ir.Function) -> bool:
         if name in self._program.mocked:

@@ -6,7 +6,7 @@ and a number, and ``repr`` of constants.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.check.checks import path_text
@@ -19,14 +19,14 @@ from webhook.rego.write.expression import named, scalar
 from webhook.rego.write.purity import Purity, PurityFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping
 
     from webhook.rego.builtins.registry import Builtin
-    from webhook.rego.check.ir import Comprehension
     from webhook.rego.check.ir import Function as FunctionName
     from webhook.rego.check.tree import Node, Tree
     from webhook.rego.location import Location
     from webhook.rego.run.values import Value
+    from webhook.rego.write.ahead import Ahead
     from webhook.rego.write.expression import Expression
     from webhook.rego.write.function_requests import FunctionRequest
     from webhook.rego.write.payment import Payment
@@ -34,21 +34,6 @@ if TYPE_CHECKING:
 
 MAX_VARIANTS: Final = 30
 """The most calls with known operands that get their own functions in one constraint's code."""
-
-
-class Foresight(Protocol):
-    """Values that depend only on parameters: :class:`webhook.rego.write.ahead.Ahead`."""
-
-    def document(self, node: Node) -> Value:
-        """The value of the rules at a node, UNDEFINED included; MISSING where it is not known."""
-
-    def call(self, name: tuple[str, ...], args: Sequence[Expression]) -> Value:
-        """Returns a function's value for these known operands, likewise."""
-
-    def comprehension(
-        self, term: Comprehension, known: Callable[[str], Value], bound: Collection[str]
-    ) -> Value:
-        """Returns a comprehension's value where all that it uses of the ``bound`` is known, likewise."""
 
 
 class Unit:
@@ -99,7 +84,7 @@ class Unit:
         """Slots of documents that only parameters decide, and the functions that compute them."""
         self.lenient = False
         """Whether complaints of built-ins are never reported."""
-        self.ahead: Foresight | None = None
+        self.ahead: Ahead | None = None
         """The values that only parameters decide, for a constraint's own code; None elsewhere."""
         self.eager: Callable[[str, FunctionRequest], None] | None = None
         """Writes a requested function at once, so that its caller knows its cost."""

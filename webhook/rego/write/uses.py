@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.check import ir
-from webhook.rego.check.variables import LEAVES, NESTING, parts_of, terms_of
+from webhook.rego.check.variables import LEAVES, bodies_of, parts_of, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,14 +55,8 @@ class Uses:
             self._terms(terms_of(lit))
             for modifier in lit.withs:
                 self._terms((modifier.value,))
-            if type(lit) not in NESTING:
-                continue
-            if isinstance(lit, (ir.Every, ir.Not)):
-                self._body(lit.body)
-            else:
-                assert isinstance(lit, ir.Logic)
-                self._body(lit.left)
-                self._body(lit.right)
+            for inner in bodies_of(lit):
+                self._body(inner)
 
     def _terms(self, terms: Iterable[ir.Term]) -> None:
         variables = self.variables

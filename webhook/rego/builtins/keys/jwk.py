@@ -30,52 +30,14 @@ _OKP: Final[dict[str, tuple[Any, Any, int]]] = {
     "X448": (x448.X448PublicKey, x448.X448PrivateKey, 56),
 }
 _ALGORITHMS: Final = frozenset(
-    (
-        "none",
-        "HS256",
-        "HS384",
-        "HS512",
-        "RS256",
-        "RS384",
-        "RS512",
-        "PS256",
-        "PS384",
-        "PS512",
-        "ES256",
-        "ES256K",
-        "ES384",
-        "ES512",
-        "EdDSA",
-        "EdDSAEd25519",
-        "EdDSAEd448",
-        "Ed25519",
-        "Ed448",
-        "A128CBC-HS256",
-        "A192CBC-HS384",
-        "A256CBC-HS512",
-        "A128GCM",
-        "A192GCM",
-        "A256GCM",
-        "dir",
-        "RSA1_5",
-        "RSA-OAEP",
-        "RSA-OAEP-256",
-        "RSA-OAEP-384",
-        "RSA-OAEP-512",
-        "ECDH-ES",
-        "ECDH-ES+A128KW",
-        "ECDH-ES+A192KW",
-        "ECDH-ES+A256KW",
-        "A128KW",
-        "A192KW",
-        "A256KW",
-        "A128GCMKW",
-        "A192GCMKW",
-        "A256GCMKW",
-        "PBES2-HS256+A128KW",
-        "PBES2-HS384+A192KW",
-        "PBES2-HS512+A256KW",
-    )
+    {"none", "dir", "RSA1_5", "ECDH-ES"}
+    | {f"{family}{bits}" for family in ("HS", "RS", "PS", "ES") for bits in (256, 384, 512)}
+    | {"ES256K", "EdDSA", "EdDSAEd25519", "EdDSAEd448", "Ed25519", "Ed448"}
+    | {"A128CBC-HS256", "A192CBC-HS384", "A256CBC-HS512"}
+    | {f"A{bits}{mode}" for bits in (128, 192, 256) for mode in ("GCM", "KW", "GCMKW")}
+    | {"RSA-OAEP", "RSA-OAEP-256", "RSA-OAEP-384", "RSA-OAEP-512"}
+    | {f"ECDH-ES+A{bits}KW" for bits in (128, 192, 256)}
+    | {"PBES2-HS256+A128KW", "PBES2-HS384+A192KW", "PBES2-HS512+A256KW"}
 )
 _BASE64: Final = re.compile(r"[A-Za-z0-9_-]*|[A-Za-z0-9+/]*")
 # Fields of each kind of key in the library's order of complaint; those of a private key
