@@ -121,6 +121,9 @@ EXPRESSIONS: Final = (
     "object.spec.hostNetwork || object.metadata.name == 'web'",
     "object.spec.containers.all(c, c.privileged)",
     "[image('a:b:c').tag()] == []",
+    "globalContext.Get('none') == null && globalContext.get('none', 'part') == null",
+    "resource.Get('v1', 'configmaps', 'shop', 'none').data.a == 'b'",
+    "resource.Get('v1', 'configmaps', 'shop', 'none') == null",
     "[isImage(''), isImage('a b'), isImage('Ab/cd'), isImage('ab//cd'), isImage('a')] == []",
 )
 
@@ -129,6 +132,7 @@ KNOWN: Final = {
     EXPRESSIONS[6]: _NO_IMAGES,
     EXPRESSIONS[7]: _NO_IMAGES,
     "math.greatest([]) == 0": "refused by Kyverno where it is written, an error here",
+    "resource.Get('v1', 'configmaps', 'shop', 'none') == null": "refused by Kyverno: it is a map",
     "random('[a-z]') != ''": "refused: a decision is the same each time",
     "dyn(exceptions).allowedImages == []": "Kyverno knows it as AllowedImages, its name in Go",
 }
@@ -259,7 +263,7 @@ def _ours(document: Json, part: str = "result") -> list[str] | str:
     except InvalidPolicy:
         return "refused"
     namespace = {"metadata": {"name": "shop", "labels": {}}}
-    world = World(objects_known(()))
+    world = World(objects_known(()), is_whole=True)
     questions = [PolicyQuestion(_request(one), namespace, world) for one in OBJECTS]
     return [getattr(policy.say(one), part) for one in questions]
 

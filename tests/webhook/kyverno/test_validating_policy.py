@@ -320,6 +320,8 @@ def test_what_is_not_given_is_reported_and_an_error_unless_another_operand_decid
         verdict_of("resource.Get('v1', 'secrets', 'shop', 'one') == null", world=whole).result
         == "pass"
     )
+    for call in ("globalContext.Get('x')", "globalContext.get('x', 'y')"):
+        assert verdict_of(f"{call} == null", world=whole).result == "pass"
     for one in ("globalContext.Get('x') == 1", "http.Get('https://a').statusCode == 200"):
         assert verdict_of(one).missing
 
@@ -345,6 +347,10 @@ def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
         assert one(expression).say(PolicyQuestion(request(), None, world)).result == "pass"
     with pytest.raises(InvalidPolicy, match="no matching overload"):
         one("resource.Get('v1', 'configmaps', 'other', 'one') != null")
+    entries = World(objects_known(()), entries={"x": 1})
+    verdict = one("globalContext.Get('x') == 1").say(PolicyQuestion(request(), None, entries))
+    assert verdict.result == "error"
+    assert "a policy of a namespace may not read the global context" in verdict.message
 
 
 @pytest.mark.parametrize(
