@@ -13,6 +13,7 @@ from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.gvk import name_of, namespace_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.kyverno.checks import message_of, take_variable, validations_of
+from webhook.kyverno.compiling import without_nulls
 from webhook.kyverno.conditions import conditions_of
 from webhook.kyverno.kinds import GROUP, NAMESPACED_POLICY, OLD_POLICY, POLICY
 from webhook.kyverno.patterns import Unwritable, text_matches, written
@@ -62,7 +63,7 @@ _KIND: Final = re.compile(
 _CONNECTED: Final = frozenset(("attach", "exec", "portforward", "proxy"))
 """Subresources without creation: requests connect to them."""
 
-_EITHER: Final = "(object != null ? object : oldObject)"
+_EITHER: Final = "(request.operation != 'DELETE' ? object : oldObject)"
 """The object, or the deleted one; autogen does not rewrite it, as Kyverno does not rewrite
 selectors."""
 
@@ -136,7 +137,10 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
         "spec": spec_fields,
     }
     is_cel = bool(validate.get("cel"))
-    return _with_plain_messages(policy, message_of(validate, queries)) if is_cel else policy
+    if not is_cel:
+        return policy
+    policy["spec"] = without_nulls(policy["spec"])
+    return _with_plain_messages(policy, message_of(validate, queries))
 
 
 def _with_plain_messages(policy: Json, message: Json) -> Json:

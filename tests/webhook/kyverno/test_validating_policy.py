@@ -286,6 +286,22 @@ def test_an_exception_that_cannot_be_used_says_why(spec: dict, message: str) -> 
     assert message in str(refused.value)
 
 
+def test_an_object_that_a_request_has_not_is_an_empty_map() -> None:
+    without_old = "!has(oldObject.metadata) && oldObject == {} && request.oldObject == null"
+    assert verdict_of(without_old).result == "pass"
+    deletion = {**request(), "operation": "DELETE", "object": None, "oldObject": {"kind": "Pod"}}
+    deleted = policy("!has(object.kind) && oldObject.kind == 'Pod'")
+    assert deleted.say(PolicyQuestion(deletion, None, NOTHING)).result == "pass"
+
+
+@pytest.mark.parametrize("expression", ["oldObject == null", "null != object || true"])
+def test_a_comparison_of_an_object_with_null_is_warned_of(expression: str) -> None:
+    [note] = policy(expression).notes
+    assert "a missing object is an empty map in Kyverno" in note
+    for other in ("request.oldObject == null", "object.spec == null", "null == object.spec"):
+        assert policy(other).notes == ()
+
+
 def test_json_is_read() -> None:
     assert verdict_of("json.unmarshal('{\"a\": [1]}').a[0] == 1").result == "pass"
     for text in ("{", "NaN"):
