@@ -8,13 +8,15 @@ import pytest
 
 from tests.differential.oracle import Oracle
 from webhook.kyverno.conversion import converted
+from webhook.kyverno.exception_conversion import converted_exceptions
 from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.policy import PolicyQuestion
+from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, objects_known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tests.programs import Programs
 
@@ -359,29 +361,80 @@ def _whole(kind: str, operation: str, **of: Any) -> Json:
     }
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_what_a_rule_becomes_decides_as_the_rule_with_kyverno(kyverno: Oracle, rule: Json) -> None:
-    policy = {
+def _cluster_policy(*rules: Json) -> Json:
+    return {
         "apiVersion": "kyverno.io/v1",
         "kind": "ClusterPolicy",
         "metadata": {"name": "p"},
-        "spec": {"admission": True, "rules": [{"name": "r", "match": _ABOUT, **rule}]},
+        "spec": {"admission": True, "rules": list(rules)},
     }
-    requests = [
-        _whole(kind, operation, host=host, metadata={"labels": labels})
-        for kind in ("Pod", "Deployment")
-        for operation in ("CREATE", "DELETE")
-        for host in (False, True)
-        for labels in ({"team": "a"}, {"team": "b"})
-    ]
-    [(_, becomes)] = converted(policy)
-    assert isinstance(becomes, dict), becomes
-    answer = kyverno.ask(policies=[policy], requests=requests)
-    theirs = ["skip"] * len(requests)
+
+
+REQUESTS: Final = [
+    _whole(kind, operation, host=host, metadata={"labels": labels})
+    for kind in ("Pod", "Deployment")
+    for operation in ("CREATE", "DELETE")
+    for host in (False, True)
+    for labels in ({"team": "a"}, {"team": "b"})
+]
+
+
+def _of_rule(kyverno: Oracle, policy: Json, **more: Any) -> list[str]:
+    answer = kyverno.ask(policies=[policy], requests=REQUESTS, **more)
+    theirs = ["skip"] * len(REQUESTS)
     for verdict in answer["verdicts"] or ():
         theirs[int(verdict["request"])] = verdict["status"]
+    return theirs
+
+
+def _of_converted(policy: Json, exceptions: Sequence[Json] = ()) -> list[str]:
+    [(_, becomes)] = converted(policy)
+    assert isinstance(becomes, dict), becomes
     evaluated = ValidatingPolicy(becomes)
     namespace = {"metadata": {"name": "shop", "labels": {}}}
     world = World(objects_known(()))
-    ours = [evaluated.say(PolicyQuestion(one, namespace, world)).result for one in requests]
-    assert ours == theirs
+    excusing = [KyvernoException(one) for one in exceptions]
+    return [
+        evaluated.say(PolicyQuestion(one, namespace, world, excusing)).result for one in REQUESTS
+    ]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_a_rule_becomes_decides_as_the_rule_with_kyverno(kyverno: Oracle, rule: Json) -> None:
+    policy = _cluster_policy({"name": "r", "match": _ABOUT, **rule})
+    assert _of_converted(policy) == _of_rule(kyverno, policy)
+
+
+_KINDS: Final = {"kinds": ["Pod", "Deployment"]}
+_TEAM: Final = "{{ request.object.metadata.labels.team }}"
+EXCEPTIONS: Final[tuple[Json, ...]] = (
+    {"match": {"any": [{"resources": _KINDS}]}},
+    {"match": {"any": [{"resources": _LABELLED}]}},
+    {"match": {"all": [{"resources": _KINDS}, {"resources": _LABELLED}]}},
+    {"match": {"any": [{"resources": {"namespaces": ["sh*"], "names": ["w*", "none"]}}]}},
+    {"match": {"any": [{"resources": {"kinds": ["Pod"], "operations": ["CREATE"]}}]}},
+    {"match": {"any": [{"resources": _KINDS, "subjects": [{"kind": "User", "name": "jane"}]}]}},
+    {"match": {"any": [{"resources": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}]}},
+    {
+        "match": {"any": [{"resources": _KINDS}]},
+        "conditions": {"any": [{"key": _TEAM, "operator": "Equals", "value": "a"}]},
+    },
+)
+"""Matches and conditions of older exceptions."""
+
+
+@pytest.mark.parametrize("named", [["*"], ["r"], ["autogen-r"], ["autogen-*"], ["r", "autogen-r"]])
+@pytest.mark.parametrize("spec", EXCEPTIONS)
+@pytest.mark.parametrize("rule", [_PATTERN, _DENIED])
+def test_what_an_older_exception_becomes_excuses_as_with_kyverno(
+    kyverno: Oracle, rule: Json, spec: Json, named: list[str]
+) -> None:
+    policy = _cluster_policy({"name": "r", "match": _ABOUT, **rule})
+    exception = {
+        "apiVersion": "kyverno.io/v2",
+        "kind": "PolicyException",
+        "metadata": {"name": "e", "namespace": "shop"},
+        "spec": {**spec, "exceptions": [{"policyName": "p", "ruleNames": named}]},
+    }
+    becomes = converted_exceptions(exception, [policy])
+    assert _of_converted(policy, becomes) == _of_rule(kyverno, policy, exceptions=[exception])

@@ -287,20 +287,23 @@ def _matched(rule: Json, *, is_deleted: bool) -> tuple[Json, list[str]]:
 def _excluded(rule: Json) -> list[str]:
     """Returns conditions for excluded objects."""
     block = object_of(rule.get("exclude"))
-    if not block:
-        return []
+    return [f"!({condition})" for condition in alternatives(block, "exclude")] if block else []
+
+
+def alternatives(block: Json, where: str) -> list[str]:
+    """Returns the conditions of which one holds for the objects of an exclude, or an exception."""
     every = []
-    for filter_ in filters_of(block, "exclude"):
-        resources = resources_of(filter_, "exclude")
+    for filter_ in filters_of(block, where):
+        resources = resources_of(filter_, where)
         parts = [*_of_kinds(resources, is_asked=True), *_conditions(filter_)]
         if resources.get("operations"):
             parts.append(f"request.operation in {written(list(resources['operations']))}")
         if not parts:
-            raise Unwritable("exclude: it excludes everything")
+            raise Unwritable(f"{where}: it includes everything")
         every.append(" && ".join(f"({part})" for part in parts))
     if objects_of(block.get("all")):
-        return [f"!({' && '.join(f'({condition})' for condition in every)})"]
-    return [f"!({condition})" for condition in every]
+        return [" && ".join(f"({condition})" for condition in every)]
+    return every
 
 
 def for_requester(document: Json, requester: Json) -> Json:
