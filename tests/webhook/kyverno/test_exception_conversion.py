@@ -1,4 +1,4 @@
-"""What an older PolicyException of Kyverno becomes, and what is named instead."""
+"""Older PolicyExceptions of Kyverno become those of policies in CEL, or are named."""
 
 from __future__ import annotations
 
