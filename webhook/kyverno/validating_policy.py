@@ -15,7 +15,7 @@ from webhook.constraint.drivers.cel_validator import (
     Prepared,
     whole_of,
 )
-from webhook.kyverno.autogen import generated_specs
+from webhook.kyverno.autogen import autogen_warnings, generated_specs
 from webhook.kyverno.compiling import null_warnings, objects_in
 from webhook.kyverno.kinds import EXCEPTION_KINDS, MUTATING_KINDS, InvalidPolicy
 from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
@@ -254,7 +254,9 @@ class ValidatingPolicy(KyvernoPolicy):
         generated = generated_specs(self.spec) if self.mode == KUBERNETES else []
         self._rules = [Rule(spec, self.namespace) for spec in (self.spec, *generated)]
         warnings, *_ = [rule.cost_warnings() for rule in self._rules]
-        self.notes = warnings + null_warnings(self.spec) if self.mode == KUBERNETES else warnings
+        if self.mode == KUBERNETES:
+            warnings += null_warnings(self.spec) + autogen_warnings(self.spec)
+        self.notes = warnings
 
     @property
     def specs(self) -> Sequence[CompiledSpec]:
