@@ -438,3 +438,51 @@ def test_what_an_older_exception_becomes_excuses_as_with_kyverno(
     }
     becomes = converted_exceptions(exception, [policy])
     assert _of_converted(policy, becomes) == _of_rule(kyverno, policy, exceptions=[exception])
+
+
+_WEB: Final = {"matchConditions": [{"name": "a", "expression": "object.metadata.name == 'web'"}]}
+_IN_ERROR: Final = {
+    "matchConditions": [{"name": "a", "expression": "object.metadata.labels.team == 'a'"}]
+}
+EXCUSING: Final[tuple[tuple[Json, ...], ...]] = (
+    ({},),
+    (_WEB,),
+    (_IN_ERROR,),
+    (_IN_ERROR, {}),
+    ({}, _IN_ERROR),
+    ({**_WEB, "reportResult": "pass"},),
+    ({"reportResult": "pass"}, {"reportResult": "skip"}),
+    ({"images": ["nginx"]},),
+    ({**_WEB, "images": ["nginx"]}, {"allowedValues": ["web"]}),
+    ({"images": ["nginx"]}, _WEB),
+    ({"policyRefs": [{"name": "p", "kind": "NamespacedValidatingPolicy"}]},),
+)
+"""Exceptions of policies in CEL."""
+
+
+@pytest.mark.parametrize("specs", EXCUSING)
+def test_exceptions_of_policies_in_cel_excuse_as_with_kyverno(
+    kyverno: Oracle, specs: tuple[Json, ...]
+) -> None:
+    policy = _policy(
+        "object.spec.containers.all(c, c.image in exceptions.allowedImages)"
+        " || object.metadata.name in exceptions.allowedValues"
+    )
+    named = {"policyRefs": [{"name": "p", "kind": "ValidatingPolicy"}]}
+    exceptions = [
+        {
+            "apiVersion": "policies.kyverno.io/v1beta1",
+            "kind": "PolicyException",
+            "metadata": {"name": f"e{number}", "namespace": "shop"},
+            "spec": named | spec,
+        }
+        for number, spec in enumerate(specs)
+    ]
+    requests = [_request(one) for one in OBJECTS]
+    answer = kyverno.ask(policies=[policy], requests=requests, excusing=exceptions)
+    excusing = [KyvernoException(one) for one in exceptions]
+    namespace = {"metadata": {"name": "shop", "labels": {}}}
+    evaluated, world = ValidatingPolicy(policy), World(objects_known(()))
+    assert [
+        evaluated.say(PolicyQuestion(one, namespace, world, excusing)).result for one in requests
+    ] == [one["status"] for one in answer["verdicts"]]

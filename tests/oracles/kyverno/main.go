@@ -37,9 +37,11 @@ import (
 type question struct {
 	Policies   []json.RawMessage            `json:"policies"`
 	Exceptions []*kyvernov2.PolicyException `json:"exceptions"` // of ClusterPolicies
-	Requests   []json.RawMessage            `json:"requests"`
-	Namespaces map[string]map[string]string `json:"namespaces"` // their labels
-	Loops      int                          `json:"loops"`      // review so often; once where it is 0
+	// Exceptions of policies in CEL.
+	Excusing   []*policiesv1beta1.PolicyException `json:"excusing"`
+	Requests   []json.RawMessage                  `json:"requests"`
+	Namespaces map[string]map[string]string       `json:"namespaces"` // their labels
+	Loops      int                                `json:"loops"`      // review so often; once where it is 0
 }
 
 type verdict struct {
@@ -174,7 +176,7 @@ func newReviewer(asked question) (*reviewer, error) {
 	if len(ofCEL) == 0 {
 		return r, nil
 	}
-	provider, err := vpolengine.NewProvider(vpolcompiler.NewCompiler(), ofCEL, nil)
+	provider, err := vpolengine.NewProvider(vpolcompiler.NewCompiler(), ofCEL, asked.Excusing)
 	if err != nil {
 		return nil, err
 	}
