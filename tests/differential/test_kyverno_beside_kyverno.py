@@ -319,6 +319,7 @@ _BASELINE: Final = {"validate": {"podSecurity": {"level": "baseline", "version":
 _BY_OPERATION: Final = {"key": "{{ request.operation || 'BACKGROUND' }}", "operator": "NotEquals"}
 _SPEC: Final = {"key": "{{ request.object.spec.hostNetwork || `false` }}", "operator": "Equals"}
 _DENIED: Final = {"validate": {"deny": {"conditions": {"all": [{**_SPEC, "value": True}]}}}}
+_OLD: Final = {"key": "{{ request.oldObject.metadata.labels.team || 'x' }}", "operator": "Equals"}
 _SCOPED: Final = {"list": "request.object.spec.containers[].name", "elementScope": True}
 _ALWAYS: Final = {"all": [{"key": "a", "operator": "Equals", "value": "a"}]}
 
@@ -333,6 +334,8 @@ RULES: Final[tuple[Json, ...]] = (
     _DENIED,
     {**_DENIED, "preconditions": {"all": [{**_BY_OPERATION, "value": "DELETE"}]}},
     {**_DENIED, "preconditions": {"all": [{**_BY_OPERATION, "value": ["DELETE"]}]}},
+    {"validate": {"deny": {"conditions": {"all": [{**_OLD, "value": "x"}]}}}},
+    {**_DENIED, "preconditions": {"all": [{**_OLD, "value": "x"}]}},
     {"validate": {"foreach": [{**_SCOPED, "deny": {"conditions": _ALWAYS}}]}},
 )
 """Rules of a ClusterPolicy."""

@@ -214,7 +214,8 @@ class Queries:
     def _certain(self, at: Term, name: str) -> Term:
         """Returns metadata or spec, in the form that autogen can rewrite for pod controllers."""
         if at.text == "oldObject":
-            return Term(f"(has(oldObject.{name}) ? oldObject.{name} : {{}})", "map")
+            old = f"(has(oldObject.{name}) ? oldObject.{name} : {{}})"
+            return Term(f"(oldObject != {{}} ? {old} : {{}})", "map")
         texts = [
             f"(has({variable}.{name}) ? {variable}.{name} : {{}})"
             if (name == "metadata") is self._is_of_pods
