@@ -110,11 +110,11 @@ _COMPARED_WITH_NULL: Final = re.compile(
 
 def null_warnings(spec: Json) -> tuple[str, ...]:
     """Returns a warning for each comparison of a whole object with null."""
-    found = dict.fromkeys(_COMPARED_WITH_NULL.findall(str(spec)))
+    comparisons = dict.fromkeys(_COMPARED_WITH_NULL.findall(str(spec)))
     return tuple(
         f"spec: `{text}` is the same for every request: a missing object is an empty map in "
         "Kyverno, and no null. Read request.operation"
-        for text in found
+        for text in comparisons
     )
 
 
@@ -125,5 +125,5 @@ def without_nulls(value: Any) -> Any:
     if type(value) is list:
         return [without_nulls(part) for part in value]
     if type(value) is str:
-        return _COMPARED_WITH_NULL.sub(lambda found: found[0].replace("null", "{}"), value)
+        return _COMPARED_WITH_NULL.sub(lambda match: match[0].replace("null", "{}"), value)
     return value
