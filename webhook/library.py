@@ -263,8 +263,7 @@ class Policies:
         foreign = policies.foreign
         if not (report.constraints or foreign.keys or foreign.document_keys):
             named = ", ".join(map(str, (*paths, *(texts or ())))) or "the values"
-            inventory = policies.snapshot.inventory
-            reasons = [f"{kind}/{name}: {text}" for kind, name, text in foreign.warnings(inventory)]
+            reasons = [*foreign_warnings(policies, report.read)]
             raise InvalidPoliciesError(reasons or [f"{named} has no constraint"])
         places = {item.key: f"{item.place}: " for item in report.read}
         for problem in advice_on(policies.snapshot):

@@ -8,13 +8,15 @@ import pytest
 
 from tests.differential.oracle import Oracle
 from webhook.kyverno.conversion import converted
+from webhook.kyverno.exception_conversion import converted_exceptions
 from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.policy import PolicyQuestion
+from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, objects_known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tests.programs import Programs
 
@@ -121,6 +123,13 @@ EXPRESSIONS: Final = (
     "object.spec.hostNetwork || object.metadata.name == 'web'",
     "object.spec.containers.all(c, c.privileged)",
     "[image('a:b:c').tag()] == []",
+    "oldObject == null",
+    "oldObject == {} && !has(oldObject.metadata) && request.oldObject == null",
+    "oldObject.metadata.name == 'web'",
+    "oldObject.?metadata.?name.orValue('web') == 'web'",
+    "globalContext.Get('none') == null && globalContext.get('none', 'part') == null",
+    "resource.Get('v1', 'configmaps', 'shop', 'none').data.a == 'b'",
+    "resource.Get('v1', 'configmaps', 'shop', 'none') == null",
     "[isImage(''), isImage('a b'), isImage('Ab/cd'), isImage('ab//cd'), isImage('a')] == []",
 )
 
@@ -129,6 +138,7 @@ KNOWN: Final = {
     EXPRESSIONS[6]: _NO_IMAGES,
     EXPRESSIONS[7]: _NO_IMAGES,
     "math.greatest([]) == 0": "refused by Kyverno where it is written, an error here",
+    "resource.Get('v1', 'configmaps', 'shop', 'none') == null": "refused by Kyverno: it is a map",
     "random('[a-z]') != ''": "refused: a decision is the same each time",
     "dyn(exceptions).allowedImages == []": "Kyverno knows it as AllowedImages, its name in Go",
 }
@@ -259,7 +269,7 @@ def _ours(document: Json, part: str = "result") -> list[str] | str:
     except InvalidPolicy:
         return "refused"
     namespace = {"metadata": {"name": "shop", "labels": {}}}
-    world = World(objects_known(()))
+    world = World(objects_known(()), is_whole=True)
     questions = [PolicyQuestion(_request(one), namespace, world) for one in OBJECTS]
     return [getattr(policy.say(one), part) for one in questions]
 
@@ -309,6 +319,7 @@ _BASELINE: Final = {"validate": {"podSecurity": {"level": "baseline", "version":
 _BY_OPERATION: Final = {"key": "{{ request.operation || 'BACKGROUND' }}", "operator": "NotEquals"}
 _SPEC: Final = {"key": "{{ request.object.spec.hostNetwork || `false` }}", "operator": "Equals"}
 _DENIED: Final = {"validate": {"deny": {"conditions": {"all": [{**_SPEC, "value": True}]}}}}
+_OLD: Final = {"key": "{{ request.oldObject.metadata.labels.team || 'x' }}", "operator": "Equals"}
 _SCOPED: Final = {"list": "request.object.spec.containers[].name", "elementScope": True}
 _ALWAYS: Final = {"all": [{"key": "a", "operator": "Equals", "value": "a"}]}
 
@@ -323,6 +334,8 @@ RULES: Final[tuple[Json, ...]] = (
     _DENIED,
     {**_DENIED, "preconditions": {"all": [{**_BY_OPERATION, "value": "DELETE"}]}},
     {**_DENIED, "preconditions": {"all": [{**_BY_OPERATION, "value": ["DELETE"]}]}},
+    {"validate": {"deny": {"conditions": {"all": [{**_OLD, "value": "x"}]}}}},
+    {**_DENIED, "preconditions": {"all": [{**_OLD, "value": "x"}]}},
     {"validate": {"foreach": [{**_SCOPED, "deny": {"conditions": _ALWAYS}}]}},
 )
 """Rules of a ClusterPolicy."""
@@ -351,29 +364,128 @@ def _whole(kind: str, operation: str, **of: Any) -> Json:
     }
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_what_a_rule_becomes_decides_as_the_rule_with_kyverno(kyverno: Oracle, rule: Json) -> None:
-    policy = {
+def _cluster_policy(*rules: Json) -> Json:
+    return {
         "apiVersion": "kyverno.io/v1",
         "kind": "ClusterPolicy",
         "metadata": {"name": "p"},
-        "spec": {"admission": True, "rules": [{"name": "r", "match": _ABOUT, **rule}]},
+        "spec": {"admission": True, "rules": list(rules)},
     }
-    requests = [
-        _whole(kind, operation, host=host, metadata={"labels": labels})
-        for kind in ("Pod", "Deployment")
-        for operation in ("CREATE", "DELETE")
-        for host in (False, True)
-        for labels in ({"team": "a"}, {"team": "b"})
-    ]
-    [(_, becomes)] = converted(policy)
-    assert isinstance(becomes, dict), becomes
-    answer = kyverno.ask(policies=[policy], requests=requests)
-    theirs = ["skip"] * len(requests)
+
+
+REQUESTS: Final = [
+    _whole(kind, operation, host=host, metadata={"labels": labels})
+    for kind in ("Pod", "Deployment")
+    for operation in ("CREATE", "DELETE")
+    for host in (False, True)
+    for labels in ({"team": "a"}, {"team": "b"})
+]
+
+
+def _of_rule(kyverno: Oracle, policy: Json, **more: Any) -> list[str]:
+    answer = kyverno.ask(policies=[policy], requests=REQUESTS, **more)
+    theirs = ["skip"] * len(REQUESTS)
     for verdict in answer["verdicts"] or ():
         theirs[int(verdict["request"])] = verdict["status"]
+    return theirs
+
+
+def _of_converted(policy: Json, exceptions: Sequence[Json] = ()) -> list[str]:
+    [(_, becomes)] = converted(policy)
+    assert isinstance(becomes, dict), becomes
     evaluated = ValidatingPolicy(becomes)
     namespace = {"metadata": {"name": "shop", "labels": {}}}
     world = World(objects_known(()))
-    ours = [evaluated.say(PolicyQuestion(one, namespace, world)).result for one in requests]
-    assert ours == theirs
+    excusing = [KyvernoException(one) for one in exceptions]
+    return [
+        evaluated.say(PolicyQuestion(one, namespace, world, excusing)).result for one in REQUESTS
+    ]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_a_rule_becomes_decides_as_the_rule_with_kyverno(kyverno: Oracle, rule: Json) -> None:
+    policy = _cluster_policy({"name": "r", "match": _ABOUT, **rule})
+    assert _of_converted(policy) == _of_rule(kyverno, policy)
+
+
+_KINDS: Final = {"kinds": ["Pod", "Deployment"]}
+_TEAM: Final = "{{ request.object.metadata.labels.team }}"
+EXCEPTIONS: Final[tuple[Json, ...]] = (
+    {"match": {"any": [{"resources": _KINDS}]}},
+    {"match": {"any": [{"resources": _LABELLED}]}},
+    {"match": {"all": [{"resources": _KINDS}, {"resources": _LABELLED}]}},
+    {"match": {"any": [{"resources": {"namespaces": ["sh*"], "names": ["w*", "none"]}}]}},
+    {"match": {"any": [{"resources": {"kinds": ["Pod"], "operations": ["CREATE"]}}]}},
+    {"match": {"any": [{"resources": _KINDS, "subjects": [{"kind": "User", "name": "jane"}]}]}},
+    {"match": {"any": [{"resources": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}]}},
+    {
+        "match": {"any": [{"resources": _KINDS}]},
+        "conditions": {"any": [{"key": _TEAM, "operator": "Equals", "value": "a"}]},
+    },
+)
+"""Matches and conditions of older exceptions."""
+
+
+@pytest.mark.parametrize("named", [["*"], ["r"], ["autogen-r"], ["autogen-*"], ["r", "autogen-r"]])
+@pytest.mark.parametrize("spec", EXCEPTIONS)
+@pytest.mark.parametrize("rule", [_PATTERN, _DENIED])
+def test_what_an_older_exception_becomes_excuses_as_with_kyverno(
+    kyverno: Oracle, rule: Json, spec: Json, named: list[str]
+) -> None:
+    policy = _cluster_policy({"name": "r", "match": _ABOUT, **rule})
+    exception = {
+        "apiVersion": "kyverno.io/v2",
+        "kind": "PolicyException",
+        "metadata": {"name": "e", "namespace": "shop"},
+        "spec": {**spec, "exceptions": [{"policyName": "p", "ruleNames": named}]},
+    }
+    becomes = converted_exceptions(exception, [policy])
+    assert _of_converted(policy, becomes) == _of_rule(kyverno, policy, exceptions=[exception])
+
+
+_WEB: Final = {"matchConditions": [{"name": "a", "expression": "object.metadata.name == 'web'"}]}
+_IN_ERROR: Final = {
+    "matchConditions": [{"name": "a", "expression": "object.metadata.labels.team == 'a'"}]
+}
+EXCUSING: Final[tuple[tuple[Json, ...], ...]] = (
+    ({},),
+    (_WEB,),
+    (_IN_ERROR,),
+    (_IN_ERROR, {}),
+    ({}, _IN_ERROR),
+    ({**_WEB, "reportResult": "pass"},),
+    ({"reportResult": "pass"}, {"reportResult": "skip"}),
+    ({"images": ["nginx"]},),
+    ({**_WEB, "images": ["nginx"]}, {"allowedValues": ["web"]}),
+    ({"images": ["nginx"]}, _WEB),
+    ({"policyRefs": [{"name": "p", "kind": "NamespacedValidatingPolicy"}]},),
+)
+"""Exceptions of policies in CEL."""
+
+
+@pytest.mark.parametrize("specs", EXCUSING)
+def test_exceptions_of_policies_in_cel_excuse_as_with_kyverno(
+    kyverno: Oracle, specs: tuple[Json, ...]
+) -> None:
+    policy = _policy(
+        "object.spec.containers.all(c, c.image in exceptions.allowedImages)"
+        " || object.metadata.name in exceptions.allowedValues"
+    )
+    named = {"policyRefs": [{"name": "p", "kind": "ValidatingPolicy"}]}
+    exceptions = [
+        {
+            "apiVersion": "policies.kyverno.io/v1beta1",
+            "kind": "PolicyException",
+            "metadata": {"name": f"e{number}", "namespace": "shop"},
+            "spec": named | spec,
+        }
+        for number, spec in enumerate(specs)
+    ]
+    requests = [_request(one) for one in OBJECTS]
+    answer = kyverno.ask(policies=[policy], requests=requests, excusing=exceptions)
+    excusing = [KyvernoException(one) for one in exceptions]
+    namespace = {"metadata": {"name": "shop", "labels": {}}}
+    evaluated, world = ValidatingPolicy(policy), World(objects_known(()))
+    assert [
+        evaluated.say(PolicyQuestion(one, namespace, world, excusing)).result for one in requests
+    ] == [one["status"] for one in answer["verdicts"]]

@@ -11,6 +11,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.kyverno.kinds import InvalidPolicy
+from webhook.kyverno.patterns import written
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -48,8 +50,7 @@ def generated_specs(spec: Json) -> list[Json]:
     """
     if not _is_about_pods(object_of(spec.get("matchConstraints"))):
         return []
-    configured = object_of(object_of(spec.get("autogen")).get("podControllers"))
-    named = configured.get("controllers")
+    named = _named(spec)
     chosen = (
         CONTROLLERS
         if named is None
@@ -62,6 +63,32 @@ def generated_specs(spec: Json) -> list[Json]:
     return [
         _generated(spec, template, names, operations) for template, names in by_template.items()
     ]
+
+
+def autogen_warnings(spec: Json) -> tuple[str, ...]:
+    """Returns a warning for each named controller for which nothing is generated.
+
+    Raises :class:`InvalidPolicy` for names of another shape.
+    """
+    field = "spec.autogen.podControllers.controllers"
+    named = _named(spec) or []
+    if type(named) is not list or any(type(name) is not str for name in named):
+        raise InvalidPolicy(f"{field} is not a list of strings")
+    if named and not _is_about_pods(object_of(spec.get("matchConstraints"))):
+        why = (
+            'one rule for pods of the group "" and v1, without excludeResourceRules, resourceNames'
+        )
+        return (f"{field}: nothing is generated: that needs {why} and objectSelector",)
+    return tuple(
+        f"{field}: nothing is generated for {written(name)}: name some of {', '.join(CONTROLLERS)}"
+        for name in named
+        if name not in CONTROLLERS
+    )
+
+
+def _named(spec: Json) -> Any:
+    """Returns the named controllers; None for all."""
+    return object_of(object_of(spec.get("autogen")).get("podControllers")).get("controllers")
 
 
 def _is_about_pods(matched: Json) -> bool:

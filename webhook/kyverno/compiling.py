@@ -99,3 +99,31 @@ def compiled(
             f"spec.{noun}.{field}: must evaluate to {types} but gives {expression.type}{hint}"
         )
     return expression, checked
+
+
+_COMPARED_WITH_NULL: Final = re.compile(
+    r"(?<![\w.])(?:object|oldObject)\s*[!=]=\s*null\b"
+    r"|\bnull\s*[!=]=\s*(?:object|oldObject)\b(?!\s*[.\[])"
+)
+"""A missing object of a policy in CEL is an empty map; of a ClusterPolicy, null."""
+
+
+def null_warnings(spec: Json) -> tuple[str, ...]:
+    """Returns a warning for each comparison of a whole object with null."""
+    comparisons = dict.fromkeys(_COMPARED_WITH_NULL.findall(str(spec)))
+    return tuple(
+        f"spec: `{text}` is the same for every request: a missing object is an empty map in "
+        "Kyverno, and no null. Read request.operation"
+        for text in comparisons
+    )
+
+
+def without_nulls(value: Any) -> Any:
+    """Returns a ClusterPolicy's part in CEL, with missing objects as of a policy in CEL."""
+    if type(value) is dict:
+        return {name: without_nulls(part) for name, part in value.items()}
+    if type(value) is list:
+        return [without_nulls(part) for part in value]
+    if type(value) is str:
+        return _COMPARED_WITH_NULL.sub(lambda match: match[0].replace("null", "{}"), value)
+    return value

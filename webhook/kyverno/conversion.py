@@ -13,6 +13,7 @@ from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.gvk import name_of, namespace_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.kyverno.checks import message_of, take_variable, validations_of
+from webhook.kyverno.compiling import without_nulls
 from webhook.kyverno.conditions import conditions_of
 from webhook.kyverno.kinds import GROUP, NAMESPACED_POLICY, OLD_POLICY, POLICY
 from webhook.kyverno.patterns import Unwritable, text_matches, written
@@ -62,7 +63,7 @@ _KIND: Final = re.compile(
 _CONNECTED: Final = frozenset(("attach", "exec", "portforward", "proxy"))
 """Subresources without creation: requests connect to them."""
 
-_EITHER: Final = "(object != null ? object : oldObject)"
+_EITHER: Final = "(request.operation != 'DELETE' ? object : oldObject)"
 """The object, or the deleted one; autogen does not rewrite it, as Kyverno does not rewrite
 selectors."""
 
@@ -136,7 +137,10 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
         "spec": spec_fields,
     }
     is_cel = bool(validate.get("cel"))
-    return _with_plain_messages(policy, message_of(validate, queries)) if is_cel else policy
+    if not is_cel:
+        return policy
+    policy["spec"] = without_nulls(policy["spec"])
+    return _with_plain_messages(policy, message_of(validate, queries))
 
 
 def _with_plain_messages(policy: Json, message: Json) -> Json:
@@ -283,20 +287,23 @@ def _matched(rule: Json, *, is_deleted: bool) -> tuple[Json, list[str]]:
 def _excluded(rule: Json) -> list[str]:
     """Returns conditions for excluded objects."""
     block = object_of(rule.get("exclude"))
-    if not block:
-        return []
+    return [f"!({condition})" for condition in alternatives(block, "exclude")] if block else []
+
+
+def alternatives(block: Json, where: str) -> list[str]:
+    """Returns the conditions of which one holds for the objects of an exclude, or an exception."""
     every = []
-    for filter_ in filters_of(block, "exclude"):
-        resources = resources_of(filter_, "exclude")
+    for filter_ in filters_of(block, where):
+        resources = resources_of(filter_, where)
         parts = [*_of_kinds(resources, is_asked=True), *_conditions(filter_)]
         if resources.get("operations"):
             parts.append(f"request.operation in {written(list(resources['operations']))}")
         if not parts:
-            raise Unwritable("exclude: it excludes everything")
+            raise Unwritable(f"{where}: it includes everything")
         every.append(" && ".join(f"({part})" for part in parts))
     if objects_of(block.get("all")):
-        return [f"!({' && '.join(f'({condition})' for condition in every)})"]
-    return [f"!({condition})" for condition in every]
+        return [" && ".join(f"({condition})" for condition in every)]
+    return every
 
 
 def for_requester(document: Json, requester: Json) -> Json:

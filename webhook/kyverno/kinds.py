@@ -64,7 +64,10 @@ _TO_BE_VERIFIED: Final = (
 NOT_RUN: Final = {
     CLUSTER_POLICY: _TO_BE_WRITTEN,
     OLD_POLICY: _TO_BE_WRITTEN,
-    "PolicyException": "it excuses rules of ClusterPolicies; for a constraint write a PolicyException of waddle.dev",
+    "PolicyException": (
+        "waddle migrate kyverno --converted FILE writes it for its policies in CEL; for a "
+        "constraint write a PolicyException of waddle.dev"
+    ),
     "GeneratingPolicy": "Waddle makes no objects",
     "NamespacedGeneratingPolicy": "Waddle makes no objects",
     "DeletingPolicy": "Waddle deletes no objects",

@@ -16,8 +16,8 @@ from webhook.cel.errors import EvaluationError
 from webhook.cel.kubernetes import patching
 from webhook.cel.run.meter import Meter
 from webhook.constraint.drivers.cel_validator import Composed
-from webhook.kyverno.autogen import generated_specs
-from webhook.kyverno.compiling import object_in, objects_in
+from webhook.kyverno.autogen import autogen_warnings, generated_specs
+from webhook.kyverno.compiling import null_warnings, object_in, objects_in
 from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.policy import COST, KUBERNETES, CompiledSpec, KyvernoPolicy, fault_text
 from webhook.mutation.mutator import OPERATIONS, MutatorId
@@ -139,7 +139,7 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
         self._specs = [_Spec(of, self.namespace) for of in (spec, *generated)]
         notes = _notes(self, is_generated=bool(generated))
         warnings, *_ = [compiled.cost_warnings() for compiled in self._specs]
-        self.notes = (*notes, *warnings)
+        self.notes = (*notes, *warnings, *null_warnings(spec), *autogen_warnings(spec))
 
     @property
     def specs(self) -> Sequence[CompiledSpec]:

@@ -57,7 +57,8 @@ class PolicyQuestion:
     """The input of a policy: a request, and the Namespace of its object; never changed.
 
     ``look`` raises TimeUp when the review's time is up. ``resource`` is what the request is about,
-    as rules read it; ``objects`` are the object and the old object, as expressions read them.
+    as rules read it; ``objects`` are the object and the old object, as expressions read them: in
+    Kyverno one that is missing is an empty map, but null in ``request``.
     ``meter`` is for evaluations of one rule after the other, each with the whole limit.
     """
 
@@ -87,7 +88,10 @@ class PolicyQuestion:
         self.exceptions = exceptions
         self.look = look
         self.resource = requested_resource(request)
-        self.objects = objects_of_review(request)
+        self.objects = {
+            name: {} if value is None else value
+            for name, value in objects_of_review(request).items()
+        }
         self.meter = Meter(COST, look)
         self._given: dict[str | tuple[str, str], dict[str, Any]] = {}
 
@@ -101,7 +105,7 @@ class PolicyQuestion:
             variables = variables_of({**self.request, "namespaceObject": self.namespace})
             objects = {name: variables[name] for name in ("object", "oldObject")}
             variables["request"] = {**variables["request"], **objects}
-            known = self._given[namespace] = self.with_world(variables, namespace)
+            known = self._given[namespace] = self.with_world(variables | self.objects, namespace)
         return known
 
     def given_with_images(self, namespace: str) -> dict[str, Any]:

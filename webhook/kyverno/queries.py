@@ -196,10 +196,14 @@ class Queries:
 
     def _of_request(self, name: str) -> Term:
         if name == "object":
-            text = "(object != null ? object : oldObject)" if self._is_deleted else "object"
+            text = (
+                "(request.operation != 'DELETE' ? object : oldObject)"
+                if self._is_deleted
+                else "object"
+            )
             return Term(text, "object")
         if name == "oldObject":
-            return Term("(oldObject != null ? oldObject : {})", "object")
+            return Term("oldObject", "object")
         if name == "operation":
             return Term("request.operation", "string", is_plain=True)
         if name in {"namespace", "name"}:
@@ -210,9 +214,9 @@ class Queries:
 
     def _certain(self, at: Term, name: str) -> Term:
         """Returns metadata or spec, in the form that autogen can rewrite for pod controllers."""
-        if at.text.startswith("(oldObject"):
+        if at.text == "oldObject":
             old = f"(has(oldObject.{name}) ? oldObject.{name} : {{}})"
-            return Term(f"(oldObject != null ? {old} : {{}})", "map")
+            return Term(f"(oldObject != {{}} ? {old} : {{}})", "map")
         texts = [
             f"(has({variable}.{name}) ? {variable}.{name} : {{}})"
             if (name == "metadata") is self._is_of_pods
@@ -220,7 +224,7 @@ class Queries:
             for variable in ("object", "oldObject")
         ]
         if self._is_deleted:
-            return Term(f"(object != null ? {texts[0]} : {texts[1]})", "map")
+            return Term(f"(request.operation != 'DELETE' ? {texts[0]} : {texts[1]})", "map")
         return Term(texts[0], "map")
 
     def _sub(self, node: QueryNode, at: Term | None) -> Term:

@@ -15,8 +15,8 @@ from webhook.constraint.drivers.cel_validator import (
     Prepared,
     whole_of,
 )
-from webhook.kyverno.autogen import generated_specs
-from webhook.kyverno.compiling import objects_in
+from webhook.kyverno.autogen import autogen_warnings, generated_specs
+from webhook.kyverno.compiling import null_warnings, objects_in
 from webhook.kyverno.kinds import EXCEPTION_KINDS, MUTATING_KINDS, InvalidPolicy
 from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
 from webhook.kyverno.policy import (
@@ -253,7 +253,10 @@ class ValidatingPolicy(KyvernoPolicy):
         self.actions = _actions(self.spec)
         generated = generated_specs(self.spec) if self.mode == KUBERNETES else []
         self._rules = [Rule(spec, self.namespace) for spec in (self.spec, *generated)]
-        self.notes, *_ = [rule.cost_warnings() for rule in self._rules]
+        warnings, *_ = [rule.cost_warnings() for rule in self._rules]
+        if self.mode == KUBERNETES:
+            warnings += null_warnings(self.spec) + autogen_warnings(self.spec)
+        self.notes = warnings
 
     @property
     def specs(self) -> Sequence[CompiledSpec]:

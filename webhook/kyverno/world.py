@@ -135,7 +135,7 @@ class World:
             "resource": Opaque(RESOURCES, (self, namespace), "resource"),
             "image": Opaque(IMAGES, self, "image"),
             "time": Opaque(TIME, self, "time"),
-            "globalContext": Opaque(GLOBALS, self, "globalContext"),
+            "globalContext": Opaque(GLOBALS, (self, namespace), "globalContext"),
             "http": Opaque(HTTP, self, "http"),
         }
 
@@ -280,12 +280,14 @@ def metadata(context: Opaque, reference: str) -> Any:
 @form("get", GLOBALS, str)
 @form("get", GLOBALS, str, str)
 def entry(context: Opaque, name: str, projection: str = "") -> Any:
-    """Returns an entry of the global context."""
-    world: World = context.value
-    if name not in world.entries:
+    """Returns an entry of the global context; in a complete world, null without one."""
+    world: World = context.value[0]
+    if context.value[1]:
+        raise EvaluationError("a policy of a namespace may not read the global context")
+    if name not in world.entries and not world.is_whole:
         world.lacks(f'the global context entry "{name}" is not given')
-    value = world.entries[name]
-    if not projection:
+    value = world.entries.get(name)
+    if not projection or value is None:
         return value
     if type(value) is not dict or projection not in value:
         raise EvaluationError(f'projection "{projection}" not found in the entry "{name}"')

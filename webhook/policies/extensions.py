@@ -29,7 +29,7 @@ from webhook.review.admission_requests import title_of
 from webhook.review.policy_set import Exclusions, PolicySet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from webhook.constraint.expansion import Expansion
@@ -139,16 +139,20 @@ def _put(
         yield _fault(manifest, str(error))
 
 
-def foreign_warnings(policies: PolicySet, manifests: Iterable[Manifest]) -> Iterator[str]:
+def foreign_warnings(
+    policies: PolicySet, manifests: Iterable[Manifest], kinds: Container[str] | None = None
+) -> Iterator[str]:
     """Warns of API server and Kyverno policies with no effect, or a probably unintended effect.
 
-    Each text begins with file and line of the policy, if it is among the manifests.
+    Each text begins with file and line of the policy, if it is among the manifests. With
+    ``kinds``, only of policies of these kinds.
     """
     places = {
         (item.gvk.kind, title_of(item.document)): f"{item.file}:{item.line}: " for item in manifests
     }
     for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory):
-        yield f"{places.get((kind, name), '')}{kind}/{name}: {text}"
+        if kinds is None or kind in kinds:
+            yield f"{places.get((kind, name), '')}{kind}/{name}: {text}"
 
 
 def inventory_of(manifests: Iterable[Manifest]) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from webhook.api.gvk import namespace_of as stated_namespace
 from webhook.api.scope import is_cluster_scoped
 from webhook.api.shapes import object_of, objects_of
 from webhook.constraint.snapshot import Snapshot
+from webhook.kyverno import exception_conversion
 from webhook.kyverno.conversion import converted, for_requester
 from webhook.kyverno.kinds import (
     CLUSTER_POLICY,
@@ -334,11 +335,14 @@ class _Run:
             for document in suite.given("exceptions")
             if gvk_of(document).group == GROUP and gvk_of(document).kind in EXCEPTION_KINDS
         ]
-        if any(gvk_of(exception).group == OLD_GROUP for exception in suite.given("exceptions")):
-            for name in [policy for policy in self._policies if "/" in policy]:
-                del self._policies[name]
-                why = "PolicyExceptions of kyverno.io excuse rules, which are converted here"
-                self._not_run[name] = f"ClusterPolicy {name} is not run: {why}"
+        for document in filter(exception_conversion.is_old_exception, suite.given("exceptions")):
+            try:
+                becomes = exception_conversion.converted_exceptions(document, documents)
+                self._exceptions += map(_exception, becomes)
+            except Unwritable as why:
+                for name in exception_conversion.excused(document, self._policies):
+                    del self._policies[name]
+                    self._not_run[name] = f"not run: PolicyException {name_of(document)}: {why}"
         self._objects = suite.given("resources")
         self._parameters = [*suite.given("paramResources"), *self._objects]
         for document in documents:

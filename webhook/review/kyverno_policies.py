@@ -145,7 +145,9 @@ class KyvernoPolicies:
                 yield *constraint.key, "it has no matchConstraints, so it is about nothing"
         for exception in self._exceptions:
             if not named & exception.policies:
-                yield EXCEPTION, exception.title, "none of the policies that it names is there"
+                lacking = ", ".join("/".join(policy) for policy in sorted(exception.policies))
+                why = f"none of the policies that it names is there: {lacking}"
+                yield EXCEPTION, exception.title, f"{why}. Add one, or mend spec.policyRefs"
 
     def notes(self) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and reason of each policy with a probably unintended effect."""

@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.cluster import Cluster
 from tests.conformance.gatekeeper import library
 from tests.differential.oracle import Oracle
 from tests.programs import Programs
+from tests.webhook.cli.in_process import waddle
 from webhook.api.gvk import GroupVersionKind
 from webhook.cel.check.objects import ObjectType
 from webhook.cel.check.types import Type
@@ -163,3 +165,37 @@ def test_templates_of_the_public_library(oracle: Oracle, described: Described) -
                 tried += 1
                 check(oracle, read_source(code["source"]), described)
     assert tried >= 10
+
+
+def test_check_shows_what_the_controller_writes_into_a_status(
+    oracle: Oracle, described: Described, tmp_path: Path
+) -> None:
+    gvk = GroupVersionKind("apps", "v1", "Deployment")
+    rule = {"apiGroups": [gvk.group], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "typed"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{**rule, "resources": [KINDS[gvk]]}]},
+            "validations": [
+                {"expression": "object.spec.replicas > 'one'"},
+                {
+                    "expression": "object.spec.copies == 1",
+                    "messageExpression": "string(object.nope)",
+                },
+            ],
+        },
+    }
+    schemas = {str(gvk): described[gvk][0]}
+    found = json.loads(oracle.line({"policy": policy, "schemas": schemas}))
+    assert len(found) == 3
+    policy["status"] = {"typeChecking": {"expressionWarnings": found}}
+    file = tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(policy))
+    done = waddle("check", "-f", file)
+    output = done.stdout + done.stderr
+    for one in found:
+        begun = f"{file}:1: ValidatingAdmissionPolicy/typed: {one['fieldRef']}: "
+        (line,) = [text for text in output.splitlines() if begun in text]
+        assert one["warning"].splitlines()[1].removeprefix("ERROR: <input>:") in line

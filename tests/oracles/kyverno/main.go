@@ -36,9 +36,12 @@ import (
 
 type question struct {
 	Policies   []json.RawMessage            `json:"policies"`
-	Requests   []json.RawMessage            `json:"requests"`
-	Namespaces map[string]map[string]string `json:"namespaces"` // their labels
-	Loops      int                          `json:"loops"`      // review so often; once where it is 0
+	Exceptions []*kyvernov2.PolicyException `json:"exceptions"` // of ClusterPolicies
+	// Exceptions of policies in CEL.
+	Excusing   []*policiesv1beta1.PolicyException `json:"excusing"`
+	Requests   []json.RawMessage                  `json:"requests"`
+	Namespaces map[string]map[string]string       `json:"namespaces"` // their labels
+	Loops      int                                `json:"loops"`      // review so often; once where it is 0
 }
 
 type verdict struct {
@@ -55,9 +58,17 @@ type answer struct {
 	CPU      float64   `json:"cpu"` // seconds of the process in the loops
 }
 
-type noExceptions struct{}
+type exceptions []*kyvernov2.PolicyException
 
-func (noExceptions) Find(string, string) ([]*kyvernov2.PolicyException, error) { return nil, nil }
+func (known exceptions) Find(policy, rule string) ([]*kyvernov2.PolicyException, error) {
+	var found []*kyvernov2.PolicyException
+	for _, one := range known {
+		if one.Contains(policy, rule) {
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}
 
 type reviewer struct {
 	configuration config.Configuration
@@ -137,7 +148,7 @@ func newReviewer(asked question) (*reviewer, error) {
 	r.rules = engine.NewEngine(
 		r.configuration, r.jp, nil, factories.DefaultRegistryClientFactory(nil, nil),
 		imageverifycache.DisabledImageVerifyCache(), factories.DefaultContextLoaderFactory(nil),
-		noExceptions{}, &isCluster,
+		exceptions(asked.Exceptions), &isCluster,
 	)
 	var ofCEL []policiesv1beta1.ValidatingPolicyLike
 	for _, raw := range asked.Policies {
@@ -165,7 +176,7 @@ func newReviewer(asked question) (*reviewer, error) {
 	if len(ofCEL) == 0 {
 		return r, nil
 	}
-	provider, err := vpolengine.NewProvider(vpolcompiler.NewCompiler(), ofCEL, nil)
+	provider, err := vpolengine.NewProvider(vpolcompiler.NewCompiler(), ofCEL, asked.Excusing)
 	if err != nil {
 		return nil, err
 	}

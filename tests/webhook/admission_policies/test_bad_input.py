@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from waddle import InvalidPoliciesError, Policies, PolicyWarning
 
 from tests.webhook.admission_policies.making import binding, pod, policy
 from tests.webhook.cli.in_process import waddle
@@ -129,6 +131,20 @@ def test_it_is_named_with_file_and_line_and_what_to_do(tmp_path: Path, case: str
     done = waddle(door, "-f", file, "-f", reviewed)
     line = 2 * number - 1
     assert f"{file}:{line}: {text}" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_library_warns_of_it_with_file_and_line(tmp_path: Path, case: str):
+    documents, number, text = CASES[case]
+    file = written(tmp_path, documents)
+    begun = f"{file}:{2 * number - 1}: {text}"
+    if case in {"no binding", "no policy"}:  # nothing would be reviewed at all
+        with pytest.raises(InvalidPoliciesError, match=re.escape(begun)):
+            Policies.load(file)
+        return
+    with pytest.warns(PolicyWarning) as warned:
+        Policies.load(file)
+    assert [str(one.message).startswith(begun) for one in warned].count(True) == 1
 
 
 @pytest.mark.parametrize("case", sorted(CASES.keys() - {"no binding", "no policy"}))

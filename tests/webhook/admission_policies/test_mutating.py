@@ -146,7 +146,8 @@ def test_mutate_shows_the_object_and_the_patch(tmp_path):
     assert patch["mutators"] == "MutatingAdmissionPolicy/m"
     unbound = written(tmp_path, mutating_policy(LABELLED), pod())
     done = waddle("mutate", "-f", unbound, "-o", "patch")
-    assert "MutatingAdmissionPolicy/m: no binding names it, so nothing is changed" in done.stderr
+    assert f"WARNING - {unbound}:1: MutatingAdmissionPolicy/m: no binding names it" in done.stderr
+    assert "no mutator or mutating policy of the files matches an object in them" in done.stderr
     assert json.loads(done.stdout) == []
 
 

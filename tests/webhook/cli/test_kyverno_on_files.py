@@ -48,8 +48,11 @@ def test_mutate_says_what_cannot_be_used_and_what_has_another_effect(tmp_path: P
     assert run.returncode == 2
     assert "spec.evaluation.mutateExisting: Waddle changes objects on their way" in run.stderr
     noted = document(patch("true ? [] : [JSONPatch{op: 'remove', path: '/spec'}]"))
-    run = waddle("mutate", "-f", put(tmp_path, "a.yaml", noted, pod()))
-    assert "WARNING - MutatingPolicy/p: spec.autogen: a JSON Patch keeps the paths" in run.stderr
+    noted["metadata"] = {"name": "p"}
+    file = put(tmp_path, "a.yaml", noted, pod())
+    run = waddle("mutate", "-f", file)
+    begun = f"WARNING - {file}:1: MutatingPolicy/p: spec.autogen: a JSON Patch keeps the paths"
+    assert begun in run.stderr
     failing = document(applied(LABEL.replace('"a"', "object.none")))
     run = waddle("mutate", "-f", put(tmp_path, "a.yaml", failing, pod()))
     assert run.returncode == 2

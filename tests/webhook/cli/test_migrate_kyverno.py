@@ -228,6 +228,43 @@ def test_test_names_what_it_does_not_evaluate(tmp_path: Path) -> None:
     assert "policies.yaml:1: ClusterPolicy old: not evaluated: " in errors
 
 
+def old_exception(*names: str, **spec: Any) -> dict[str, Any]:
+    excused = [{"policyName": name, "ruleNames": ["*"]} for name in names]
+    match = {"any": [{"resources": {"kinds": ["Pod"], "names": ["bad"]}}]}
+    return {
+        "apiVersion": "kyverno.io/v2",
+        "kind": "PolicyException",
+        "metadata": {"name": "bad-pods", "namespace": "shop"},
+        "spec": {"match": match, "exceptions": excused, **spec},
+    }
+
+
+def test_an_older_exception_is_written_for_the_policies_that_its_rules_become(
+    tmp_path: Path,
+) -> None:
+    target = tmp_path / "converted.yaml"
+    command = ["migrate", "kyverno", "--converted", str(target)]
+    code, output, _ = output_of(tmp_path, command, cluster_policy(OWNER), old_exception("old"))
+    assert code == 0, output
+    assert "becomes PolicyException.policies.kyverno.io bad-pods" in output
+    [becomes] = [
+        one for one in yaml.safe_load_all(target.read_text()) if one["kind"] == "PolicyException"
+    ]
+    assert becomes["spec"]["policyRefs"] == [{"kind": "ValidatingPolicy", "name": "old"}]
+    code, output, _ = output_of(tmp_path, command, cluster_policy(OWNER), old_exception("none"))
+    assert code == 1
+    assert "none is not among the files: give it with -f" in output
+
+
+def test_an_older_exception_of_a_test_excuses_its_rules(tmp_path: Path) -> None:
+    with_tests(tmp_path, kyverno_test(expected("skip", "bad"), exceptions=["../e.yaml"]))
+    (tmp_path / "e.yaml").write_text(yaml.safe_dump(old_exception("old")))
+    assert "1 of 1 case equal" in output_of(tmp_path, MIGRATE, cluster_policy(OWNER))[1]
+    (tmp_path / "e.yaml").write_text(yaml.safe_dump(old_exception("old", podSecurity=[{"a": 1}])))
+    _, output, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
+    assert "PolicyException bad-pods: spec.podSecurity: exclude the controls" in output
+
+
 OWNER = {
     "name": "owner",
     "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},

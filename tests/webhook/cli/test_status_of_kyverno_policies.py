@@ -57,7 +57,7 @@ def test_each_is_usable_or_not_with_what_is_odd_about_it() -> None:
     shown = as_table(ClusterStanding([], [], [], {}, (), listed), "waddle-system")
     assert "Audit+Warn" in shown
     assert "ValidatingPolicy/http: spec.evaluation.mode HTTP: " in shown
-    assert "PolicyException/shop/of-none: none of the policies that it names is there" in shown
+    assert "PolicyException/shop/of-none: none of the policies that it names is there: V" in shown
 
 
 LEASES = {

@@ -2,7 +2,8 @@
 
 import pytest
 
-from webhook.kyverno.autogen import generated_specs
+from webhook.kyverno.autogen import autogen_warnings, generated_specs
+from webhook.kyverno.kinds import InvalidPolicy
 
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 
@@ -81,4 +82,29 @@ def test_a_selector_of_namespaces_is_carried_over() -> None:
     ],
 )
 def test_a_policy_that_is_not_about_pods_alone_has_none(matched: dict) -> None:
-    assert generated_specs(spec() | {"matchConstraints": matched}) == []
+    found = spec() | {"matchConstraints": matched}
+    assert generated_specs(found) == []
+    assert autogen_warnings(found) == ()
+    [warning] = autogen_warnings(found | naming(["deployments"]))
+    assert "nothing is generated: that needs one rule for pods" in warning
+
+
+def naming(controllers: object) -> dict:
+    return {"autogen": {"podControllers": {"controllers": controllers}}}
+
+
+def test_a_controller_that_kyverno_generates_nothing_for_is_warned_of() -> None:
+    named = ["deployments", "replicationcontrollers", "deploymints"]
+    warnings = autogen_warnings(spec() | naming(named))
+    assert [warning.partition(" for ")[2].partition(":")[0] for warning in warnings] == [
+        '"replicationcontrollers"',
+        '"deploymints"',
+    ]
+    assert "name some of daemonsets, deployments, " in warnings[0]
+    assert autogen_warnings(spec() | naming([])) == ()
+
+
+@pytest.mark.parametrize("controllers", ["deployments", [1], {"a": 1}])
+def test_controllers_that_are_no_list_of_names_are_refused(controllers: object) -> None:
+    with pytest.raises(InvalidPolicy, match="is not a list of strings"):
+        autogen_warnings(spec() | naming(controllers))

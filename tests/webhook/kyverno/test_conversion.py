@@ -311,6 +311,15 @@ def test_an_error_in_a_condition_of_a_rule_in_cel_is_no_pass() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "expression", ["oldObject == null", "null == oldObject", "!(oldObject != null)"]
+)
+def test_a_rule_in_cel_keeps_its_meaning_where_no_old_object_is(expression: str) -> None:
+    rule = {"validate": {"cel": {"expressions": [{"expression": expression}]}}}
+    assert verdict_of(rule, {}) == "pass"
+    assert verdict_of(rule, {}, operation="UPDATE", oldObject={"metadata": {}}) == "fail"
+
+
 def test_a_kind_of_no_builtin_group_is_of_any() -> None:
     match = {"any": [{"resources": {"kinds": ["Gateway"]}}]}
     spec = converted_policy({**pattern(x=1), "match": match})["spec"]
@@ -337,7 +346,7 @@ def test_who_asks_may_be_a_pattern() -> None:
 def test_a_message_has_its_variables() -> None:
     rule = {"validate": {"message": "no {{ request.object.spec.x }}", **denied("a", "Equals", "a")}}
     assert converted_policy(rule)["spec"]["validations"][0]["messageExpression"] == (
-        '("no " + string((object != null ? object.spec : oldObject.spec).?x.value()))'
+        "(\"no \" + string((request.operation != 'DELETE' ? object.spec : oldObject.spec).?x.value()))"
     )
 
 

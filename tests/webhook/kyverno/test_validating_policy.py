@@ -286,6 +286,22 @@ def test_an_exception_that_cannot_be_used_says_why(spec: dict, message: str) -> 
     assert message in str(refused.value)
 
 
+def test_an_object_that_a_request_has_not_is_an_empty_map() -> None:
+    without_old = "!has(oldObject.metadata) && oldObject == {} && request.oldObject == null"
+    assert verdict_of(without_old).result == "pass"
+    deletion = {**request(), "operation": "DELETE", "object": None, "oldObject": {"kind": "Pod"}}
+    deleted = policy("!has(object.kind) && oldObject.kind == 'Pod'")
+    assert deleted.say(PolicyQuestion(deletion, None, NOTHING)).result == "pass"
+
+
+@pytest.mark.parametrize("expression", ["oldObject == null", "null != object || true"])
+def test_a_comparison_of_an_object_with_null_is_warned_of(expression: str) -> None:
+    [note] = policy(expression).notes
+    assert "a missing object is an empty map in Kyverno" in note
+    for other in ("request.oldObject == null", "object.spec == null", "null == object.spec"):
+        assert policy(other).notes == ()
+
+
 def test_json_is_read() -> None:
     assert verdict_of("json.unmarshal('{\"a\": [1]}').a[0] == 1").result == "pass"
     for text in ("{", "NaN"):
@@ -320,6 +336,8 @@ def test_what_is_not_given_is_reported_and_an_error_unless_another_operand_decid
         verdict_of("resource.Get('v1', 'secrets', 'shop', 'one') == null", world=whole).result
         == "pass"
     )
+    for call in ("globalContext.Get('x')", "globalContext.get('x', 'y')"):
+        assert verdict_of(f"{call} == null", world=whole).result == "pass"
     for one in ("globalContext.Get('x') == 1", "http.Get('https://a').statusCode == 200"):
         assert verdict_of(one).missing
 
@@ -345,6 +363,10 @@ def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
         assert one(expression).say(PolicyQuestion(request(), None, world)).result == "pass"
     with pytest.raises(InvalidPolicy, match="no matching overload"):
         one("resource.Get('v1', 'configmaps', 'other', 'one') != null")
+    entries = World(objects_known(()), entries={"x": 1})
+    verdict = one("globalContext.Get('x') == 1").say(PolicyQuestion(request(), None, entries))
+    assert verdict.result == "error"
+    assert "a policy of a namespace may not read the global context" in verdict.message
 
 
 @pytest.mark.parametrize(

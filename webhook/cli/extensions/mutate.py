@@ -45,7 +45,7 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> in
     for warning in sources.warnings:
         complain(warning)
     policies = extension_run.read_mutating(sources.manifests)
-    for line in extension_run.advice_on_mutating(policies):
+    for line in extension_run.advice_on_mutating(policies, sources.manifests):
         complain(line)
     objects = [item for item in sources.manifests if extension_run.is_object(item)]
     extending = extension_run.Extending(policies, ask=ask)
@@ -53,7 +53,8 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> in
     for line in (line for result in results for line in result.warnings):
         complain(line)
     if objects and not any(result.mutators for result in results):
-        complain(extension_run.untouched(sources.manifests, "mutator", MUTATORS[0]))
+        title = "mutator or mutating policy"
+        complain(extension_run.untouched(sources.manifests, title, MUTATORS[0]))
     if output != "patch":
         write(extension_run.as_manifests([result.after for result in results], output))
         return exit_codes.OK

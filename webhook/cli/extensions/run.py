@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from webhook.admission_policies.kinds import MUTATING_BINDING, MUTATING_POLICY
 from webhook.api.admission import InvalidReview
@@ -16,7 +16,7 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.snapshot import Snapshot
 from webhook.kyverno.kinds import MUTATING_KINDS
 from webhook.mutation.external import Unresolved, unresolved
-from webhook.policies.extensions import Extensions, inventory_of
+from webhook.policies.extensions import Extensions, foreign_warnings, inventory_of
 from webhook.policy_kinds.known import is_foreign_policy
 from webhook.policy_kinds.table import EXPANSION_TEMPLATES, MUTATORS
 from webhook.review.expanding import expand_value
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from webhook.review.policy_set import PolicySet
 
 T = TypeVar("T")
+
+_MUTATING: Final = frozenset({MUTATING_POLICY, *MUTATING_KINDS})
+"""The kinds of foreign policies that change objects, as mutators do."""
 
 
 def read_expanding(manifests: Sequence[Manifest]) -> PolicySet:
@@ -59,16 +62,13 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
     return _loaded(mutators).policy_set(snapshot)
 
 
-def advice_on_mutating(policies: PolicySet) -> list[str]:
+def advice_on_mutating(policies: PolicySet, manifests: Sequence[Manifest]) -> list[str]:
     """Returns a line for each field of foreign policies without the expected effect.
 
     These are the API server's and Kyverno's policies.
     """
-    return [
-        f"WARNING - {kind}/{name}: {text}"
-        for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory)
-        if kind in {MUTATING_POLICY, MUTATING_BINDING, *MUTATING_KINDS}
-    ]
+    kinds = {*_MUTATING, MUTATING_BINDING}
+    return [f"WARNING - {text}" for text in foreign_warnings(policies, manifests, kinds)]
 
 
 def _loaded(manifests: list[Manifest]) -> Extensions:
@@ -80,7 +80,12 @@ def _loaded(manifests: list[Manifest]) -> Extensions:
 
 def untouched(manifests: Sequence[Manifest], named: str, kind: PolicyKind) -> str:
     """Returns why no object was processed: this must not pass for a good result."""
-    if any(item.gvk.group == kind.group for item in manifests):
+    is_mutator = kind.group == MUTATORS[0].group
+    if any(
+        item.gvk.group == kind.group
+        or (is_mutator and is_foreign_policy(item.gvk) and item.gvk.kind in _MUTATING)
+        for item in manifests
+    ):
         return f"no {named} of the files matches an object in them"
     return f"the files have no {named}"
 

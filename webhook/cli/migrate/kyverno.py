@@ -22,8 +22,9 @@ What it uses and is not here is named. Rules of a ClusterPolicy in CEL, with pat
 deny, foreach or podSecurity become ValidatingPolicies. Tests in the given folders and beside the
 policies (kyverno-test.yaml) are run by these: each case that differs is named. Rules with
 verifyImages and ImageValidatingPolicies become VerificationPolicies, which `waddle provider images`
-reads, and a constraint of the template policies/supply-chain/signed-images. Of all others the line
-says what takes their place.
+reads, and a constraint of the template policies/supply-chain/signed-images. PolicyExceptions of
+kyverno.io become exceptions of the converted rules. Of all others the line says what takes their
+place.
 """
 
 
@@ -35,8 +36,8 @@ says what takes their place.
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help=(
-        "The file to write converted rules to: ValidatingPolicies, VerificationPolicies and "
-        "constraints."
+        "The file to write converted rules to: ValidatingPolicies, VerificationPolicies, "
+        "constraints and exceptions."
     ),
 )
 @output_option(*words.SHORT)

@@ -15,9 +15,12 @@ from webhook.cli.migrate.run import as_json, as_table, from_files
 from webhook.cli.terminal import complain, write
 from webhook.exceptions.globs import globs_overlap
 from webhook.kyverno.conversion import converted
+from webhook.kyverno.exception_conversion import converted_exceptions, is_old_exception
 from webhook.kyverno.image_conversion import CONSTRAINT, converted_policy, converted_rules
 from webhook.kyverno.kinds import (
     CLUSTER_POLICY,
+    EXCEPTION,
+    GROUP,
     IMAGE_POLICY,
     NAMESPACED_IMAGE_POLICY,
     OLD_POLICY,
@@ -67,7 +70,8 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
     """Judges every policy of the files, and writes converted rules; returns the exit code."""
     manifests, all_read = from_files(filenames)
     converted: list[Json] = []
-    judged = [_judged(item, converted) for item in manifests if is_kyverno(item.document)]
+    policies = [item.document for item in manifests if is_kyverno(item.document)]
+    judged = [_judged(item, converted, policies) for item in manifests if is_kyverno(item.document)]
     if not judged:
         complain("the files have no policy of Kyverno")
         return exit_codes.UNKNOWN
@@ -150,14 +154,16 @@ def _test_files(filenames: Sequence[str], judged: Sequence[Judged]) -> list[Path
     return sorted(by_place.values())
 
 
-def _judged(item: Manifest, converted: list[Json]) -> Judged:
+def _judged(item: Manifest, converted: list[Json], policies: Sequence[Json]) -> Judged:
     """Returns the verdict on a policy; converted rules are added to ``converted``."""
-    notes = tuple(_notes(item.document, converted))
+    notes = tuple(_notes(item.document, converted, policies))
     return Judged(item.gvk.kind, name_of(item.document), f"{item.file}:{item.line}", notes)
 
 
-def _notes(document: Json, converted_documents: list[Json]) -> Iterator[Note]:
-    """Returns the differences of a policy, and its unsupported parts."""
+def _notes(
+    document: Json, converted_documents: list[Json], policies: Sequence[Json]
+) -> Iterator[Note]:
+    """Returns the differences of one of the policies, and its unsupported parts."""
     kind = document.get("kind")
     if is_evaluated(document):
         if fault := fault_of(document):
@@ -177,8 +183,28 @@ def _notes(document: Json, converted_documents: list[Json]) -> Iterator[Note]:
                 yield Note("missing", f"rule {name}: {of_images}")
             else:
                 yield from _images_notes(of_images, converted_documents, f"rule {name}: ")
+    elif is_old_exception(document):
+        yield from _exception_notes(document, converted_documents, policies)
     else:
         yield Note("missing", why_not_run(document))
+
+
+def _exception_notes(
+    document: Json, converted_documents: list[Json], policies: Sequence[Json]
+) -> Iterator[Note]:
+    further: list[str] = []
+    try:
+        becomes = converted_exceptions(document, policies, further)
+    except Unwritable as why:
+        yield Note("missing", str(why))
+        return
+    faults = [Note("missing", fault) for each in becomes if (fault := fault_of(each))]
+    if not faults:
+        converted_documents += becomes
+        names = ", ".join(f"{EXCEPTION}.{GROUP} {name_of(each)}" for each in becomes)
+        yield Note("differs", f"becomes {names}")
+    yield from faults
+    yield from (Note("differs", text) for text in further)
 
 
 def _rules(document: Json) -> dict[str, Json]:
