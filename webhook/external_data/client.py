@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from webhook import __version__
 from webhook.api.encoding import encode
 from webhook.external_data.connection import (
-    ANSWER_BYTES_MAX,
     AnswerTooLong,
     MalformedAnswer,
     ProviderConnection,
@@ -353,7 +352,7 @@ class ProviderClient:
     def _failed(self, error: Exception, call: ProviderCall) -> ProviderFault:
         """Turns an error on an open connection into a ProviderFault."""
         if isinstance(error, AnswerTooLong):
-            return ProviderFault("too_large", f"{READ}: it is over {ANSWER_BYTES_MAX} bytes")
+            return ProviderFault("too_large", f"{READ}: {error}")
         if isinstance(error, MalformedAnswer):
             why = "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
             return self._unsent("transport", why)

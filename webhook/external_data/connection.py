@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 ANSWER_BYTES_MAX: Final = 8 << 20
 """The size of an answer at most, as for http.send: a thousand keys have 8 KiB each."""
 
+FRAMING_BYTES_MAX: Final = 1 << 20
+"""The size of heads, trailers and chunk sizes of an answer at most: an endless head would occupy
+the loop until the provider's timeout."""
+
 READ_AT_ONCE_BYTES: Final = 64 * 1024
 """The size of one read: four TLS records."""
 
@@ -37,7 +41,7 @@ class MalformedAnswer(Exception):
 
 
 class AnswerTooLong(Exception):
-    """An answer above ``ANSWER_BYTES_MAX``."""
+    """An answer above a bound; the message says which."""
 
 
 class WholeAnswer(NamedTuple):
@@ -73,6 +77,8 @@ class ProviderConnection:
         self._parser: Any = httptools.HttpResponseParser(self)
         self._parts: list[bytes] = []
         self._size = 0
+        self._framing = 0
+        """The received bytes beside the body, also of informational answers."""
         self._status = 0
         self._location = self._has_length = self._in_body = False
         self._whole: WholeAnswer | None = None
@@ -100,6 +106,7 @@ class ProviderConnection:
         """
         self._answered = answered
         self._begun = begun
+        self._framing = 0
         self._reset()
         try:
             self._tls.write(request)
@@ -204,10 +211,14 @@ class ProviderConnection:
         if self._begun is not None:
             self._begun()
             self._begun = None
+        self._framing += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._end(MalformedAnswer(str(error)))
+            return
+        if self._framing > FRAMING_BYTES_MAX:
+            self._end(AnswerTooLong(f"its head and framing are over {FRAMING_BYTES_MAX} bytes"))
 
     # --- callbacks of the parser -----------------------------------------------------------------
 
@@ -230,8 +241,9 @@ class ProviderConnection:
     def on_body(self, part: bytes) -> None:
         """Keeps a part of the body."""
         self._size += len(part)
+        self._framing -= len(part)
         if self._size > ANSWER_BYTES_MAX:
-            self._end(AnswerTooLong())
+            self._end(AnswerTooLong(f"it is over {ANSWER_BYTES_MAX} bytes"))
         else:
             self._parts.append(part)
 

@@ -258,6 +258,27 @@ def test_a_provider_that_is_away_is_not_asked_for_a_while(asking, process):
     assert any(b"provider answers again" in line for line in asking.lines)
 
 
+@pytest.mark.parametrize(
+    ("key", "fault"),
+    [
+        ("plain/z", "failed to unmarshal external data response"),
+        ("redirect/z", "redirects"),
+        ("big/z", "it is over"),
+    ],
+)
+def test_a_provider_that_answers_is_not_suspended_whatever_the_answer_is(
+    asking, process, key, fault
+):
+    process.stop()
+    try:
+        for number in range(FAULTS_MAX):
+            assert "connection refused" in asking.ask(f"away/{number}").system_error
+    finally:
+        process.start()
+    until(lambda: fault in asking.ask(key).system_error, "it is asked again")
+    assert asking.ask("a").responses == (("a", "a is known"),)
+
+
 def test_beyond_its_bound_a_request_is_reported_at_once(asking, process, monkeypatch):
     monkeypatch.setattr(flights, "FLIGHTS_MAX", 3)
     waiting = [asking.begin(f"slow1000/{number}") for number in range(3)]
@@ -374,6 +395,18 @@ def test_whoever_waits_when_it_ends_is_reported(process):
         waiting = asking.begin("hang/end")
         until(process.requests, "it is under way")
     assert waiting.result(PATIENCE_SECONDS).responses is None
+
+
+def test_whoever_waits_for_an_earlier_version_of_a_provider_is_reported_when_it_ends(process):
+    process.forget()
+    with running() as asking:
+        asking.put(process, timeout=30)
+        waiting = asking.begin("hang/earlier")
+        until(process.requests, "it is under way")
+        asking.put(process, timeout=29)
+        assert asking.ask("v/a").responses
+    assert waiting.answers.done()
+    assert waiting.result(0).responses is None
 
 
 @pytest.mark.parametrize("key", ["a", "cut/a", "hang/a"])
