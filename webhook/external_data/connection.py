@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import httptools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 ANSWER_BYTES_MAX: Final = 8 << 20
 """The size of an answer at most, as for http.send: a thousand keys have 8 KiB each."""
@@ -51,6 +51,9 @@ class WholeAnswer(NamedTuple):
     body: bytes
     location: bool
 
+
+Addresses: TypeAlias = "Sequence[tuple[int, int, int, str, Any]]"
+"""The addresses of a host, as :func:`socket.getaddrinfo` returns them."""
 
 Answered: TypeAlias = "Callable[[WholeAnswer | Exception], None]"
 """Receives the answer to a request or the reason for none: an OSError, EOFError,
@@ -88,10 +91,10 @@ class ProviderConnection:
 
     @classmethod
     async def open(
-        cls, host: str, port: int, context: ssl.SSLContext, buffer: memoryview
+        cls, host: str, addresses: Addresses, context: ssl.SSLContext, buffer: memoryview
     ) -> ProviderConnection:
-        """Connects; raises OSError, including ssl.SSLError."""
-        plain = await _connected(host, port)
+        """Connects to a host by its addresses; raises OSError, including ssl.SSLError."""
+        plain = await _connected(addresses)
         try:
             tls = await _agreed(plain, host, context, buffer)
             return cls(plain, tls, buffer)
@@ -291,10 +294,9 @@ class TlsEnds(NamedTuple):
     outgoing: ssl.MemoryBIO
 
 
-async def _connected(host: str, port: int) -> socket.socket:
-    """Connects to the first address of a host that accepts; raises OSError."""
+async def _connected(addresses: Addresses) -> socket.socket:
+    """Connects to the first address that accepts; raises OSError."""
     loop = asyncio.get_running_loop()
-    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     fault: OSError = socket.gaierror(socket.EAI_NONAME, "no address")
     for family, kind, protocol, _, where in addresses:
         plain = socket.socket(family, kind, protocol)

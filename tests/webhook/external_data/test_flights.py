@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dt
 import gc
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -295,6 +296,28 @@ def test_of_requests_that_nobody_waits_for_the_oldest_end(asking, process, monke
     for future in begun:
         future.cancel()
     until(lambda: asking.registry.counters.get(PROVIDER_ABANDONED, {}).get((), 0) == 2, "two ended")
+
+
+def test_a_name_that_is_looked_up_for_long_delays_no_other_provider(asking, process, monkeypatch):
+    look_up, goes_on = socket.getaddrinfo, threading.Event()
+
+    def slow(host, *rest, **options):
+        if host == "slow.invalid" and not options.get("flags"):
+            goes_on.wait(PATIENCE_SECONDS)
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return look_up(host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    asking.put(process, "slow", url="https://slow.invalid/validate", timeout=30)
+    asking.put(process, url=process.url.replace("127.0.0.1", "localhost"), timeout=30)
+    waiting = [asking.begin(f"w/{number}", name="slow") for number in range(40)]
+    try:
+        assert asking.ask("l/a").responses
+        assert not [each.result(0).system_error for each in waiting if each.answers.done()]
+    finally:
+        goes_on.set()
+    for each in waiting:
+        assert "lookup slow.invalid: no such host" in each.result(PATIENCE_SECONDS).system_error
 
 
 def test_each_call_times_out_whether_others_are_under_way_or_none(asking, process):
