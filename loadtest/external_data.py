@@ -624,7 +624,7 @@ Written by `make bench-external-data`.
 | machine | |
 |---|---|
 {machine}
-One provider, in Go, over mutual TLS 1.3, that takes {PROVIDER_MS} ms; a bare client of it is on the servers' core; {TEMPLATES} templates, of which {ASKING} ask for {KEYS} keys each. Both servers on one core with one certificate, {BODIES_COUNT} Pods with keys of their own in turn. Rounds ask each server in turn: one request at a time for the median, {PACE:g} a second, so that all begin after the same silence; {CONNECTIONS} for CPU. Servers, providers and clients go before all else on their cores where that is allowed. The others' latencies are taken of each server alone, on a fixed schedule at {OTHERS_SHARE:.0%} of what it could do; as many requests beside them, at {ASKING_SHARE:.0%}, ask or do not, and begin {LEAD_SECONDS:g} s before.
+One provider, in Go, over mutual TLS 1.3, that takes {PROVIDER_MS} ms; a bare client of it is on the servers' core; {TEMPLATES} templates, of which {ASKING} ask for {KEYS} keys each. Both servers on one core with one certificate, {BODIES_COUNT} Pods with keys of their own in turn. Rounds ask each server in turn, and the bare client with those that ask: one request at a time for the median, {PACE:g} a second, so that all begin after the same silence; {CONNECTIONS} for CPU. Servers, providers and clients go before all else on their cores where that is allowed. The others' latencies are taken of each server alone, on a fixed schedule at {OTHERS_SHARE:.0%} of what it could do; as many requests beside them, at {ASKING_SHARE:.0%}, ask or do not, and begin {LEAD_SECONDS:g} s before.
 
 | what | Waddle | Gatekeeper | ratio | goal, at most | |
 |---|---|---|---|---|---|
