@@ -66,9 +66,6 @@ ASKS: Final = "bench/asks"
 """The label by which a Pod's templates ask: `yes`, or `silent` for the provider that never answers."""
 
 
-TRIPS: Final = 50
-"""Of each number of requests at once."""
-
 WARM_UP: Final = 4 * BODIES_COUNT
 PACE: Final = 8.0
 """Requests a second, one at a time: Gatekeeper takes 90 ms for one that asks. All begin after the
@@ -76,6 +73,8 @@ same silence: asked without one, those that do not ask would find the processor'
 others cold."""
 PACED_SECONDS: Final = 2.0
 """Of a round."""
+TRIPS: Final = int(PACE * PACED_SECONDS)
+"""Of each number of requests at once in a round, as many as requests to a server."""
 
 
 BEGUN_SECONDS_MAX, BEGUN_POLL_SECONDS = 30, 0.1
@@ -226,9 +225,14 @@ class Run:
                 # One that has to wait for its core is late for reasons of its own.
                 go_first(process.pid)
                 found.append(provider(name, int(process.stdout.readline()), authority, timeout))
-            self.trips = round_trips(found[0], self.certificates, self.cores.server)
+            self.good = found[0]
+            self.trips = self.round_trips()
             say(f"to the provider: {self.trips}")
             yield found
+
+    def round_trips(self) -> Trips:
+        """The waits of a bare client on the servers' core."""
+        return round_trips(self.good, self.certificates, self.cores.server)
 
     @contextlib.contextmanager
     def ours(self, providers: Sequence[Json], name: str, *flags: str) -> Iterator[Server]:
@@ -282,7 +286,11 @@ class Run:
         same_answer([*servers], body)
 
     def compared(self, servers: Sequence[Server], asks: str) -> list[Taken]:
-        """Returns each server's cost of a request: the median latency of one alone, and CPU."""
+        """Returns each server's cost of a request: the median latency of one alone, and CPU.
+
+        Where they ask, the bare client asks in turn with them: what else is installed on the machine
+        slows it down as it does the servers.
+        """
 
         def taken(requests: int, rounds: int) -> list[list[dict[str, float]]]:
             return self.generator.compare(
@@ -296,9 +304,14 @@ class Run:
             )
 
         taken(WARM_UP, 1)
-        alone = [
-            [self.paced(server, asks) for server in servers] for _ in range(self.plan.paced_rounds)
-        ]
+        alone, trips = [], []
+        for _ in range(self.plan.paced_rounds):
+            alone.append([self.paced(server, asks) for server in servers])
+            if asks == "yes":
+                trips.append(self.round_trips())
+        if trips:
+            self.trips = Trips(*map(statistics.median, zip(*trips, strict=True)))
+            say(f"to the provider: {self.trips}, the median of {trips}")
         beside = taken(BODIES_COUNT, self.plan.rounds)
         return [
             Taken(
@@ -611,7 +624,7 @@ Written by `make bench-external-data`.
 | machine | |
 |---|---|
 {machine}
-One provider, in Go, over mutual TLS 1.3, that takes {PROVIDER_MS} ms; a bare client of it is on the servers' core; {TEMPLATES} templates, of which {ASKING} ask for {KEYS} keys each. Both servers on one core with one certificate, {BODIES_COUNT} Pods with keys of their own in turn. Rounds ask each server in turn: one request at a time for the median, {PACE:g} a second, so that all begin after the same silence; {CONNECTIONS} for CPU. Servers, providers and clients go before all else on their cores where that is allowed. The others' latencies are taken of each server alone, on a fixed schedule at {OTHERS_SHARE:.0%} of what it could do; as many requests beside them, at {ASKING_SHARE:.0%}, ask or do not, and begin {LEAD_SECONDS:g} s before.
+One provider, in Go, over mutual TLS 1.3, that takes {PROVIDER_MS} ms; a bare client of it is on the servers' core; {TEMPLATES} templates, of which {ASKING} ask for {KEYS} keys each. Both servers on one core with one certificate, {BODIES_COUNT} Pods with keys of their own in turn. Rounds ask each server in turn, and the bare client with those that ask: one request at a time for the median, {PACE:g} a second, so that all begin after the same silence; {CONNECTIONS} for CPU. Servers, providers and clients go before all else on their cores where that is allowed. The others' latencies are taken of each server alone, on a fixed schedule at {OTHERS_SHARE:.0%} of what it could do; as many requests beside them, at {ASKING_SHARE:.0%}, ask or do not, and begin {LEAD_SECONDS:g} s before.
 
 | what | Waddle | Gatekeeper | ratio | goal, at most | |
 |---|---|---|---|---|---|

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 import socket
 import ssl
+import threading
 import time
 from collections import deque
 from functools import partial
@@ -20,7 +22,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from webhook import __version__
 from webhook.api.encoding import encode
 from webhook.external_data.connection import (
-    ANSWER_BYTES_MAX,
     AnswerTooLong,
     MalformedAnswer,
     ProviderConnection,
@@ -40,7 +41,7 @@ from webhook.golang import url as go_url
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from webhook.external_data.connection import WholeAnswer
+    from webhook.external_data.connection import Addresses, WholeAnswer
     from webhook.external_data.provider import ClientPair, DataProvider
     from webhook.external_data.response import ProviderAnswer
     from webhook.golang.url import Url
@@ -137,6 +138,8 @@ class ProviderClient:
         """The calls that are not over, in the order in which they time out."""
         self._timer: asyncio.TimerHandle | None = None
         """The timer of the first of them, or of one before it: one for each call takes longer."""
+        self._lookup: asyncio.Future[Addresses] | None = None
+        """The look-up of the host that is under way."""
         self._is_retired = False
         self._buffer = read_buffer()
 
@@ -234,9 +237,28 @@ class ProviderClient:
 
     async def _open(self) -> ProviderConnection:
         self._show_pair()
+        addresses = await self._addresses()
         return await ProviderConnection.open(
-            self._url.hostname, int(self._url.port or 443), self._context, self._buffer
+            self._url.hostname, addresses, self._context, self._buffer
         )
+
+    async def _addresses(self) -> Addresses:
+        """Looks the host up; raises OSError. All calls share a look-up, also of one that is over."""
+        host, port = self._url.hostname, int(self._url.port or 443)
+        try:
+            return socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+            )
+        except socket.gaierror:  # It is a name.
+            if self._lookup is None:
+                self._lookup = _look_up(host, port)
+                self._lookup.add_done_callback(self._looked_up)
+        return await asyncio.shield(self._lookup)
+
+    def _looked_up(self, lookup: asyncio.Future[Addresses]) -> None:
+        self._lookup = None
+        if not lookup.cancelled():
+            lookup.exception()  # Perhaps no call waits for it any more.
 
     def _opened(self, call: ProviderCall, task: asyncio.Task[ProviderConnection]) -> None:
         """Takes a new connection for a call, or the fault of opening it."""
@@ -353,7 +375,7 @@ class ProviderClient:
     def _failed(self, error: Exception, call: ProviderCall) -> ProviderFault:
         """Turns an error on an open connection into a ProviderFault."""
         if isinstance(error, AnswerTooLong):
-            return ProviderFault("too_large", f"{READ}: it is over {ANSWER_BYTES_MAX} bytes")
+            return ProviderFault("too_large", f"{READ}: {error}")
         if isinstance(error, MalformedAnswer):
             why = "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
             return self._unsent("transport", why)
@@ -370,6 +392,36 @@ class ProviderClient:
 
 def _nobody(answer: ProviderAnswer | Exception, status: int) -> None:
     """Drops an answer without a waiting caller."""
+
+
+def _look_up(host: str, port: int) -> asyncio.Future[Addresses]:
+    """Looks a name up on a thread of its own, which ends with the process.
+
+    A resolver may take a minute. Of the loop's threads it would occupy one for that time, and other
+    providers' names would wait; a loop that ends would wait for it, too.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Addresses] = loop.create_future()
+
+    def end(outcome: Addresses | Exception) -> None:
+        if future.done():
+            return
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+    def look_up() -> None:
+        outcome: Addresses | Exception
+        try:
+            outcome = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, ValueError) as error:
+            outcome = error
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(end, outcome)
+
+    threading.Thread(target=look_up, name="look-up", daemon=True).start()
+    return future
 
 
 def _request(head: bytes, keys: Sequence[str]) -> bytes:

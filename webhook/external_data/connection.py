@@ -18,10 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import httptools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 ANSWER_BYTES_MAX: Final = 8 << 20
 """The size of an answer at most, as for http.send: a thousand keys have 8 KiB each."""
+
+FRAMING_BYTES_MAX: Final = 1 << 20
+"""The size of heads, trailers and chunk sizes of an answer at most: an endless head would occupy
+the loop until the provider's timeout."""
 
 READ_AT_ONCE_BYTES: Final = 64 * 1024
 """The size of one read: four TLS records."""
@@ -37,7 +41,7 @@ class MalformedAnswer(Exception):
 
 
 class AnswerTooLong(Exception):
-    """An answer above ``ANSWER_BYTES_MAX``."""
+    """An answer above a bound; the message says which."""
 
 
 class WholeAnswer(NamedTuple):
@@ -47,6 +51,9 @@ class WholeAnswer(NamedTuple):
     body: bytes
     location: bool
 
+
+Addresses: TypeAlias = "Sequence[tuple[int, int, int, str, Any]]"
+"""The addresses of a host, as :func:`socket.getaddrinfo` returns them."""
 
 Answered: TypeAlias = "Callable[[WholeAnswer | Exception], None]"
 """Receives the answer to a request or the reason for none: an OSError, EOFError,
@@ -73,6 +80,8 @@ class ProviderConnection:
         self._parser: Any = httptools.HttpResponseParser(self)
         self._parts: list[bytes] = []
         self._size = 0
+        self._framing = 0
+        """The received bytes beside the body, also of informational answers."""
         self._status = 0
         self._location = self._has_length = self._in_body = False
         self._whole: WholeAnswer | None = None
@@ -82,10 +91,10 @@ class ProviderConnection:
 
     @classmethod
     async def open(
-        cls, host: str, port: int, context: ssl.SSLContext, buffer: memoryview
+        cls, host: str, addresses: Addresses, context: ssl.SSLContext, buffer: memoryview
     ) -> ProviderConnection:
-        """Connects; raises OSError, including ssl.SSLError."""
-        plain = await _connected(host, port)
+        """Connects to a host by its addresses; raises OSError, including ssl.SSLError."""
+        plain = await _connected(addresses)
         try:
             tls = await _agreed(plain, host, context, buffer)
             return cls(plain, tls, buffer)
@@ -100,6 +109,7 @@ class ProviderConnection:
         """
         self._answered = answered
         self._begun = begun
+        self._framing = 0
         self._reset()
         try:
             self._tls.write(request)
@@ -204,10 +214,14 @@ class ProviderConnection:
         if self._begun is not None:
             self._begun()
             self._begun = None
+        self._framing += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._end(MalformedAnswer(str(error)))
+            return
+        if self._framing > FRAMING_BYTES_MAX:
+            self._end(AnswerTooLong(f"its head and framing are over {FRAMING_BYTES_MAX} bytes"))
 
     # --- callbacks of the parser -----------------------------------------------------------------
 
@@ -230,8 +244,9 @@ class ProviderConnection:
     def on_body(self, part: bytes) -> None:
         """Keeps a part of the body."""
         self._size += len(part)
+        self._framing -= len(part)
         if self._size > ANSWER_BYTES_MAX:
-            self._end(AnswerTooLong())
+            self._end(AnswerTooLong(f"it is over {ANSWER_BYTES_MAX} bytes"))
         else:
             self._parts.append(part)
 
@@ -279,10 +294,9 @@ class TlsEnds(NamedTuple):
     outgoing: ssl.MemoryBIO
 
 
-async def _connected(host: str, port: int) -> socket.socket:
-    """Connects to the first address of a host that accepts; raises OSError."""
+async def _connected(addresses: Addresses) -> socket.socket:
+    """Connects to the first address that accepts; raises OSError."""
     loop = asyncio.get_running_loop()
-    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     fault: OSError = socket.gaierror(socket.EAI_NONAME, "no address")
     for family, kind, protocol, _, where in addresses:
         plain = socket.socket(family, kind, protocol)

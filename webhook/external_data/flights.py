@@ -237,6 +237,8 @@ class Flights:
         self._is_waking = False
         """Whether a wake-up of the loop is pending."""
         self._stations: dict[str, _Station] = {}
+        self._earlier: set[_Station] = set()
+        """The stations of earlier versions of Providers that still have flights."""
         self._unawaited: dict[_Flight, None] = {}
         self._evicted = 0
         self._landings: deque[_Landed] = deque()
@@ -343,8 +345,9 @@ class Flights:
             self._loop = None
             self._note_landings()
             self._refuse_due()
-            stations, self._stations = self._stations, {}
-            for station in stations.values():
+            stations = (*self._stations.values(), *self._earlier)
+            self._stations = {}
+            for station in stations:
                 for flight in tuple(station.flights.values()):
                     self._end(flight)
                 station.client.retire()
@@ -393,6 +396,8 @@ class Flights:
         if known is not provider and known != provider:
             if station is not None:
                 station.client.retire()
+                if station.flights:
+                    self._earlier.add(station)
             # Imported here: it is not needed until the first request.
             from webhook.external_data.client import ProviderClient  # noqa: PLC0415
 
@@ -461,6 +466,8 @@ class Flights:
             outcome, response = answer.outcome, failure(str(answer))
             if outcome in ("timeout", "transport"):
                 self._failed(station, flight.requester, answer)
+            elif outcome != "certificate" and station.suspension.has_faults:
+                self._answered(station, flight.requester)  # It answers, if only with a mistake.
         elif isinstance(answer, Exception):
             self._log.fault("bug: a provider was not asked", answer, provider=name)
         self._count(name, outcome, seconds)
@@ -490,6 +497,8 @@ class Flights:
         flights = flight.station.flights
         if flights.get(flight.keys) is flight:
             del flights[flight.keys]
+            if not flights:
+                self._earlier.discard(flight.station)
         self._unawaited.pop(flight, None)
         # Futures refer back to the flight and would keep it until a full garbage collection.
         waiters, flight.waiters = flight.waiters, []
@@ -561,7 +570,8 @@ class Flights:
         evicted, self._evicted = self._cache.evicted - self._evicted, self._cache.evicted
         if evicted:
             registry.count(PROVIDER_CACHE_EVICTIONS, by=evicted)
-        registry.set(PROVIDER_FLIGHTS, sum(len(item.flights) for item in stations.values()))
+        flying = (*stations.values(), *tuple(self._earlier))
+        registry.set(PROVIDER_FLIGHTS, sum(len(item.flights) for item in flying))
         suspended = sorted(name for name, item in stations.items() if item.suspension.is_open)
         registry.replace(
             PROVIDERS_SUSPENDED, {(name,): 1.0 for name in suspended[: self._series_max]}

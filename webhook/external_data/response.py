@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 IN_ONE_GO_BYTES: Final = 64 * 1024
 """A larger answer is decoded in pieces, so that admissions go on meanwhile."""
 
+ITEMS_MAX: Final = 10_000
+"""The number of items of an answer at most, ten for each key of the largest request. The loop that
+answers admissions keeps them in the cache, at two microseconds each."""
+
 _EXACT_NAMES: Final = frozenset(
     {
         *("apiVersion", "kind", "response", "idempotent", "items", "systemError"),
@@ -88,6 +92,8 @@ def read_answer(body: bytes) -> ProviderAnswer:
         _typed(_field(document, name), str, name, "")
     response = _typed(_field(document, "response"), dict, "response", {})
     items = _typed(_field(response, "items"), list, "response.items", [])
+    if len(items) > ITEMS_MAX:
+        raise UnreadableAnswer(f"response.items holds {len(items)} items, and {ITEMS_MAX} may be")
     return ProviderAnswer(
         tuple(_item(item, f"response.items[{at}]") for at, item in enumerate(items)),
         _typed(_field(response, "systemError"), str, "response.systemError", ""),
@@ -139,7 +145,12 @@ def _usual(document: Any) -> ProviderAnswer | None:
         return None
     items = response.get("items")
     fault, is_idempotent = response.get("systemError", ""), response.get("idempotent", False)
-    if type(items) is not list or type(fault) is not str or type(is_idempotent) is not bool:
+    if (
+        type(items) is not list
+        or len(items) > ITEMS_MAX
+        or type(fault) is not str
+        or type(is_idempotent) is not bool
+    ):
         return None
     if type(document.get("apiVersion", "")) is not str or type(document.get("kind", "")) is not str:
         return None

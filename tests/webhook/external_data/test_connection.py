@@ -1,6 +1,7 @@
 """A connection's answers, as bytes arrive: in parts, and beside another one's."""
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from typing import Any, cast
@@ -8,6 +9,8 @@ from typing import Any, cast
 import pytest
 
 from webhook.external_data.connection import (
+    FRAMING_BYTES_MAX,
+    AnswerTooLong,
     ProviderConnection,
     TlsEnds,
     WholeAnswer,
@@ -185,5 +188,35 @@ def test_a_connection_that_ends_is_an_answer_only_where_no_length_was_said(sent,
         outcome = await wait
         assert outcome == found or type(outcome) is found
         assert not peer.connection.is_open
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("begin", "repeated"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX-Long: ", b"x" * 1024),
+        (b"HTTP/1.1 200 OK\r\n", b"X-Many: x\r\n" * 64),
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 32),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 128),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-End: x\r\n" * 64),
+    ],
+    ids=["a header", "headers", "informational answers", "small chunks", "trailers"],
+)
+def test_an_answer_whose_head_or_framing_never_ends_is_too_long(begin, repeated) -> None:
+    async def main() -> None:
+        peer = Peer(read_buffer())
+        wait = peer.post()
+        await peer.received(1)
+        await peer.send(begin)
+        for _ in range(2 * FRAMING_BYTES_MAX // len(repeated)):
+            if wait.done():
+                break
+            with contextlib.suppress(ConnectionError):
+                await peer.send(repeated)
+        assert wait.done()
+        assert type(await wait) is AnswerTooLong
+        assert not peer.connection.is_open
+        peer.close()
 
     asyncio.run(main())

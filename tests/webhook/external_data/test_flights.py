@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dt
 import gc
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -258,6 +259,27 @@ def test_a_provider_that_is_away_is_not_asked_for_a_while(asking, process):
     assert any(b"provider answers again" in line for line in asking.lines)
 
 
+@pytest.mark.parametrize(
+    ("key", "fault"),
+    [
+        ("plain/z", "failed to unmarshal external data response"),
+        ("redirect/z", "redirects"),
+        ("big/z", "it is over"),
+    ],
+)
+def test_a_provider_that_answers_is_not_suspended_whatever_the_answer_is(
+    asking, process, key, fault
+):
+    process.stop()
+    try:
+        for number in range(FAULTS_MAX):
+            assert "connection refused" in asking.ask(f"away/{number}").system_error
+    finally:
+        process.start()
+    until(lambda: fault in asking.ask(key).system_error, "it is asked again")
+    assert asking.ask("a").responses == (("a", "a is known"),)
+
+
 def test_beyond_its_bound_a_request_is_reported_at_once(asking, process, monkeypatch):
     monkeypatch.setattr(flights, "FLIGHTS_MAX", 3)
     waiting = [asking.begin(f"slow1000/{number}") for number in range(3)]
@@ -274,6 +296,28 @@ def test_of_requests_that_nobody_waits_for_the_oldest_end(asking, process, monke
     for future in begun:
         future.cancel()
     until(lambda: asking.registry.counters.get(PROVIDER_ABANDONED, {}).get((), 0) == 2, "two ended")
+
+
+def test_a_name_that_is_looked_up_for_long_delays_no_other_provider(asking, process, monkeypatch):
+    look_up, goes_on = socket.getaddrinfo, threading.Event()
+
+    def slow(host, *rest, **options):
+        if host == "slow.invalid" and not options.get("flags"):
+            goes_on.wait(PATIENCE_SECONDS)
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return look_up(host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    asking.put(process, "slow", url="https://slow.invalid/validate", timeout=30)
+    asking.put(process, url=process.url.replace("127.0.0.1", "localhost"), timeout=30)
+    waiting = [asking.begin(f"w/{number}", name="slow") for number in range(40)]
+    try:
+        assert asking.ask("l/a").responses
+        assert not [each.result(0).system_error for each in waiting if each.answers.done()]
+    finally:
+        goes_on.set()
+    for each in waiting:
+        assert "lookup slow.invalid: no such host" in each.result(PATIENCE_SECONDS).system_error
 
 
 def test_each_call_times_out_whether_others_are_under_way_or_none(asking, process):
@@ -374,6 +418,18 @@ def test_whoever_waits_when_it_ends_is_reported(process):
         waiting = asking.begin("hang/end")
         until(process.requests, "it is under way")
     assert waiting.result(PATIENCE_SECONDS).responses is None
+
+
+def test_whoever_waits_for_an_earlier_version_of_a_provider_is_reported_when_it_ends(process):
+    process.forget()
+    with running() as asking:
+        asking.put(process, timeout=30)
+        waiting = asking.begin("hang/earlier")
+        until(process.requests, "it is under way")
+        asking.put(process, timeout=29)
+        assert asking.ask("v/a").responses
+    assert waiting.answers.done()
+    assert waiting.result(0).responses is None
 
 
 @pytest.mark.parametrize("key", ["a", "cut/a", "hang/a"])

@@ -4,7 +4,12 @@ import json
 
 import pytest
 
-from webhook.external_data.response import AnsweredKey, UnreadableAnswer, read_answer
+from webhook.external_data.response import (
+    ITEMS_MAX,
+    AnsweredKey,
+    UnreadableAnswer,
+    read_answer,
+)
 
 
 def body(**response):
@@ -69,3 +74,10 @@ def test_bytes_that_are_no_text_are_replaced_as_in_go():
 def test_a_large_answer_is_read_in_pieces():
     answered = items(*({"key": f"k{number}", "value": "x" * 100} for number in range(2000)))
     assert (len(answered), answered[-1].key) == (2000, "k1999")
+
+
+@pytest.mark.parametrize("item", [{"key": "a", "value": "text"}, {"KEY": "a", "value": {"b": 1}}])
+def test_an_answer_of_too_many_items_is_not_read(item):
+    assert len(items(*[item] * ITEMS_MAX)) == ITEMS_MAX
+    with pytest.raises(UnreadableAnswer, match="holds 10001 items, and 10000 may"):
+        items(*[item] * (ITEMS_MAX + 1))
