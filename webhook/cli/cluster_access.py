@@ -47,11 +47,33 @@ _NAMESPACE: Final = click.option(
     show_default=True,
     help="The namespace that Waddle runs in.",
 )
+
+_OTHER_CLUSTER: Final = "Is this the right cluster? --kubeconfig and --context choose another"
+_OTHER_ACCOUNT: Final = (
+    "Have the right given to this account, or choose another by --kubeconfig or --context"
+)
+
 cluster_options: Final = together(KUBECONFIG, CONTEXT, _NAMESPACE)
 """The options for the cluster and Waddle's namespace in it."""
 
 clusters_options: Final = together(KUBECONFIG, CONTEXTS, _NAMESPACE)
 """The options of a command that may follow several clusters."""
+
+
+def failure_text(error: Exception) -> str:
+    """Returns why a cluster was not read, and what to do next.
+
+    ``error`` is a ``CredentialsError``, or one of :mod:`webhook.cluster.errors`.
+    """
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # brings aiohttp
+
+    if isinstance(error, ApiUnreachable):
+        return f"the API server did not answer: {error}. {_OTHER_CLUSTER}"
+    if not isinstance(error, ApiError):
+        return f"no cluster was read: {error}"
+    if error.status == 401 or error.is_forbidden:
+        return f"the API server refused the request: {error}. {_OTHER_ACCOUNT}"
+    return f"the API server answered with an error: {error}"
 
 
 async def list_objects(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import cluster_options
+from webhook.cli.cluster_access import cluster_options, failure_text
 from webhook.cli.formats import words
 from webhook.cli.formats.words import Output, emit, outputs_option
 from webhook.cli.policy_options import DISABLED_BUILTINS, PROVIDERS, InputPath
@@ -122,7 +122,7 @@ def command(  # noqa: PLR0913  # each is an option
     try:
         outcome = event_loop.run(_audit(kubeconfig, context, request))
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        return _refused(outputs, f"the API server did not answer: {error}")
+        return _refused(outputs, failure_text(error))
     except CannotAudit as error:
         return _refused(outputs, *error.lines)
     for output in outputs:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import NAMESPACE, cluster_options
+from webhook.cli.cluster_access import NAMESPACE, cluster_options, failure_text
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import FILENAMES, PROVIDERS, STANDARD_INPUT
@@ -151,7 +151,8 @@ def _tell_nothing(manifests: Sequence[Manifest]) -> None:
             complain(f"{item.file}:{item.line}: {item.title}: not evaluated: {why}")
     complain(
         "the files have nothing to check: no template, constraint, mutator, "
-        "ExpansionTemplate, ValidatingAdmissionPolicy or ValidatingPolicy of Kyverno"
+        "ExpansionTemplate, ValidatingAdmissionPolicy or ValidatingPolicy of Kyverno. "
+        "`waddle test` reviews objects"
     )
 
 
@@ -293,5 +294,5 @@ def checked_in_cluster(
     try:
         return event_loop.run(run())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
+        complain(failure_text(error))
         return None

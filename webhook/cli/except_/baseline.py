@@ -11,6 +11,7 @@ from webhook.audit.sink import Audited, AuditSink
 from webhook.cli import exit_codes
 from webhook.cli.audit.report import missing
 from webhook.cli.audit.run import AuditOutcome, CannotAudit, Request, audit
+from webhook.cli.cluster_access import failure_text
 from webhook.cli.cluster_policies import list_kind
 from webhook.cli.formats.document import as_yaml
 from webhook.cli.terminal import complain, write
@@ -87,7 +88,7 @@ def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
     try:
         outcome, violations = event_loop.run(_audited(part))
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
+        complain(failure_text(error))
         return exit_codes.UNKNOWN
     except CannotAudit as error:
         for line in error.lines:

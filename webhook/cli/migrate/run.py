@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.api.targets import declares_target
 from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
-from webhook.cli.cluster_access import list_objects
+from webhook.cli.cluster_access import failure_text, list_objects
 from webhook.cli.migrate.rules import PAGES, Judged, judge
 from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
@@ -68,7 +68,7 @@ def from_cluster(
     try:
         return event_loop.run(look())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
+        complain(failure_text(error))
         return None
 
 

@@ -10,7 +10,7 @@ from webhook.cli import exit_codes
 from webhook.cli.check import report as check_report
 from webhook.cli.check.command import BUDGET_MILLISECONDS, checked_in_cluster
 from webhook.cli.clients import new_client
-from webhook.cli.cluster_access import TEMPLATES, await_served, list_objects
+from webhook.cli.cluster_access import TEMPLATES, await_served, failure_text, list_objects
 from webhook.cli.registry_access import ArtifactSource, PullError
 from webhook.cli.sources import CannotTest, read_sources
 from webhook.cli.target_run import declared_targets
@@ -134,7 +134,7 @@ def _apply(pulled: Pulled, policies: PackagedPolicies, options: ClusterOptions) 
             complain(line)
         return exit_codes.NO
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
+        complain(failure_text(error))
         return exit_codes.UNKNOWN
     except TimeoutError:
         complain(

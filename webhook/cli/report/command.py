@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.cluster_access import failure_text
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import KUBECONFIG
@@ -88,7 +89,7 @@ def command(  # one parameter for each option
     try:
         summary, confirmed = event_loop.run(look())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
+        complain(failure_text(error))
         return exit_codes.UNKNOWN
     if summary is None:
         names = ", ".join(api.namespaced.gvk.group for api in apis)

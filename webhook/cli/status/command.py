@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from webhook.api import pod_status
-from webhook.cli import exit_codes
+from webhook.cli import cluster_access, exit_codes
 from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options, list_objects
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
@@ -69,7 +69,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
     try:
         standing = event_loop.run(look())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
+        complain(cluster_access.failure_text(error))
         return exit_codes.UNKNOWN
     if output == "json":
         write(status_report.as_json(standing))

@@ -61,7 +61,7 @@ def as_table(standing: ClusterStanding, namespace: str) -> str:
     ]
     lines = [_replica_line(item) for item in replicas]
     if not lines:
-        lines = [f"the namespace {namespace} has no replica of Waddle's webhook"]
+        lines = [f"the namespace {namespace} has no replica of Waddle's webhook; -n names another"]
     if not objects:
         lines += ["", "there are no templates, constraints or mutators"]
         return "\n".join([*lines, *others])

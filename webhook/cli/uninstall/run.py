@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import pod_status
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import list_objects
+from webhook.cli.cluster_access import failure_text, list_objects
 from webhook.cli.terminal import complain, write
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
@@ -84,7 +84,7 @@ def run(
         complain(str(error))
         return exit_codes.NO
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        complain(f"the API server did not answer: {error}")
+        complain(failure_text(error))
         return exit_codes.UNKNOWN
     if not count:
         write("this cluster has no objects of Waddle")
