@@ -14,6 +14,7 @@ from tests.conformance.gatekeeper import waddle
 from tests.patience import PATIENCE_SECONDS
 from tests.policies import exception
 from webhook.api.pod_status import StatusError
+from webhook.controllers.status.convergence import OVERRUN
 
 
 def test_wait_ends_when_the_last_replica_enforces(stage):
@@ -177,6 +178,19 @@ def test_status_shows_which_generation_is_in_force_where_it_is_not_the_newest(st
     assert "rolled back to generation 1 by annotation" in wait.stderr
 
 
+def test_status_names_a_policy_whose_evaluations_exceed_their_budget(stage):
+    """All replicas enforce it, and the requests that it matches are refused."""
+    pod, why = stage.replica("waddle-webhook-a"), "evaluation exceeded its budget of steps"
+    breaker = {"state": "closed", "message": why}
+    stage.say(pod, stage.constraint, additions={"breaker": breaker})
+    lines = waddle("status", *stage.options()).stdout.splitlines()
+    name = f"{stage.kind}/{stage.name} on waddle-webhook-a"
+    assert f"{name}: {OVERRUN}: {why}" in lines
+    found = json.loads(waddle("status", "-o", "json", *stage.options()).stdout)
+    mine = next(item for item in found["objects"] if item["kind"] == stage.kind)
+    assert [item["overrun"] for item in mine["replicas"]] == [why]
+
+
 def test_status_gives_programs_everything(stage):
     pod = stage.replica("a")
     stage.replica("b", ready=False)
@@ -201,6 +215,7 @@ def test_status_gives_programs_everything(stage):
         "activeDigest": None,
         "since": "2026-01-02T03:04:05Z",
         "errors": [],
+        "overrun": None,
     }
     assert [item["state"] for item in mine["replicas"]] == ["enforced", "missing"]
 

@@ -4,6 +4,7 @@ import csv
 import http.client
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -347,6 +348,22 @@ def test_policies_about_other_things_than_admissions_are_no_errors_of_our_own_li
         assert (states["error"], states["degraded"]) == (0, 0)
         assert states["not for admission"] > 0
         assert overview["worst"] == []
+        listed = [item["state"] for item in console.json("/policies")["policies"]]
+        assert listed[0] == "active", "those that no admission meets come last"
         page = console.get("/policies?state=not+for+admission")
         assert page.status == 200
         assert b"not for admission" in page.body
+
+
+def test_the_review_of_an_object_names_the_gravest_violations_first():
+    """In the order of the list of violations: an object can have many warnings and one denial."""
+    privileged = pod()
+    privileged["spec"] = {"containers": [{"name": "app", "securityContext": {"privileged": True}}]}
+    form = {"mode": "review", "policy": "", "input": json.dumps(privileged), "query": ""}
+    with RunningConsole(f"--policies={ROOT / 'policies'}") as console:
+        console.ready()
+        page = console.post("/playground", form).body.decode()
+        actions = re.findall(r'<li><span class="action \w+">(\w+)<', page)
+        places = [("deny", "warn", "dryrun").index(action) for action in actions]
+        assert len(set(places)) > 1
+        assert places == sorted(places)

@@ -50,6 +50,12 @@ _NAMESPACE: Final = click.option(
     show_default=True,
     help="The namespace that Waddle runs in.",
 )
+
+_OTHER_CLUSTER: Final = "Is this the right cluster? --kubeconfig and --context choose another"
+_OTHER_ACCOUNT: Final = (
+    "Have the right given to this account, or choose another by --kubeconfig or --context"
+)
+
 cluster_options: Final = together(KUBECONFIG, CONTEXT, _NAMESPACE)
 """The options for the cluster and Waddle's namespace in it."""
 
@@ -57,12 +63,28 @@ clusters_options: Final = together(KUBECONFIG, CONTEXTS, _NAMESPACE)
 """The options of a command that may follow several clusters."""
 
 
+def failure_text(error: Exception) -> str:
+    """Returns why a cluster was not read, and what to do next.
+
+    ``error`` is a ``CredentialsError``, or one of :mod:`webhook.cluster.errors`.
+    """
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # brings aiohttp
+
+    if isinstance(error, ApiUnreachable):
+        return f"the API server did not answer: {error}. {_OTHER_CLUSTER}"
+    if not isinstance(error, ApiError):
+        return f"no cluster was read: {error}"
+    if error.status == 401 or error.is_forbidden:
+        return f"the API server refused the request: {error}. {_OTHER_ACCOUNT}"
+    return f"the API server answered with an error: {error}"
+
+
 def ask_cluster(
     kubeconfig: str | None,
     context: str | None,
     question: Callable[[ClusterClient], Coroutine[Any, Any, _Answer]],
 ) -> _Answer:
-    """Runs a question to an API server; raises :class:`NoResult` if it does not answer."""
+    """Runs a question to an API server; raises :class:`NoResult` if it was not read."""
     # Imported here: they load aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
@@ -76,7 +98,7 @@ def ask_cluster(
     try:
         return event_loop.run(run())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
-        raise NoResult(f"the API server did not answer: {error}") from None
+        raise NoResult(failure_text(error)) from None
 
 
 async def list_objects(

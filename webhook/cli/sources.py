@@ -129,12 +129,18 @@ def read_sources(
                 _refuse(sources, str(error), keep_going=keep_going)
     if not sources.manifests and not sources.documents and not sources.targets:
         kind = NothingLeft if sources.left_out and not sources.faults else CannotTest
-        raise kind(*sources.faults, "no input data identified", *_about_files(sources))
+        raise kind(*sources.faults, *_nothing_read(paths), *_about_files(sources))
     sources.warnings.extend(_about_files(sources))
     sources.warnings.extend(
         f"WARNING - {line}" for line in repeated(sources.manifests, reviewed=True)
     )
     return sources
+
+
+def _nothing_read(paths: Sequence[Path]) -> list[str]:
+    """Returns gator's words, and which files to give if none were."""
+    nothing = "no input data identified"
+    return [nothing if paths else f"{nothing}: name files or folders by -f, or pipe objects in"]
 
 
 def _fault_text(path: Path, error: UnreadableFile | OSError) -> str:

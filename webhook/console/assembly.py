@@ -155,11 +155,7 @@ def _policy(
         resource_version=text(metadata, "resourceVersion"),
         audited=_audited(document) if category == "constraint" else 0,
         faults=(
-            *dict.fromkeys(
-                standing.reason
-                for standing in converged.standings
-                if standing.errors and standing.reason
-            ),
+            *dict.fromkeys(filter(None, (standing.fault for standing in converged.standings))),
             *((f"{REASON}: {gaps}",) if state == "not asked" else ()),
         ),
         advice=(
@@ -226,7 +222,7 @@ def _state(converged: Convergence) -> PictureState:
     if converged.is_deleted or not states or all(state == "missing" for state in states):
         return "pending"
     if all(state in {"enforced", "previewed"} for state in states):
-        return "active"
+        return "degraded" if any(item.overrun for item in converged.counted) else "active"
     wrong = [
         standing for standing in converged.counted if standing.state in {"error", "unenforced"}
     ]

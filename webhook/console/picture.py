@@ -28,11 +28,11 @@ STATES: Final[tuple[PictureState, ...]] = (
     "degraded",
     "not asked",
     "pending",
-    "not for admission",
     "active",
+    "not for admission",
 )
-"""The gravest first. ``degraded``: an earlier revision is in force, or not every replica has this
-one; ``not asked``: no webhook configuration sends anything that it is for, or no binding names it; ``pending``: nobody has said anything of it yet."""
+"""The gravest first. ``degraded``: an earlier revision is in force, not every replica has this one,
+or it takes too long; ``not asked``: no webhook configuration sends anything that it is for, or no binding names it; ``pending``: nobody has said anything of it yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.console.sorts import severity_of
+from webhook.console.sorts import rank, severity_of
 from webhook.constraint.limits import Budget
 from webhook.review.loops import review as reviewed
 
@@ -30,7 +30,7 @@ def review(
     seconds: float = REVIEW_SECONDS,
     ask: Ask | None = None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Reviews a subject; returns rows, and reasons why they may be incomplete.
+    """Reviews a subject; returns rows, the gravest first, and reasons why they may be incomplete.
 
     Sets the subject's limits. ``ask`` answers for external data providers.
     """
@@ -38,6 +38,7 @@ def review(
     outcome = reviewed(policies, replace(subject, limits=limits), ask=ask)
     responses = outcome.responses
     rows = [_row(result, ",".join(result.actions)) for result in responses.by_constraint()]
+    rows.sort(key=lambda row: rank(row["action"], row["severity"]))
     rows += [_row(result, EXCUSED) for result in responses.excused]
     rows += [_remark(remark) for remark in responses.remarks]
     faults = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import name_of, namespace_of
 from webhook.constraint import enforcement
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from webhook.console.picture import ShownPolicy
+
+_ACTIONS: Final = ("deny", "fail", "error", "warn", "dryrun")
+_SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
 
 
 def category_of(document: Mapping[str, Any]) -> str | None:
@@ -74,3 +77,13 @@ def action_of(document: Mapping[str, Any]) -> str:
         return enforcement.action_of(document)
     except InvalidConstraint:
         return ""
+
+
+def rank(action: str, severity: str) -> tuple[int, int]:
+    """Returns the place of an action and a severity among others, the gravest first."""
+    gravest = min(_rank(_ACTIONS, word) for word in action.split(","))
+    return gravest, _rank(_SEVERITIES, severity)
+
+
+def _rank(words: tuple[str, ...], word: str) -> int:
+    return words.index(word) if word in words else len(words)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.names import CLUSTER_WIDE
 from webhook.api.timestamp import text_of
 from webhook.console.listing import choices
+from webhook.console.sorts import rank
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -39,26 +40,17 @@ COLUMNS: Final = (
 FILTERS: Final = ("policy", "action", "severity", "namespace", "kind")
 SORTS: Final = ("gravity", "newest", "oldest", "policy", "namespace")
 
-_ACTIONS: Final = ("deny", "fail", "error", "warn", "dryrun")
-_SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
-
 
 def gravity(item: ShownViolation) -> tuple[int, int, str, str, str, str, str]:
     """Returns the sort key of a violation: the gravest action first, then the gravest severity."""
-    actions = item.action.split(",")
     return (
-        min(_rank(_ACTIONS, action) for action in actions),
-        _rank(_SEVERITIES, item.severity),
+        *rank(item.action, item.severity),
         item.policy,
         item.namespace,
         item.kind,
         item.name,
         item.message,
     )
-
-
-def _rank(words: tuple[str, ...], word: str) -> int:
-    return words.index(word) if word in words else len(words)
 
 
 def in_order(violations: list[ShownViolation], sort: str) -> list[ShownViolation]:

@@ -128,7 +128,7 @@ UNCHECKED = [
     (("verify", "unreadable.yaml"), "unreadable.yaml"),
     (("verify", "none"), "none: No such file"),
     (("verify", "m.yaml"), "no test suite found in m.yaml"),
-    (("audit", "--once", "--kubeconfig", "none"), "the API server did not answer"),
+    (("audit", "--once", "--kubeconfig", "none"), "no cluster was read"),
 ]
 
 

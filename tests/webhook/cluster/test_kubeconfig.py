@@ -6,7 +6,9 @@ import pytest
 import yaml
 
 from tests.webhook.cli.in_process import waddle
+from webhook.cli.cluster_access import failure_text
 from webhook.cluster.credentials import CredentialsError, load_credentials
+from webhook.cluster.errors import ApiError, ApiUnreachable
 
 
 def config(**changed):
@@ -93,3 +95,18 @@ def test_a_port_where_nobody_answers_is_reported_in_words(tmp_path):
 
     assert f"no API server answers at 127.0.0.1:{port}: Connection refused" in run.stderr
     assert run.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (CredentialsError("there is no kubeconfig"), "no cluster was read: there is no kubeconfig"),
+        (ApiUnreachable("refused"), "the API server did not answer: refused. Is this the right"),
+        (ApiError(403, "no", reason="Forbidden"), "refused the request: 403 Forbidden: no. Have"),
+        (ApiError(401, "no", reason="Unauthorized"), "or choose another by --kubeconfig"),
+        (ApiError(500, "no"), "the API server answered with an error: 500: no"),
+    ],
+)
+def test_a_failure_names_who_failed_and_what_to_do(error, words):
+    """Every failure was called an API server that did not answer, a missing right too."""
+    assert words in failure_text(error)

@@ -19,6 +19,7 @@ from webhook.console.assembly import (
     newest,
     picture_of,
 )
+from webhook.controllers.status.convergence import OVERRUN
 from webhook.reports.report_api import WGPOLICY
 
 
@@ -49,6 +50,16 @@ def test_a_policy_that_a_replica_cannot_use_is_an_error_or_degraded_where_an_old
     assert shown(bad, good).state == "error"
     assert shown(kept, good).state == "degraded"
     assert shown(kept, good).faults == (SCRIPT,)
+
+
+def test_a_policy_whose_evaluations_exceed_their_budget_is_not_shown_as_if_all_were_well():
+    """Replicas enforce it, and refuse the requests that it matches."""
+    document = policy()
+    breaker = {"state": "closed", "message": SCRIPT}
+    additions = {"activeGeneration": 2, "breaker": breaker}
+    found = shown(status_by("a", document, additions=additions), status_by("b", document))
+    assert (found.state, found.enforcing) == ("degraded", 2)
+    assert found.faults == (f"{OVERRUN}: {SCRIPT}",)
 
 
 @pytest.mark.parametrize(

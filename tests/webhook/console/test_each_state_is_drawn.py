@@ -395,7 +395,7 @@ def a_cluster_whose_replicas_are_alike(folder: Path) -> None:
     world.show(picture_of(ClusterObjects([document], statuses, replicas, reports=[], **CLUSTER)))
     assert "alike" in world.go("/").text
     assert "It enforces everything" in world.go("/health").text
-    assert ">None.<" in world.go("/violations").text
+    assert "There are no violations." in world.go("/violations").text
     assert "None." in world.go("/policy", kind="RequiredLabel", name="owner").text
     two = [policy(), policy("other")]
     behind = [status_by("a", one) for one in two]

@@ -144,7 +144,8 @@ def _tell_nothing(manifests: Sequence[Manifest]) -> None:
             complain(f"{item.file}:{item.line}: {item.title}: not evaluated: {why}")
     complain(
         "the files have nothing to check: no template, constraint, mutator, "
-        "ExpansionTemplate, ValidatingAdmissionPolicy or ValidatingPolicy of Kyverno"
+        "ExpansionTemplate, ValidatingAdmissionPolicy or ValidatingPolicy of Kyverno. "
+        "`waddle test` reviews objects"
     )
 
 

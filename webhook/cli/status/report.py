@@ -61,7 +61,7 @@ def as_table(standing: ClusterStanding, namespace: str) -> str:
     ]
     lines = [_replica_line(item) for item in replicas]
     if not lines:
-        lines = [f"the namespace {namespace} has no replica of Waddle's webhook"]
+        lines = [f"the namespace {namespace} has no replica of Waddle's webhook; -n names another"]
     if not objects:
         lines += ["", "there are no templates, constraints or mutators"]
         return "\n".join([*lines, *others])
@@ -232,9 +232,9 @@ def _cell(standing: Standing) -> str:
 def _faults(item: Convergence) -> list[str]:
     deleted = [f"{item.kind}/{item.name}: it is being deleted"] if item.is_deleted else []
     return deleted + [
-        f"{item.kind}/{item.name} on {standing.replica.name}: {standing.reason}"
+        f"{item.kind}/{item.name} on {standing.replica.name}: {standing.fault or standing.reason}"
         for standing in item.standings
-        if standing.errors or standing.state == "rolledback"
+        if standing.fault or standing.state == "rolledback"
     ]
 
 
@@ -335,4 +335,5 @@ def _standing(standing: Standing) -> dict[str, Any]:
         "activeDigest": standing.active_digest or None,
         "since": standing.since or None,
         "errors": list(standing.errors),
+        "overrun": standing.overrun or None,
     }

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 TEMPLATE_KIND: Final = template.KIND
 
 
+OVERRUN: Final = (
+    "evaluations exceed the budget, and requests that it matches can be refused (PolicyFault)"
+)
+
+
 ReplicaState: TypeAlias = Literal[
     "enforced", "terminating", "missing", "behind", "error", "unenforced", "rolledback", "previewed"
 ]
@@ -58,6 +63,8 @@ class Standing:
     errors: tuple[Mapping[str, Any], ...] = ()
     action: str = ""
     """The action of the object at its stage of a roll-out."""
+    overrun: str = ""
+    """The message of its last overrun; empty if its evaluations keep to their budget."""
 
     @property
     def reason(self) -> str:
@@ -79,6 +86,18 @@ class Standing:
                 return f"rolled back to generation {self.active_generation} by annotation"
             case "error":
                 return "; ".join(_error_text(error) for error in self.errors)
+
+    @property
+    def fault(self) -> str:
+        """Returns what is wrong with the policy itself; empty if nothing is.
+
+        A replica enforces a policy whose evaluations exceed their budget, and refuses its requests.
+        """
+        if self.errors:
+            return self.reason
+        if not self.overrun:
+            return ""
+        return f"{OVERRUN}: {self.overrun}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +238,7 @@ def _standing(
         text(entry, "since"),
         tuple(objects_of(entry.get("errors"))),
         text(entry, "enforcementAction"),
+        text(entry, "breaker", "message"),
     )
 
 
