@@ -124,8 +124,7 @@ class CertificateWorld:
         credentials = Credentials(
             lambda: SimpleNamespace(
                 host=URL, tls_server_name=None, proxy=None, get_api_key_with_prefix=lambda _: ""
-            ),
-            PLACE.namespace,
+            )
         )
         log = product_log.Log(write).logger("certificate")
         async with ClusterClient(credentials, replica=replica.name, log=log) as client:

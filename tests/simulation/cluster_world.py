@@ -176,8 +176,7 @@ class ClusterWorld:
         credentials = Credentials(
             lambda: SimpleNamespace(
                 host=URL, tls_server_name=None, proxy=None, get_api_key_with_prefix=lambda _: ""
-            ),
-            NAMESPACE,
+            )
         )
 
         def tell(state: str, faults: tuple[str, ...]) -> None:

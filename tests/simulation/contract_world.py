@@ -42,8 +42,7 @@ class ContractWorld:
             credentials = Credentials(
                 lambda: SimpleNamespace(
                     host=URL, tls_server_name=None, proxy=None, get_api_key_with_prefix=lambda _: ""
-                ),
-                "contract",
+                )
             )
             async with ClusterClient(credentials) as client:
                 seen: dict[str, object] = await observe(client, "contract")

@@ -69,7 +69,7 @@ class AuditThread:
         self._registry = registry
         self._log = log
         self._decisions = decisions
-        self._credentials = load_credentials(settings.policies.kubeconfig or None)
+        self._credentials = load_credentials(settings.policies.kubeconfig or None, log=log)
         self._alive_at = time.monotonic()
         kept_bytes = settings.audit.kept_bytes
         self._kept = KeptResults(kept_bytes, self._tells_metadata) if kept_bytes else None

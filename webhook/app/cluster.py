@@ -141,7 +141,7 @@ class ClusterThread:
         self._serving = serving
         self._registry = registry
         self._log = log
-        self._credentials = load_credentials(settings.policies.kubeconfig or None)
+        self._credentials = load_credentials(settings.policies.kubeconfig or None, log=log)
         self._certificate = kept_certificate(settings, certificate, log)
         self.reports = self._admission_reports()
         """Writes reports of admitted resources, if configured."""

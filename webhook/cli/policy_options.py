@@ -67,7 +67,7 @@ KUBECONFIG = click.option(
     metavar="FILE",
     default=None,
     callback=dash_is_standard_input,
-    help=("The kubeconfig. The default is the Pod's own account, $KUBECONFIG, or the user's file."),
+    help=("The kubeconfig. The default is $KUBECONFIG, the Pod's own account, or the user's file."),
 )
 
 

@@ -1,8 +1,8 @@
 """The address of the API server and our identity: kubeconfig or service account.
 
-The ``kubernetes`` package reads both, for every authentication scheme (exec plugins, OIDC, client
-certificates). Its import costs 1.7 s and 48 MiB, so it happens only here, once. Tokens rotate: they
-are read again each minute, and everything is read again after a 401.
+The ``kubernetes`` package reads kubeconfigs with every authentication scheme (exec plugins, OIDC,
+client certificates). It is imported only here, and not in a Pod. Tokens rotate: they are read again
+each minute, and everything is read again after a 401.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ import os
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cluster.kubeconfig import faults_of
+from webhook.cluster.kubeconfig import VARIABLE, faults_of
+from webhook.cluster.service_account import InvalidServiceAccount, ServiceAccount, is_in_pod
 from webhook.proxies import InvalidProxy, Proxy, proxy_for, read_proxy
 
-TOKEN_SECONDS_MAX: Final = 60.0
-"""The longest time that a token is used before it is read again; the kubelet renews it long before
-it expires.
-"""
+if TYPE_CHECKING:
+    from pathlib import Path
 
-_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+    from webhook.log import Logger
+
+TOKEN_SECONDS_MAX: Final = 60.0
+"""A token is read again after so long; the kubelet renews it long before it expires."""
 
 
 class CredentialsError(Exception):
@@ -31,36 +33,35 @@ class CredentialsError(Exception):
 
 
 class Credentials:
-    """An API server, how to connect to it, and an identity.
-
-    ``server_name`` is the name in its certificate if that differs from the URL's.
-    """
+    """An API server, how to connect to it, and an identity."""
 
     def __init__(
-        self,
-        load: Callable[[], Any],
-        namespace: str,
-        environment: Mapping[str, str] = MappingProxyType({}),
+        self, load: Callable[[], Any], environment: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """``environment`` names proxies; used if the configuration names none."""
+        """``load`` returns a ``Configuration``; ``environment`` names proxies if that does not."""
         self._load = load
         self._configuration = load()
         self._read_at = 0.0
-        self._headers: dict[str, str] = {}
-        self.namespace = namespace
+        self._headers: dict[str, str] | None = None
         self.server = str(self._configuration.host).rstrip("/")
         self.tls = _tls(self._configuration) if self.server.startswith("https:") else None
         self.server_name: str | None = self._configuration.tls_server_name or None
+        """The name in its certificate if that differs from the URL's."""
         self.proxy = _proxy(self._configuration.proxy, self.server, environment)
-        """The proxy of the kubeconfig (``proxy-url``), regardless of NO_PROXY, or the
-        environment's."""
+        """The kubeconfig's (``proxy-url``), regardless of NO_PROXY, or the environment's."""
         self.rereads = 0
         self.rotations = 0
 
     def headers(self) -> dict[str, str]:
-        """Returns the authentication headers; empty with a client certificate."""
-        if not self._read_at or time.monotonic() - self._read_at > TOKEN_SECONDS_MAX:
-            self._read_token()
+        """Returns the authentication headers; empty with a client certificate.
+
+        If the token cannot be read again, the last one is used until it is refused, as in client-go.
+        """
+        if self._headers is None:
+            return self._read_token()
+        if time.monotonic() - self._read_at > TOKEN_SECONDS_MAX:
+            with suppress(CredentialsError):
+                return self._read_token()
         return self._headers
 
     def reread(self) -> None:
@@ -69,7 +70,7 @@ class Credentials:
         self._configuration = self._load()
         self._read_token()
 
-    def _read_token(self) -> None:
+    def _read_token(self) -> dict[str, str]:
         self._read_at = time.monotonic()
         try:
             # The package's hook renews expiring tokens.
@@ -79,43 +80,52 @@ class Credentials:
         headers = {"Authorization": value.strip()} if value else {}
         self.rotations += bool(self._headers) and headers != self._headers
         self._headers = headers
+        return headers
 
 
 def load_credentials(
-    kubeconfig: str | Path | None = None, *, context: str | None = None
+    kubeconfig: str | Path | None = None, *, context: str | None = None, log: Logger | None = None
 ) -> Credentials:
     """Returns the credentials of a kubeconfig, else of the Pod, else of the user's own kubeconfig.
 
-    Raises :class:`CredentialsError`.
+    $KUBECONFIG and a context name a kubeconfig, in a Pod too. Raises :class:`CredentialsError`.
     """
-    in_pod = kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ
+    if not (kubeconfig or context or os.environ.get(VARIABLE)) and is_in_pod(os.environ):
+        return Credentials(lambda: _of_pod(log), os.environ)
     # Of some faults the package only logs; a pipe is left to it, which it reads once.
-    if not in_pod and (why := next(faults_of(kubeconfig, context), None)):
+    if why := next(faults_of(kubeconfig, context), None):
         raise CredentialsError(why)
-    source = "the pod's service account" if in_pod else str(kubeconfig or "the kubeconfig")
+
+    source = kubeconfig or "the kubeconfig"
 
     def load() -> Any:
-        from kubernetes import config  # noqa: PLC0415  # takes 1.7 s and 48 MiB, so only on demand
+        from kubernetes import config  # noqa: PLC0415  # takes 16 MiB, so only on demand
         from kubernetes.client import Configuration  # noqa: PLC0415
 
         configuration = Configuration()
         configuration.proxy = None  # the package's own way with the environment knows no networks
         try:
-            if in_pod:
-                config.load_incluster_config(client_configuration=configuration)
-            else:
-                config.load_kube_config(
-                    None if kubeconfig is None else str(kubeconfig),
-                    context=context,
-                    client_configuration=configuration,
-                    persist_config=False,
-                )
+            config.load_kube_config(
+                None if kubeconfig is None else str(kubeconfig),
+                context=context,
+                client_configuration=configuration,
+                persist_config=False,
+            )
         except Exception as error:  # the package raises any type for a malformed file
             raise CredentialsError(f"cannot read credentials from {source}: {error}") from error
         return configuration
 
-    namespace = _NAMESPACE_FILE.read_text("utf-8").strip() if in_pod else "default"
-    return Credentials(load, namespace, os.environ)
+    return Credentials(load, os.environ)
+
+
+def _of_pod(log: Logger | None) -> ServiceAccount:
+    try:
+        account = ServiceAccount(os.environ)
+    except InvalidServiceAccount as error:
+        raise CredentialsError(f"cannot use the Pod's service account: {error}") from error
+    if log and account.warning:
+        log.warning("the API server is verified by the system's authorities", error=account.warning)
+    return account
 
 
 def _proxy(proxy_url: str | None, server: str, environment: Mapping[str, str]) -> Proxy | None:

@@ -53,7 +53,7 @@ async def listing(answer: Callable[[Query], Answer]) -> AsyncIterator[ClusterCli
         get_api_key_with_prefix=lambda _: None,
     )
     try:
-        async with ClusterClient(Credentials(lambda: configuration, "default")) as client:
+        async with ClusterClient(Credentials(lambda: configuration)) as client:
             yield client
     finally:
         await runner.cleanup()

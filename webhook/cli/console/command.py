@@ -56,7 +56,7 @@ _PATH = click.Path(exists=True, path_type=Path)
 @click.option(
     "--kubernetes",
     is_flag=True,
-    help="Follow a cluster: that of the pod, of $KUBECONFIG, or of the user's kubeconfig.",
+    help="Follow a cluster: that of $KUBECONFIG, of the Pod, or of the user's kubeconfig.",
 )
 @clusters_options
 @click.option(
