@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -62,6 +63,15 @@ class Attack:
 
     name: str
     run: Callable[[], Iterator[Row]]
+
+
+ROW: ContextVar[str] = ContextVar("ROW", default="")
+"""A part of the names of the rows to print."""
+
+
+def is_chosen(name: str) -> bool:
+    """Whether rows of this name are printed, and their floods carried out."""
+    return ROW.get() in name
 
 
 @contextmanager
