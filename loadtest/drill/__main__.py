@@ -1,4 +1,4 @@
-"""`python -m loadtest.drill [--row TEXT] [ATTACK …]`: carry out attacks and print what came of them."""
+"""`python -m loadtest.drill [--row PATTERN] [ATTACK …]`: carry out attacks and print what came of them."""
 
 import argparse
 import math
@@ -55,7 +55,9 @@ def main() -> int:
     """Carry out the attacks named, or all; 1 where a bound does not hold, 3 where the machine is at fault."""
     parser = argparse.ArgumentParser(prog="python -m loadtest.drill", description=__doc__)
     parser.add_argument("attack", nargs="*", choices=[[], *(attack.name for attack in ATTACKS)])
-    parser.add_argument("--row", default="", help="print only rows whose name contains this text")
+    parser.add_argument(
+        "--row", default="", help="print only rows in whose name this regular expression is found"
+    )
     arguments = parser.parse_args()
     attacks = arguments.attack
     ROW.set(arguments.row)

@@ -6,6 +6,7 @@ import json
 import math
 import multiprocessing
 import os
+import re
 import ssl
 import tempfile
 import threading
@@ -67,12 +68,12 @@ class Attack:
 
 
 ROW: ContextVar[str] = ContextVar("ROW", default="")
-"""A part of the names of the rows to print."""
+"""A regular expression that is found in the names of the rows to print."""
 
 
 def is_chosen(name: str) -> bool:
     """Whether rows of this name are printed, and their floods carried out."""
-    return ROW.get() in name
+    return re.search(ROW.get(), name) is not None
 
 
 @contextmanager
