@@ -1,4 +1,4 @@
-"""`python -m loadtest.drill [ATTACK …]`: carry out attacks and print what came of them."""
+"""`python -m loadtest.drill [--row PATTERN] [ATTACK …]`: carry out attacks and print what came of them."""
 
 import argparse
 import math
@@ -22,7 +22,7 @@ from loadtest.drill.attacks import (
     validation,
     written_sizes,
 )
-from loadtest.drill.drill import Attack, Row, Verdict
+from loadtest.drill.drill import ROW, Attack, Row, Verdict, is_chosen
 
 ATTACKS = (
     Attack("validation", validation.run),
@@ -55,7 +55,12 @@ def main() -> int:
     """Carry out the attacks named, or all; 1 where a bound does not hold, 3 where the machine is at fault."""
     parser = argparse.ArgumentParser(prog="python -m loadtest.drill", description=__doc__)
     parser.add_argument("attack", nargs="*", choices=[[], *(attack.name for attack in ATTACKS)])
-    attacks = parser.parse_args().attack
+    parser.add_argument(
+        "--row", default="", help="print only rows in whose name this regular expression is found"
+    )
+    arguments = parser.parse_args()
+    attacks = arguments.attack
+    ROW.set(arguments.row)
     print("| attack | figure | result | bound | |")
     print("|---|---|---|---|---|")
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -63,7 +68,7 @@ def main() -> int:
     for attack in ATTACKS:
         if attacks and attack.name not in attacks:
             continue
-        for row in attack.run():
+        for row in filter(lambda row: is_chosen(row.attack), attack.run()):
             verdicts.add(row.verdict)
             print(line(row), flush=True)
     return next(code for verdict, code in EXIT_CODES.items() if verdict in verdicts)

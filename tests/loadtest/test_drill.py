@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterator
+from contextvars import copy_context
 
 import pytest
 
 from loadtest.drill import __main__ as command
-from loadtest.drill.drill import Attack, Bystander, Row, Sent, elsewhere
+from loadtest.drill.drill import Attack, Bystander, Row, Sent, elsewhere, is_chosen
 from loadtest.drill.floods import RATIO_MAX, rates, waits
 
 
@@ -84,3 +85,18 @@ def test_a_row_of_the_machine_is_no_pass(
     printed = capsys.readouterr().out
     assert ("**BROKEN**" in printed) is (code == 1)
     assert ("the machine: the floor is 9 times" in printed) is (code != 0)
+
+
+def test_one_row_is_printed_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run() -> Iterator[Row]:
+        for name in ("Pods of 60 KB", "Pods of 60 KB, open connections"):
+            if is_chosen(name):
+                yield Row(name, "p99", 1.0)
+
+    monkeypatch.setattr(command, "ATTACKS", (Attack("flood", run),))
+    monkeypatch.setattr("sys.argv", ["drill", "--row", "60 KB$"])
+    monkeypatch.setattr("sys.setswitchinterval", lambda _: None)
+    assert copy_context().run(command.main) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == ["| Pods of 60 KB | p99 | 1 |  |  |"]

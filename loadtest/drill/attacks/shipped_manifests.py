@@ -13,7 +13,7 @@ from loadtest.drill.attacks.crowding import slow
 from loadtest.drill.attacks.large_bodies import keys, text
 from loadtest.drill.attacks.review_memory import dense, policies
 from loadtest.drill.attacks.review_memory import trying as making
-from loadtest.drill.drill import Bystander, Row, library, limited, server
+from loadtest.drill.drill import Bystander, Row, is_chosen, library, limited, server
 from loadtest.drill.floods import (
     RATIO_MAX,
     SAMPLES_PER_SECOND,
@@ -69,9 +69,11 @@ def stored(name: str, how_many: Stored) -> Iterator[Row]:
 def slow_objects() -> Iterator[Row]:
     """Objects that make their own reviews long, one by one, and 120 at a time."""
     alone = [review(many_containers(3_000)), review(many_capabilities(20_000))]
-    with server(*shipped.flags(), documents=library()) as running, limited(running):
-        how_many = let_in(running, Tries(alone, 1, ADMIT))
-    yield from stored("3,000 init containers; 20,000 capabilities", how_many)
+    name = "3,000 init containers; 20,000 capabilities"
+    if is_chosen(name):
+        with server(*shipped.flags(), documents=library()) as running, limited(running):
+            how_many = let_in(running, Tries(alone, 1, ADMIT))
+        yield from stored(name, how_many)
     for size, containers in {"26 KB": 800, "60 KB": 1_840}.items():
         several = [
             review(many_containers(containers), userInfo={"username": f"user-{number % 7}"})
@@ -85,6 +87,8 @@ def slow_objects() -> Iterator[Row]:
 
 def tried(name: str, tries: Tries) -> Iterator[Row]:
     """Yields the rows of a flood of violating objects."""
+    if not is_chosen(name):
+        return
     good, bad = usual(), usual(privileged=True)
     with server(*shipped.flags(), documents=library()) as running, limited(running), apart(running):
         with Bystander(running=running, per_second=SAMPLES_PER_SECOND, good=good, bad=bad) as quiet:
@@ -100,6 +104,20 @@ def tried(name: str, tries: Tries) -> Iterator[Row]:
     yield Row(name, "memory", others.peak_mib, shipped.memory_mib(), "MiB")
 
 
+def flooding(
+    name: str, flood: Flood, documents: tuple[str, ...], *, notes: int = 0, kept: bool = False
+) -> Iterator[Row]:
+    """Yields the rows of a flood; see :func:`~loadtest.drill.floods.beside`."""
+    if not is_chosen(name):
+        return
+    mutates = ("--operation=mutation-webhook",) if "/v1/mutate" in flood.path else ()
+    with (
+        server(*shipped.flags(), *mutates, documents=documents) as running,
+        limited(running),
+    ):
+        yield from beside(name, running, flood, notes=notes, kept=kept)
+
+
 def crowd() -> Iterator[Row]:
     """Yields the rows of a user with three namespaces."""
     make, *more = (partial(slow, "mallory", f"namespace-{one}", 3_000) for one in range(3))
@@ -108,16 +126,14 @@ def crowd() -> Iterator[Row]:
         "64 connections of one user, slow Pods": flood,
         "64 open connections of one user, slow Pods": replace(flood, keeps=True),
     }.items():
-        with server(*shipped.flags(), documents=library()) as running, limited(running):
-            yield from beside(name, running, sent)
+        yield from flooding(name, sent, library())
 
 
 def bodies() -> Iterator[Row]:
     """Large bodies without credentials."""
     for name, make in {"6 bodies of 450,000 keys": keys, "6 bodies of 38 MiB": text}.items():
         flood = Flood(make, 6, seconds=SECONDS)
-        with server(*shipped.flags(), documents=library()) as running, limited(running):
-            yield from beside(name, running, flood, notes=95_000)
+        yield from flooding(name, flood, library(), notes=95_000)
 
 
 def memory() -> Iterator[Row]:
@@ -127,8 +143,7 @@ def memory() -> Iterator[Row]:
         "4 reviews that make ranges": partial(making, "ranges"),
     }.items():
         flood = Flood(make, 4, times=3)
-        with server(*shipped.flags(), documents=policies()) as running, limited(running):
-            yield from beside(name, running, flood, kept=True)
+        yield from flooding(name, flood, policies(), kept=True)
 
 
 def mutation() -> Iterator[Row]:
@@ -140,13 +155,10 @@ def mutation() -> Iterator[Row]:
     documents = (*library(), *map(json.dumps, mutators))
     make = partial(slow, "mallory", "shop", 5_000)
     flood = Flood(make, 5, seconds=SECONDS, path="/v1/mutate?timeout=1s")
-    flags = (*shipped.flags(), "--operation=mutation-webhook")
-    with server(*flags, documents=documents) as running, limited(running):
-        yield from beside("Pods of 5,000 containers to /v1/mutate", running, flood)
+    yield from flooding("Pods of 5,000 containers to /v1/mutate", flood, documents)
     flood = Flood(partial(slow, "mallory", "shop", 1), 5, seconds=SECONDS, path=flood.path)
     documents = (*library(), *map(json.dumps, chained()))
-    with server(*flags, documents=documents) as running, limited(running):
-        yield from beside("Pods to /v1/mutate and 700 chained mutators", running, flood)
+    yield from flooding("Pods to /v1/mutate and 700 chained mutators", flood, documents)
 
 
 def chained() -> Iterator[dict[str, Any]]:
@@ -197,8 +209,7 @@ def expansion() -> Iterator[Row]:
         "ConfigMaps and a chain of 1,500 templates": chain,
     }.items():
         documents = (*library(), *map(json.dumps, templates))
-        with server(*shipped.flags(), documents=documents) as running, limited(running):
-            yield from beside(name, running, flood)
+        yield from flooding(name, flood, documents)
 
 
 def exemption() -> Iterator[Row]:
@@ -243,11 +254,15 @@ def large_policies() -> Iterator[Row]:
         "metadata": {"name": "config", "namespace": "waddle-system"},
         "spec": {"match": [{"processes": ["*"], "excludedNamespaces": patterns}]},
     }
-    none = loaded()
-    for name, documents in {
+    several = {
         "a Config of 60,000 patterns": [config],
         "2,000 previewed mutators in conflict": conflicting(),
-    }.items():
+    }
+    log = "--log-denies of a Pod of 3,000"
+    if not any(map(is_chosen, (*several, log))):
+        return
+    none = loaded()
+    for name, documents in several.items():
         others = loaded(*map(json.dumps, documents))
         ratio = others.milliseconds(0.99) / none.milliseconds(0.99)
         yield Row(name, "p99 against none", ratio, RATIO_MAX, "times")
@@ -258,7 +273,7 @@ def large_policies() -> Iterator[Row]:
         running.post(review(many_containers(3_000)), ADMIT)
         running.admit(pod())
     written = sum(len(json.dumps(event)) for event in running.events) - before
-    yield Row("--log-denies of a Pod of 3,000", "bytes written", written, LOG_BYTES_MAX)
+    yield Row(log, "bytes written", written, LOG_BYTES_MAX)
     yield Row("2,000 previewed mutators in conflict", "processor", rebuild(), LOAD_SECONDS_MAX, "s")
 
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from webhook.server.http.fair_queue import DEBT_SECONDS_MAX, USERS_MAX, FairQueue, Party
 from webhook.server.responsibility import responsible_for
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ALICE, BOB = "alice", "bob"
 
 
-def queue(*works: str, waiting_max: int = 64, workers: int = 4) -> FairQueue[str]:
+def queue(
+    *works: str,
+    waiting_max: int = 64,
+    workers: int = 4,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> FairQueue[str]:
     """A queue of works named by user, namespace and number."""
-    made: FairQueue[str] = FairQueue(waiting_max=waiting_max, workers=workers)
+    made: FairQueue[str] = FairQueue(waiting_max=waiting_max, workers=workers, clock=clock)
     for work in works:
         user, namespace, _ = work.split("/")
         assert made.put(Party(user, namespace), work) is None
@@ -57,6 +67,33 @@ def test_work_elsewhere_counts_for_its_user_up_to_a_bound() -> None:
         waiting.put(Party(BOB, "b"), "bob/b/2")
         seconds += 0.005
     assert 0.0 < seconds <= DEBT_SECONDS_MAX + 0.01
+
+
+def test_time_without_work_pays_for_earlier_work() -> None:
+    """Work on other threads moves no account: a light user waited behind all who came anew."""
+    now = 0.0
+    waiting = queue("alice/a/1", clock=lambda: now)
+    party, _ = waiting.take() or (Party("", ""), "")
+    waiting.done(party, 0.001)
+    now = 0.02
+    for name in (BOB, "carol"):
+        waiting.put(Party(name, "a"), f"{name}/a/1", expected_seconds=0.003)
+    waiting.put(Party(ALICE, "a"), "alice/a/2")
+    assert drained(waiting) == ["alice/a/2", "bob/a/1", "carol/a/1"]
+
+
+def test_work_elsewhere_counts_among_equals() -> None:
+    now = 0.0
+    waiting = queue("alice/a/1", "bob/b/1", clock=lambda: now)
+    for _ in range(2):
+        taken = waiting.take()
+        assert taken is not None
+        waiting.done(taken[0], 0.002 if taken[0].user == ALICE else 0.001)
+    waiting.charge(BOB, 0.002)
+    now = 1.0
+    waiting.put(Party(BOB, "b"), "bob/b/2")
+    waiting.put(Party(ALICE, "a"), "alice/a/2")
+    assert drained(waiting) == ["alice/a/2", "bob/b/2"]
 
 
 def test_namespaces_of_one_user_come_in_turn() -> None:
@@ -148,7 +185,7 @@ def test_who_comes_back_has_saved_up_nothing() -> None:
 
 
 def test_what_is_heavy_waits_for_room_and_leaves_a_worker_to_what_is_light() -> None:
-    made: FairQueue[str] = FairQueue(waiting_max=64, workers=3, weight_max=10)
+    made: FairQueue[str] = FairQueue(waiting_max=64, workers=3, weight_max=10, clock=lambda: 0.0)
     for name, weight in (("a", 50), ("b", 5), ("c", 5), ("d", 1), ("light", 0)):
         assert made.put(Party(name, ""), name, weight) is None
     first = made.take()
@@ -183,7 +220,7 @@ def test_users_who_come_once_are_forgotten() -> None:
 
 def test_of_those_who_begin_alike_the_one_whose_last_work_was_short_comes_first() -> None:
     """Users who each had nothing under way were served in the order in which they came."""
-    waiting: FairQueue[str] = FairQueue(waiting_max=64, workers=1)
+    waiting: FairQueue[str] = FairQueue(waiting_max=64, workers=1, clock=lambda: 0.0)
     for user, seconds in (("mallory", 0.02), (ALICE, 0.001)):
         assert waiting.put(Party(user, "a"), user) is None
         taken = waiting.take()

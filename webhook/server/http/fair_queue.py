@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
@@ -64,14 +65,16 @@ class _Item(NamedTuple, Generic[T]):
 class _User(Generic[T]):
     """The waiting work of one user by namespace, and the processor time that it used."""
 
-    __slots__ = ("namespaces", "running", "seconds", "waiting")
+    __slots__ = ("idle_since", "namespaces", "running", "seconds", "waiting")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, idle_since: float) -> None:
         self.namespaces: OrderedDict[str, deque[_Item[T]]] = OrderedDict()
         self.waiting = 0
         self.running = 0
         self.seconds = seconds
         """Processor time on a scale on which new users start at the least value."""
+        self.idle_since = idle_since
+        """When its last work ended, on the monotonic clock."""
 
     @property
     def places(self) -> int:
@@ -88,14 +91,23 @@ class FairQueue(Generic[T]):
     """Waiting work by user and namespace. Not thread-safe.
 
     The user that used the least processor time is served first; among equals the one with the
-    shortest last request, or, without one, the shortest expected one. The namespaces of a user take
-    turns, because many controllers work for everybody under one name. A party runs at most one
-    request at a time, and a user leaves a worker to others. Heavy requests leave a worker to light
-    ones, and together never exceed ``weight_max``.
+    shortest recent requests, or, without one, the shortest expected one. While a user has no work,
+    its use falls by its share of the time. The namespaces of a user take turns, because many
+    controllers work for everybody under one name. A party runs at most one request at a time, and a
+    user leaves a worker to others. Heavy requests leave a worker to light ones, and together never
+    exceed ``weight_max``.
     """
 
-    def __init__(self, *, waiting_max: int, workers: int, weight_max: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        waiting_max: int,
+        workers: int,
+        weight_max: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """``waiting_max`` includes running work; without ``weight_max`` nothing is heavy."""
+        self._clock = clock
         self._waiting_max = waiting_max
         self._running_max = max(1, workers - 1)
         self._weight_max = weight_max
@@ -104,7 +116,7 @@ class FairQueue(Generic[T]):
         self._heavy: dict[Party, int] = {}
         """The weight of running heavy requests, by party."""
         self._costs: dict[str, float] = {}
-        """Processor time of users' last work, also of users without any now."""
+        """Processor time of users' recent work, a moving average; also of users without any now."""
         self._least = 0.0
         """The use of the user that was served last: new users start there."""
         self.size = 0
@@ -121,9 +133,9 @@ class FairQueue(Generic[T]):
         """
         user = self._users.get(party.user)
         if user is None:
-            user = self._users[party.user] = _User(self._least)
+            user = self._users[party.user] = _User(self._least, self._clock())
         elif user.is_idle:
-            user.seconds = max(user.seconds, self._least)
+            self._credit(user)
         displaced = None
         if self.size + len(self._busy) >= self._waiting_max:
             others = (other for other in self._users.values() if other.waiting)
@@ -137,6 +149,12 @@ class FairQueue(Generic[T]):
         user.waiting += 1
         self.size += 1
         return displaced
+
+    def _credit(self, user: _User[T]) -> None:
+        """Deducts from a user's use its share of the time without work; it saves up nothing."""
+        seconds = self._clock() - user.idle_since
+        users = 1 + sum(1 for other in self._users.values() if not other.is_idle)
+        user.seconds = max(user.seconds - seconds / users, self._least)
 
     def _drop_newest(self, user: _User[T]) -> T:
         """Removes the latest item of the namespace with the most items."""
@@ -193,7 +211,7 @@ class FairQueue(Generic[T]):
         return None
 
     def _order(self, item: tuple[str, _User[T]]) -> tuple[float, float]:
-        """Returns a user's rank: by use, and among equals by the time of the last or expected work."""
+        """Returns a user's rank: by use, and among equals by the time of recent or expected work."""
         name, user = item
         seconds = self._costs.get(name)
         if seconds is None:
@@ -224,19 +242,24 @@ class FairQueue(Generic[T]):
         user = self._users[party.user]
         user.running -= 1
         user.seconds += seconds
-        self._costs.pop(party.user, None)
-        self._costs[party.user] = seconds
+        user.idle_since = self._clock()
+        self._note_cost(party.user, (self._costs.get(party.user, seconds) + seconds) / 2)
+        self._forget()
+
+    def _note_cost(self, name: str, seconds: float) -> None:
+        self._costs.pop(name, None)
+        self._costs[name] = seconds
         if len(self._costs) > USERS_MAX:
             del self._costs[next(iter(self._costs))]
-        self._forget()
 
     def charge(self, name: str, seconds: float) -> None:
         """Adds work for a user that was done elsewhere, up to :data:`DEBT_SECONDS_MAX`."""
         user = self._users.get(name)
         if user is None:
-            user = self._users[name] = _User(self._least)
+            user = self._users[name] = _User(self._least, self._clock())
         used = max(user.seconds, self._least) + seconds
         user.seconds = max(user.seconds, min(used, self._least + DEBT_SECONDS_MAX))
+        self._note_cost(name, min(self._costs.get(name, 0.0) + seconds, DEBT_SECONDS_MAX))
 
     def _forget(self) -> None:
         """Forgets users without more use than a new user, once they are many."""
