@@ -20,6 +20,7 @@ from webhook.api.shapes import (
     texts_of,
 )
 from webhook.constraint import template
+from webhook.controllers.status.context import WARNINGS
 from webhook.controllers.status_kinds import LabelledSubject, subject_of
 from webhook.policy_kinds.known import STATUS_KINDS, kind_of_document
 from webhook.replicas.pods import WEBHOOK_OPERATION, Replica
@@ -58,6 +59,8 @@ class Standing:
     errors: tuple[Mapping[str, Any], ...] = ()
     action: str = ""
     """The action of the object at its stage of a roll-out."""
+    warnings: tuple[str, ...] = ()
+    """What is probably unintended in the object's code, each with its place."""
 
     @property
     def reason(self) -> str:
@@ -219,6 +222,10 @@ def _standing(
         text(entry, "since"),
         tuple(objects_of(entry.get("errors"))),
         text(entry, "enforcementAction"),
+        tuple(
+            f"{text(warning, 'fieldRef')}: {text(warning, 'warning')}"
+            for warning in objects_of(entry.get(WARNINGS))
+        ),
     )
 
 
