@@ -240,8 +240,8 @@ def _faults(item: Convergence) -> list[str]:
 
 def _warnings(item: Convergence) -> list[str]:
     """Returns what replicas found unintended in an object's code, each once."""
-    found = dict.fromkeys(text for standing in item.standings for text in standing.warnings)
-    return [f"{item.kind}/{item.name}: {text}" for text in found]
+    texts = dict.fromkeys(text for standing in item.standings for text in standing.warnings)
+    return [f"{item.kind}/{item.name}: {text}" for text in texts]
 
 
 def as_json(standing: ClusterStanding) -> str:

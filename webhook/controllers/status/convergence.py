@@ -60,7 +60,7 @@ class Standing:
     action: str = ""
     """The action of the object at its stage of a roll-out."""
     warnings: tuple[str, ...] = ()
-    """What is probably unintended in the object's code, each with its place."""
+    """Warnings about the object's code, each with its place."""
 
     @property
     def reason(self) -> str:
