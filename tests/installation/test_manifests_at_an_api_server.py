@@ -217,8 +217,8 @@ def test_roles_of_waddle_can_be_upgraded_while_no_replica_answers(installed):
     try:
         until(lambda: is_update_refused(installed, foreign), "nobody answers about roles")
         assert not is_update_refused(installed, ours)
+        fresh = ours | {"metadata": {"name": "waddle-upgraded-too"}}
         with pytest.raises(ApiError):
-            fresh = ours | {"metadata": {"name": "waddle-upgraded-too"}}
             installed.request("POST", path_of(fresh, one=False) + "?dryRun=All", fresh)
     finally:
         installed.request("DELETE", f"{path}/upgraded")
