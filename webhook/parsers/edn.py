@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from typing import Any, Final
 
@@ -15,8 +16,10 @@ _ATOM: Final = re.compile(r'[^\s,;()\[\]{}"]+')
 _STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPES: Final = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "b": "\b", "f": "\f"}
 _CHARACTERS: Final = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t", "formfeed": "\f"}
-_INTEGER: Final = re.compile(r"([+-]?(?:0|[1-9][0-9]*))N?")
-_FLOAT: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?")
+_INTEGER: Final = re.compile(r"([+-]?)(0|[1-9][0-9]*)(N?)")
+_FLOAT: Final = re.compile(r"([+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)M?")
+_NUMERIC: Final = re.compile(r"[+-]?[0-9]|\.[0-9]")
+"""The beginning of a number: such an atom is no symbol."""
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 
 
@@ -92,7 +95,7 @@ class _Reader(TextReader):
                 raise self._fault("unexpected EOF: a collection is not closed")
             items.append(item)
         if opening == "#{":
-            return f"map[{' '.join(f'{_shown(item)}:true' for item in sorted(items, key=_shown))}]"
+            return f"map[{' '.join(f'{shown}:true' for shown in sorted(set(map(_shown, items))))}]"
         if opening != "{":
             return items
         if len(items) % 2:
@@ -120,11 +123,20 @@ class _Reader(TextReader):
         if word.startswith("\\"):
             name = word[1:]
             return str(ord(_CHARACTERS.get(name, name[:1] or " ")))
+        return self._number(word) if _NUMERIC.match(word) else word
+
+    def _number(self, word: str) -> str:
         if whole := _INTEGER.fullmatch(word):
             # Python's int() is limited to 4,300 digits, so the text is used.
-            digits = whole[1].lstrip("+-").lstrip("0") or "0"
-            return f"-{digits}" if whole[1][0] == "-" and digits != "0" else digits
-        return float_text(float(word.rstrip("M"))) if _FLOAT.fullmatch(word) else word
+            sign, digits, is_big = whole.groups()
+            if not is_big and (len(digits) > 19 or int(digits) >= (1 << 63) + (sign == "-")):
+                raise self._fault(f"an integer of {len(digits)} digits is out of range")
+            return f"-{digits}" if sign == "-" and digits != "0" else digits
+        if not (decimal := _FLOAT.fullmatch(word)):
+            raise self._fault(f"invalid number {word[:40]}")
+        if not math.isfinite(number := float(decimal[1])):
+            raise self._fault("a number is out of range")
+        return float_text(number)
 
 
 def _moment(moment: dt.datetime) -> str:
