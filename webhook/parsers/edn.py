@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 import re
+from math import isfinite
 from typing import Any, Final
 
 from webhook.golang.floats import float_text
@@ -18,8 +18,7 @@ _ESCAPES: Final = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "b": "
 _CHARACTERS: Final = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t", "formfeed": "\f"}
 _INTEGER: Final = re.compile(r"([+-]?)(0|[1-9][0-9]*)(N?)")
 _FLOAT: Final = re.compile(r"([+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)M?")
-_NUMERIC: Final = re.compile(r"[+-]?[0-9]|\.[0-9]")
-"""The beginning of a number: such an atom is no symbol."""
+_NUMERIC: Final = re.compile(r"[+-]?[0-9]|\.[0-9]")  # such an atom is no symbol
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 
 
@@ -27,8 +26,7 @@ def parse(raw: bytes, path: str = "") -> Any:
     """Returns the first value of the text."""
     del path
     reader = _Reader(raw.decode("utf-8", "replace"))
-    value = reader.value(0)
-    if value is _Reader.NOTHING:
+    if (value := reader.value(0)) is _Reader.NOTHING:
         raise ParseError("unmarshal EDN: EOF", 1)
     return value
 
@@ -89,8 +87,7 @@ class _Reader(TextReader):
             if self._text.startswith(_CLOSING[opening], self._at):
                 self._at += 1
                 break
-            item = self.value(depth + 1)
-            if item is self.NOTHING:
+            if (item := self.value(depth + 1)) is self.NOTHING:
                 self._at = begun
                 raise self._fault("unexpected EOF: a collection is not closed")
             items.append(item)
@@ -104,47 +101,39 @@ class _Reader(TextReader):
         return {_shown(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
 
     def _string(self) -> str:
-        match = _STRING.match(self._text, self._at)
-        if match is None:
+        if (match := _STRING.match(self._text, self._at)) is None:
             raise self._fault("unexpected EOF: a text is not closed")
         self._at = match.end()
         return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _unescaped, match[1], flags=re.DOTALL)
 
     def _atom(self) -> Any:
-        match = _ATOM.match(self._text, self._at)
-        if match is None:
+        if (match := _ATOM.match(self._text, self._at)) is None:
             raise self._fault("no value")
         word = match[0]
         if word == ":" or word.startswith("::"):
             raise self._fault("a keyword has no name")
         self._at = match.end()
-        if word == "nil":
-            return "<nil>"
         if word.startswith("\\"):
-            name = word[1:]
-            return str(ord(_CHARACTERS.get(name, name[:1] or " ")))
-        return self._number(word) if _NUMERIC.match(word) else word
+            return str(ord(_CHARACTERS.get(word[1:], word[1:2] or " ")))
+        if _NUMERIC.match(word):
+            return self._number(word)
+        return "<nil>" if word == "nil" else word
 
     def _number(self, word: str) -> str:
-        if whole := _INTEGER.fullmatch(word):
-            # Python's int() is limited to 4,300 digits, so the text is used.
+        if whole := _INTEGER.fullmatch(word):  # Python's int() is limited to 4,300 digits
             sign, digits, is_big = whole.groups()
-            if not is_big and (len(digits) > 19 or int(digits) >= (1 << 63) + (sign == "-")):
-                raise self._fault(f"an integer of {len(digits)} digits is out of range")
-            return f"-{digits}" if sign == "-" and digits != "0" else digits
-        if not (decimal := _FLOAT.fullmatch(word)):
-            raise self._fault(f"invalid number {word[:40]}")
-        if not math.isfinite(number := float(decimal[1])):
-            raise self._fault("a number is out of range")
-        return float_text(number)
+            if is_big or (len(digits) < 20 and int(digits) < (1 << 63) + (sign == "-")):
+                return f"-{digits}" if sign == "-" and digits != "0" else digits
+        elif (decimal := _FLOAT.fullmatch(word)) and isfinite(number := float(decimal[1])):
+            return float_text(number)
+        raise self._fault(f"invalid number, or out of range: {word[:40]}")
 
 
 def _moment(moment: dt.datetime) -> str:
     """Returns a time in Go's form."""
     fraction = f".{moment.microsecond:06}".rstrip("0").rstrip(".")
     zone = moment.strftime("%z") or "+0000"
-    name = "UTC" if zone == "+0000" else zone
-    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} {zone} {name}"
+    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} {zone} {'UTC' if zone == '+0000' else zone}"
 
 
 def _unescaped(match: re.Match[str]) -> str:
