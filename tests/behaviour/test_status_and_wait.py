@@ -138,8 +138,9 @@ def test_wait_says_when_it_makes_no_sense(cluster, arguments, message):
 
 def test_status_shows_objects_by_replicas(stage):
     first, second = stage.replica("waddle-webhook-a"), stage.replica("waddle-webhook-b")
+    warned = {"expressionWarnings": [{"fieldRef": "spec.targets", "warning": "no \x1b[31mmessage"}]}
     for pod in (first, second):
-        stage.say(pod, stage.template)
+        stage.say(pod, stage.template, additions=warned)
     stage.say(first, stage.constraint)
     stage.say(second, stage.constraint, enforced=False, errors=[StatusError("", "no such field")])
     table = waddle("status", *stage.options())
@@ -156,6 +157,7 @@ def test_status_shows_objects_by_replicas(stage):
         *("-", "yes", "error"),
     ]
     assert f"{stage.kind}/{stage.name} on waddle-webhook-b: no such field" in lines
+    assert lines.count(f"{name}: spec.targets: no \\x1b[31mmessage") == 1
 
 
 def test_status_shows_which_generation_is_in_force_where_it_is_not_the_newest(stage):
@@ -216,6 +218,7 @@ def test_status_gives_programs_everything(stage):
         "since": "2026-01-02T03:04:05Z",
         "errors": [],
         "overrun": None,
+        "warnings": [],
     }
     assert [item["state"] for item in mine["replicas"]] == ["enforced", "missing"]
 

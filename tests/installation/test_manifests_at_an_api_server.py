@@ -1,6 +1,7 @@
 """A real API server takes what the manifests make, and admits the pods under its standards."""
 
 import copy
+from typing import Any
 
 import pytest
 import yaml
@@ -185,6 +186,54 @@ def test_what_no_namespace_has_is_left_to_the_webhook_that_fails_closed(installe
         assert not is_refused(installed, "ClusterRole", rules=[])
     finally:
         installed.request("DELETE", f"{path}/fails-closed")
+
+
+def test_roles_of_waddle_can_be_upgraded_while_no_replica_answers(installed):
+    """An upgrade is often what ends an outage; what grants rights is refused otherwise."""
+    made = kustomized(MANIFESTS / "overlays/fail-closed")[
+        "ValidatingWebhookConfiguration", "", CONFIGURATION
+    ]
+    for webhook in made["webhooks"]:
+        webhook["clientConfig"] = {"url": "https://127.0.0.1:1/nobody"}
+        webhook["matchConditions"].append(
+            {"name": "mine", "expression": "request.name.matches('^(waddle-)?upgraded.*')"}
+        )
+    others, _, closed = made["webhooks"]
+    path = path_of(made, one=False)
+    body = {**made, "metadata": {"name": "upgraded"}, "webhooks": [others, closed]}
+    roles = [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name},
+            "rules": [],
+        }
+        for name in ("waddle-upgraded", "upgraded")
+    ]
+    ours, foreign = roles
+    for role in roles:
+        installed.request("POST", path_of(role, one=False), role)
+    installed.request("POST", path, body)
+    try:
+        until(lambda: is_update_refused(installed, foreign), "nobody answers about roles")
+        assert not is_update_refused(installed, ours)
+        fresh = ours | {"metadata": {"name": "waddle-upgraded-too"}}
+        with pytest.raises(ApiError):
+            installed.request("POST", path_of(fresh, one=False) + "?dryRun=All", fresh)
+    finally:
+        installed.request("DELETE", f"{path}/upgraded")
+        for role in roles:
+            installed.request("DELETE", path_of(role))
+
+
+def is_update_refused(api: Api, item: dict[str, Any]) -> bool:
+    """Whether an update of an object that changes a label is refused."""
+    metadata = item["metadata"] | {"labels": {"changed": "yes"}}
+    try:
+        api.request("PUT", path_of(item) + "?dryRun=All", item | {"metadata": metadata})
+    except ApiError:
+        return True
+    return False
 
 
 def is_refused(api: Api, kind: str, **fields: object) -> bool:

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api import yaml_reader
 from webhook.api.encoding import DecodeError, decode
 from webhook.api.yaml_reader import FileDocument, InvalidYaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Dialect = Literal["kubernetes", "suite"]
 
@@ -52,12 +55,14 @@ def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[FileDocum
     return [item for item in documents if item.value is not None and item.value != {}]
 
 
-def read_json(text: str) -> list[FileDocument]:
+def read_json(text: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
     """Returns concatenated JSON documents, as kubectl reads them.
 
-    Raises :class:`InvalidDocument`.
+    Raises :class:`InvalidDocument`, in the dialect of suites also for a repeated key.
     """
     text = _ESCAPES.sub(_whole_escape, text) if "\\u" in text else text
+    if dialect == "suite":
+        _json_parts(text, _unique)
     try:
         return [FileDocument(decode(text), 1)]
     except DecodeError as error:
@@ -80,15 +85,30 @@ def _blanks(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _json_parts(text: str) -> list[tuple[str, int]]:
-    """Yields the texts of concatenated JSON documents, each with its line."""
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns an object; raises :class:`InvalidDocument` if a key occurs twice."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        key = next(name for name in names if names.count(name) > 1)
+        raise InvalidDocument(f'mapping key "{key}" already defined')
+    return members
+
+
+def _json_parts(
+    text: str, of_pairs: Callable[[list[tuple[str, Any]]], Any] = dict
+) -> list[tuple[str, int]]:
+    """Returns the texts of concatenated JSON documents, each with its line."""
     parts: list[tuple[str, int]] = []
-    decoder, at = json.JSONDecoder(parse_int=str), _blanks(text, 0)
+    decoder = json.JSONDecoder(object_pairs_hook=of_pairs, parse_int=str)
+    at = _blanks(text, 0)
     line, counted = 1, 0
     while at < len(text):
         begin = at
         try:
             _, end = decoder.raw_decode(text, begin)
+        except InvalidDocument:
+            raise
         except (ValueError, RecursionError):
             return []
         line, counted = line + text.count("\n", counted, begin), begin

@@ -252,6 +252,7 @@ SUITE: Final = YamlDialect(
     dates=True,
     tagged_dates=True,
     lone_tag_is_plain=True,
+    refuses_repeated_keys=True,
     refuses_long_numbers=True,
     depth_max=OBJECT_DEPTH_MAX,
 )

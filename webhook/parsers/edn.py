@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from math import isfinite
 from typing import Any, Final
 
 from webhook.golang.floats import float_text
@@ -16,8 +17,9 @@ _ATOM: Final = re.compile(r'[^\s,;()\[\]{}"]+')
 _STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPES: Final = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "b": "\b", "f": "\f"}
 _CHARACTERS: Final = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t", "formfeed": "\f"}
-_INTEGER: Final = re.compile(r"([+-]?(?:0|[1-9][0-9]*))N?")
-_FLOAT: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?")
+_INTEGER: Final = re.compile(r"([+-]?)(0|[1-9][0-9]*)(N?)")
+_FLOAT: Final = re.compile(r"([+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)M?")
+_NUMERIC: Final = re.compile(r"[+-]?[0-9]|\.[0-9]")  # such an atom is no symbol
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 
 
@@ -25,8 +27,7 @@ def parse(raw: bytes, path: str = "") -> Any:
     """Returns the first value of the text."""
     del path
     reader = _Reader(raw.decode("utf-8", "replace"))
-    value = reader.value(0)
-    if value is _Reader.NOTHING:
+    if (value := reader.value(0)) is _Reader.NOTHING:
         raise ParseError("unmarshal EDN: EOF", 1)
     return value
 
@@ -87,13 +88,13 @@ class _Reader(TextReader):
             if self._text.startswith(_CLOSING[opening], self._at):
                 self._at += 1
                 break
-            item = self.value(depth + 1)
-            if item is self.NOTHING:
+            if (item := self.value(depth + 1)) is self.NOTHING:
                 self._at = begun
                 raise self._fault("unexpected EOF: a collection is not closed")
             items.append(item)
         if opening == "#{":
-            return f"map[{' '.join(f'{shown(item)}:true' for item in sorted(items, key=shown))}]"
+            members = sorted(set(map(shown, items)))
+            return f"map[{' '.join(f'{member}:true' for member in members)}]"
         if opening != "{":
             return items
         if len(items) % 2:
@@ -102,38 +103,39 @@ class _Reader(TextReader):
         return {shown(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
 
     def _string(self) -> str:
-        match = _STRING.match(self._text, self._at)
-        if match is None:
+        if (match := _STRING.match(self._text, self._at)) is None:
             raise self._fault("unexpected EOF: a text is not closed")
         self._at = match.end()
         return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _unescaped, match[1], flags=re.DOTALL)
 
     def _atom(self) -> Any:
-        match = _ATOM.match(self._text, self._at)
-        if match is None:
+        if (match := _ATOM.match(self._text, self._at)) is None:
             raise self._fault("no value")
         word = match[0]
         if word == ":" or word.startswith("::"):
             raise self._fault("a keyword has no name")
         self._at = match.end()
-        if word == "nil":
-            return "<nil>"
         if word.startswith("\\"):
-            name = word[1:]
-            return str(ord(_CHARACTERS.get(name, name[:1] or " ")))
-        if whole := _INTEGER.fullmatch(word):
-            # Python's int() is limited to 4,300 digits, so the text is used.
-            digits = whole[1].lstrip("+-").lstrip("0") or "0"
-            return f"-{digits}" if whole[1][0] == "-" and digits != "0" else digits
-        return float_text(float(word.rstrip("M"))) if _FLOAT.fullmatch(word) else word
+            return str(ord(_CHARACTERS.get(word[1:], word[1:2] or " ")))
+        if _NUMERIC.match(word):
+            return self._number(word)
+        return "<nil>" if word == "nil" else word
+
+    def _number(self, word: str) -> str:
+        if whole := _INTEGER.fullmatch(word):  # Python's int() is limited to 4,300 digits
+            sign, digits, is_big = whole.groups()
+            if is_big or (len(digits) < 20 and int(digits) < (1 << 63) + (sign == "-")):
+                return f"-{digits}" if sign == "-" and digits != "0" else digits
+        elif (decimal := _FLOAT.fullmatch(word)) and isfinite(number := float(decimal[1])):
+            return float_text(number)
+        raise self._fault(f"invalid number, or out of range: {word[:40]}")
 
 
 def _moment(moment: dt.datetime) -> str:
     """Returns a time in Go's form."""
     fraction = f".{moment.microsecond:06}".rstrip("0").rstrip(".")
     zone = moment.strftime("%z") or "+0000"
-    name = "UTC" if zone == "+0000" else zone
-    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} {zone} {name}"
+    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} {zone} {'UTC' if zone == '+0000' else zone}"
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -286,7 +286,7 @@ def _json_documents(text: str, dialect: Dialect) -> list[FileDocument]:
     Raises :class:`InvalidDocument`, about the JSON.
     """
     try:
-        return read_json(text)
+        return read_json(text, dialect)
     except InvalidDocument as error:
         if len(text) > FILE_BYTES_MAX:
             raise

@@ -151,7 +151,9 @@ def evaluation(
     Otherwise an :class:`Evaluation`, which costs one more call for each request.
     """
     stages = policies.stages
-    if policies.snapshot.lets_existing or is_ending(value):
+    if is_ending(value):
+        stages = (ratchet, *stages, ratchet) if stages else (ratchet,)
+    elif policies.snapshot.lets_existing:
         stages = (ratchet, *stages)
     if implied or stages:
         return Evaluation(policies.snapshot, implied, stages, expand, at)

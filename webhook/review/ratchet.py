@@ -1,7 +1,9 @@
 """The stage that tolerates violations of the old object.
 
-It does so for constraints that ask for it, and for every constraint where the object is being
-deleted (:func:`~webhook.review.releasing.is_of_ending`). The old object is reviewed as an update to
+It does so for constraints that ask for it, and for all policies where the object is being deleted
+(:func:`~webhook.review.releasing.is_of_ending`): it then runs again behind the other stages, which
+add results of Kyverno's policies and of groups. The API server's own policies are left out, because
+the API server refuses by them whatever Waddle says. The old object is reviewed as an update to
 itself. A violation is the same if constraint, message and details are equal. A violation that grew
 worse has another message, and is refused.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from webhook.admission_policies.kinds import POLICY
 from webhook.api.encoding import encode
 from webhook.constraint.result import DEFERRED, answer_order
 from webhook.constraint.review import AugmentedReview
@@ -53,7 +56,9 @@ def is_ending(value: Any) -> bool:
 
 
 def _may_stay(result: Result, *, ends: bool) -> bool:
-    return (ends or result.constraint.lets_existing) and result.cause == "violation"
+    if result.cause != "violation" or result.constraint.kind == POLICY:
+        return False
+    return ends or result.constraint.lets_existing
 
 
 def _unchanged(value: Any) -> AugmentedReview | None:

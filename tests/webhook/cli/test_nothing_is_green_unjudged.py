@@ -101,6 +101,22 @@ def test_a_constraint_that_matched_what_is_implied_matched(tmp_path: Path) -> No
     assert (run.returncode, run.stderr) == (1, "")
 
 
+@pytest.mark.parametrize("command", ["test", "check"])
+@pytest.mark.parametrize("spec", [None, {}, {"template": "x"}], ids=repr)
+def test_what_an_object_implies_that_cannot_be_known_is_named_with_its_line(
+    tmp_path: Path, command: str, spec: Any
+) -> None:
+    """``check`` exited with 0, and neither said of which file the object was."""
+    put(tmp_path, template(), constraint(match=PODS), expansion_template())
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
+    put(tmp_path, deployment | {"spec": spec}, name="d.yaml")
+    run = waddle(command, "-f", ".", cwd=tmp_path)
+    assert run.returncode == {"test": 1, "check": 2}[command]
+    (line,) = (line for line in run.stderr.splitlines() if "could not find source field" in line)
+    assert line.startswith("d.yaml:1: ")
+    assert "d" in line
+
+
 def test_a_template_that_decides_by_the_operation_is_warned_of(tmp_path: Path) -> None:
     policies = template(rego=ON_CREATE), constraint(match=PODS)
     run = waddle("test", "-f", put(tmp_path, *policies, pod()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -204,6 +205,29 @@ def test_a_test_without_cases_fails(folder):
     assert run.returncode == 1
     assert "--- FAIL: none" in run.stdout
     assert "invalid Test: cases must be non-empty" in run.stdout
+
+
+@pytest.mark.parametrize("name", ["pod.yaml", "pod.json", "template.yaml", "suite.yaml"])
+def test_a_key_that_occurs_twice_fails_as_in_gator(folder, name, program):
+    """Of two values the last would count in silence, and the case be about another object."""
+    good = folder / "good"
+    file, suite = good / name, good / "suite.yaml"
+    if name == "pod.json":
+        file.write_text(json.dumps(pod()))
+        suite.write_text(suite.read_text().replace("pod.yaml", name))
+    assert waddle("verify", suite).returncode == 0
+    text = file.read_text()
+    twice = text.replace("{", '{"kind": "x", ', 1) if name == "pod.json" else f"kind: x\n{text}"
+    file.write_text(twice)
+
+    ours = waddle("verify", suite)
+    theirs = subprocess.run(
+        [program("gator"), "verify", str(suite)], capture_output=True, text=True, check=False
+    )
+
+    for run in (ours, theirs):
+        assert run.returncode == 1
+        assert 'mapping key "kind" already defined' in run.stdout + run.stderr
 
 
 def test_a_suite_without_tests_is_named_beside_others(folder):

@@ -113,6 +113,16 @@ def test_errors_are_reported_with_their_place():
     assert found.standings[0].reason == "ingest_error: unexpected token (foo.rego:3:1)"
 
 
+def test_warnings_about_code_are_reported_with_their_place():
+    warning = {"fieldRef": "spec.targets", "warning": "5 violations without a message"}
+    entry = status("a", TEMPLATE)
+    entry["status"]["expressionWarnings"] = [warning, "no object"]
+    found = converge(TEMPLATE, [entry], [replica(pod("a"))])
+
+    assert found.standings[0].warnings == ("spec.targets: 5 violations without a message",)
+    assert found.enforced
+
+
 def test_enforced_since_the_last_replica_began():
     early, late = "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z"
     replicas = [replica(pod("a")), replica(pod("b"))]

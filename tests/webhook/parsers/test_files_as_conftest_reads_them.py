@@ -17,6 +17,7 @@ READ = [
     ("edn", "{:a {:b [1 {:c nil}]}, :d #{1 2}}", {":a": {":b": ["1", {":c": "<nil>"}]}, ":d": "map[1:true 2:true]"}),
     ("edn", "[a/b c.d -1 +2]", ["a/b", "c.d", "-1", "2"]),
     ("edn", "[1 ]]", ["1"]),
+    ("edn", "[0 -0 +1.5e+3 5M 9223372036854775807 -9223372036854775808 #{1 1 2}]", ["0", "0", "1500", "5", "9223372036854775807", "-9223372036854775808", "map[1:true 2:true]"]),
     ("ini", "; c\n[server]\nhost = example.com\nport: 8080\nratio = 0.5\ndebug = off\n- = one\n- = two\n", {"server": {"#1": "one", "#2": "two", "debug": "off", "host": "example.com", "port": 8080, "ratio": 0.5}}),
     ("ini", '[a]\n"x y" = 1\n`k` = `v # w`\nt = """one\ntwo"""\n', {"a": {"k": "v # w", "t": "one\ntwo", "x y": 1}}),
     ("ini", '[a]\nlong = one \\\n  two \\\n  three\nb = "q;r" ; c\n', {"a": {"b": '"q', "long": "one two three"}}),
@@ -51,6 +52,7 @@ READ = [
 REFUSED = [
     ("edn", '#inst "zork"', 1),
     ("edn", ")", 1),
+    *(("edn", f"{{:a {number}}}", 1) for number in ("1e400", "9223372036854775808", "1/2", "01", "1.", "0x1F", "1a", "1e5N", ".5")),
     ("edn", '"x', 1),
     ("edn", "# 1", 1),
     ("edn", "#a", 1),

@@ -111,6 +111,39 @@ def test_each_request_is_reviewed_by_the_policies_that_are_about_it(messages) ->
         assert messages(object=labelled) == {"pods", "labelled"}
 
 
+def labelled(label: str, *, deleted: bool = True, **more: Any) -> Json:
+    """A Pod with a label, which is being deleted."""
+    metadata: Json = {"name": "web", "labels": {"a": label}, "finalizers": ["x"]}
+    if deleted:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return pod() | {"metadata": metadata, **more}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "denied"),
+    [
+        (labelled("b"), labelled("b", status={"phase": "Failed"}), set()),
+        (labelled("b"), labelled("c"), {"no c"}),
+        (labelled("c"), labelled("c", status={"phase": "Failed"}), set()),
+        (labelled("b"), labelled("b", spec={"nodeName": "n"}), {"updates"}),
+        (labelled("b", deleted=False), labelled("b", deleted=False, status={}), {"updates"}),
+    ],
+    ids=["noted", "new violation", "both were there", "spec", "not deleted"],
+)
+def test_an_object_that_is_being_deleted_is_not_refused_for_what_was_there(
+    old: Json, new: Json, denied: set[str]
+) -> None:
+    labels = policy("no c", operations=["UPDATE"])
+    labels["spec"]["validations"][0]["expression"] = "object.metadata.labels.a != 'c'"
+    items = [policy("updates", operations=["UPDATE"]), labels]
+    policies = PolicySet(SNAPSHOT, stages=(KyvernoPolicies(map(read_kyverno, items)),))
+    value = AugmentedReview(request(operation="UPDATE", object=new, oldObject=old))
+    found = review(policies, Subject(value, enforcement.WEBHOOK)).responses.results
+    assert {one.msg for one in found if "deny" in one.actions} == denied
+    assert {one.msg for one in found if one.existing} == {one.msg for one in found} - denied
+    assert "updates" in {one.msg for one in found}
+
+
 def test_pod_controllers_are_reviewed_by_what_is_generated(messages) -> None:
     # Not of a policy with a selector.
     assert messages(resource="deployments", kind="Deployment", group="apps") == {"pods"}

@@ -73,7 +73,7 @@ class PolicyCheck:
     missing: list[str] = field(default_factory=list)
     """Lines about unknown parts of the effect, with the reasons."""
     unread: int = 0
-    """Documents that are no Kubernetes objects, and so were not reviewed."""
+    """Documents that were not reviewed, or not with all that they imply."""
     mutation: MutationChecked = field(default_factory=MutationChecked)
     after: Client | None = None
     """The policies in force together with the checked ones."""
@@ -261,7 +261,9 @@ def effect_on_manifests(
         shown, new = _shown(obj), outcome.responses
         checked.missing += [f"{shown}: {line}" for line in outcome.unresolved]
         checked.missing += [f"{shown}: {line}" for line in outcome.remarks]
-        checked.missing += outcome.faults
+        place = f"{item.file}:{item.line}: {shown}"
+        checked.missing += [f"{place}: {fault}" for fault in outcome.faults]
+        checked.unread += bool(outcome.unexpanded)
         checked.missing += [f"{shown}: {fault}" for fault in new.faults]
         checked.missing += [
             f"{shown}: not decided: {undecided}"

@@ -73,7 +73,7 @@ def as_table(standing: ClusterStanding, namespace: str) -> str:
     faults = [
         printable(line)
         for item in ordered
-        for line in (*_faults(item), *_gaps(item, coverage.get(item.uid)))
+        for line in (*_faults(item), *_warnings(item), *_gaps(item, coverage.get(item.uid)))
     ]
     if any(_lacks_fields(item) for item in objects):
         faults.append(_PRUNED)
@@ -238,6 +238,12 @@ def _faults(item: Convergence) -> list[str]:
     ]
 
 
+def _warnings(item: Convergence) -> list[str]:
+    """Returns what replicas found unintended in an object's code, each once."""
+    texts = dict.fromkeys(text for standing in item.standings for text in standing.warnings)
+    return [f"{item.kind}/{item.name}: {text}" for text in texts]
+
+
 def as_json(standing: ClusterStanding) -> str:
     """Returns all data, for programs."""
     replicas, objects, exceptions, coverage, admission_policies, kyverno, synced = standing
@@ -336,4 +342,5 @@ def _standing(standing: Standing) -> dict[str, Any]:
         "since": standing.since or None,
         "errors": list(standing.errors),
         "overrun": standing.overrun or None,
+        "warnings": list(standing.warnings),
     }

@@ -305,20 +305,21 @@ class _Reviewing:
         name = name_of(obj)
         warned = [*map(str, reviewed.unresolved), *reviewed.remarks]
         self._warnings += [f"WARNING - {_subject(obj)}: {text}" for text in warned]
+        place = f"{manifest.file}:{manifest.line}: "
         if reviewed.unmutated:
-            self.faults.append(reviewed.unmutated)
+            self.faults.append(f"{place}{reviewed.unmutated}")
         if reviewed.unexpanded:
             self.faults.append(
-                f"auditing objects: expanding resource {name}: error expanding resource {name}: "
+                f"{place}auditing objects: expanding resource {name}: error expanding resource {name}: "
                 f"{reviewed.unexpanded}"
             )
         shown = f"{gvk_of(obj)} {namespace_of(obj)}/{name}"
         self.faults += _undecided(reviewed.responses, shown, self._warnings)
-        place = _subject(obj), obj, manifest.file, manifest.line
+        subject = _subject(obj), obj, manifest.file, manifest.line
         responses = reviewed.responses
-        self.excused += [CheckedViolation(result, *place) for result in responses.excused]
+        self.excused += [CheckedViolation(result, *subject) for result in responses.excused]
         self.findings += [
-            _Finding(CheckedViolation(result, *place), manifest) for result in responses.results
+            _Finding(CheckedViolation(result, *subject), manifest) for result in responses.results
         ]
 
     def advise(self) -> None:

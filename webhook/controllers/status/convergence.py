@@ -20,6 +20,7 @@ from webhook.api.shapes import (
     texts_of,
 )
 from webhook.constraint import template
+from webhook.controllers.status.context import WARNINGS
 from webhook.controllers.status_kinds import LabelledSubject, subject_of
 from webhook.policy_kinds.known import STATUS_KINDS, kind_of_document
 from webhook.replicas.pods import WEBHOOK_OPERATION, Replica
@@ -65,6 +66,8 @@ class Standing:
     """The action of the object at its stage of a roll-out."""
     overrun: str = ""
     """The message of its last overrun; empty if its evaluations keep to their budget."""
+    warnings: tuple[str, ...] = ()
+    """Warnings about the object's code, each with its place."""
 
     @property
     def reason(self) -> str:
@@ -239,6 +242,10 @@ def _standing(
         tuple(objects_of(entry.get("errors"))),
         text(entry, "enforcementAction"),
         text(entry, "breaker", "message"),
+        tuple(
+            f"{text(warning, 'fieldRef')}: {text(warning, 'warning')}"
+            for warning in objects_of(entry.get(WARNINGS))
+        ),
     )
 
 
