@@ -349,6 +349,7 @@ LEFT = {
             "make bench-curves CURVES=--quick",
             'make bench-curves CURVES="--only synced"',
             'make bench-curves CURVES="--again"',
+            'python -m loadtest.drill shipped --row "Pods of 60 KB$"',
             "make load",
             'make load LOAD="--shape spike --users 20 --rate 200"',
             'make load LOAD="--replicas 3 --policies p100 --run-time 5m"',
