@@ -142,17 +142,17 @@ class Browser:
             raise BrowserError(f"{value['error']}: {value['message']}")
         return value
 
-    def tell(self, command: str, **body: Any) -> Any:
+    def notify(self, command: str, **body: Any) -> Any:
         """A command of the session."""
         return self._ask("POST", f"{self._session}/{command}", body)
 
     def go(self, address: str) -> None:
         """Open a page, and wait until it is there."""
-        self.tell("url", url=address)
+        self.notify("url", url=address)
 
     def run(self, script: str, *arguments: Any) -> Any:
         """Returns the result of a JavaScript function with this body."""
-        return self.tell("execute/sync", script=script, args=list(arguments))
+        return self.notify("execute/sync", script=script, args=list(arguments))
 
     def texts(self, selector: str) -> list[str]:
         """The texts of elements, as a reader sees them."""
@@ -164,20 +164,20 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """Click on the first such element."""
-        self.tell(f"element/{self._element(selector)}/click")
+        self.notify(f"element/{self._element(selector)}/click")
 
     def write(self, selector: str, text: str) -> None:
         """Write into a field, key by key."""
-        self.tell(f"element/{self._element(selector)}/value", text=text)
+        self.notify(f"element/{self._element(selector)}/value", text=text)
 
     def _element(self, selector: str) -> str:
-        found = self.tell("element", using="css selector", value=selector)
+        found = self.notify("element", using="css selector", value=selector)
         return str(next(iter(found.values())))
 
     def press(self, key: str, times: int = 1) -> None:
         """Press a key, and let it go."""
         keys = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
-        self.tell("actions", actions=[{"type": "key", "id": "keyboard", "actions": keys * times}])
+        self.notify("actions", actions=[{"type": "key", "id": "keyboard", "actions": keys * times}])
 
     def resize(self, width: int, height: int) -> None:
         """Show pages as on a screen of this size."""
@@ -191,7 +191,7 @@ class Browser:
 
     def chrome(self, command: str, **parameters: Any) -> Any:
         """A command of Chromium's own protocol."""
-        return self.tell("goog/cdp/execute", cmd=command, params=parameters)
+        return self.notify("goog/cdp/execute", cmd=command, params=parameters)
 
     def picture(self) -> bytes:
         """Returns a screenshot as PNG."""
@@ -205,7 +205,7 @@ class Browser:
         """
         return [
             item["message"]
-            for item in self.tell("se/log", type="browser")
+            for item in self.notify("se/log", type="browser")
             if item["level"] in ("SEVERE", "WARNING") and address in item["message"]
         ]
 

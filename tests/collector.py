@@ -103,7 +103,7 @@ def main(options: list[str]) -> None:
     refusing = "--refusing" in options
     lock = threading.Lock()
 
-    def tell(message: Any) -> None:
+    def notify(message: Any) -> None:
         if "--silent" in options:
             return
         with lock:
@@ -113,12 +113,12 @@ def main(options: list[str]) -> None:
         def Export(self, request: Any, context: Any) -> Any:  # noqa: N802  # gRPC's name
             if refusing:
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, "not today")
-            tell(request)
+            notify(request)
             return trace_service_pb2.ExportTraceServiceResponse()
 
     class Metrics(metrics_service_pb2_grpc.MetricsServiceServicer):
         def Export(self, request: Any, context: Any) -> Any:  # noqa: N802  # gRPC's name
-            tell(request)
+            notify(request)
             return metrics_service_pb2.ExportMetricsServiceResponse()
 
     class Handler(BaseHTTPRequestHandler):
@@ -131,7 +131,7 @@ def main(options: list[str]) -> None:
                 "/v1/metrics": metrics_service_pb2.ExportMetricsServiceRequest,
             }
             assert self.headers["Content-Type"] == "application/x-protobuf"
-            tell(kinds[self.path].FromString(body))
+            notify(kinds[self.path].FromString(body))
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()

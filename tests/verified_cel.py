@@ -55,4 +55,4 @@ def verified(source: CelSource) -> None:
 
 def _part(text: str, environment: Environment) -> Part:
     found, checked = compile_checked(text, environment)
-    return Part(checked, found.tells)
+    return Part(checked, found.has_exact_errors)

@@ -379,7 +379,7 @@ def open_log(
         write_later=writer.write_later,
     )
     logger = log.logger("log")
-    writer.tell = lambda lines: logger.warning(
+    writer.notify = lambda lines: logger.warning(
         "lines of the log were dropped: nobody read them in time", lines=lines
     )
     log.take_dropped = writer.take_dropped
@@ -410,7 +410,7 @@ class Writer:
         self._queued_bytes = 0
         self._dropped = self._unreported = 0
         self._thread: threading.Thread | None = None
-        self.tell: Callable[[int], object] = lambda _: None
+        self.notify: Callable[[int], object] = lambda _: None
         """Receives the number of dropped lines when there is room again."""
 
     def write(self, lines: bytes) -> None:
@@ -476,11 +476,11 @@ class Writer:
             with self._changed:
                 self._queue.popleft()
                 self._queued_bytes -= size
-                untold = 0 if self._queue else self._unreported
-                self._unreported -= untold
+                unreported = 0 if self._queue else self._unreported
+                self._unreported -= unreported
                 self._changed.notify_all()
-            if untold:
-                self.tell(untold)
+            if unreported:
+                self.notify(unreported)
 
     def _out(self, lines: bytes) -> None:
         view = memoryview(lines)

@@ -77,7 +77,7 @@ def main() -> int:
                 print(world, seed, loop.digest())
             if loop.failures:
                 failed += 1
-                tell(world, seed, loop, followed=follow is not None)
+                notify(world, seed, loop, followed=follow is not None)
                 if not arguments.keep_going:
                     return 1
             tidy(played)
@@ -133,7 +133,7 @@ def find(name: str) -> bool:
     os._exit(1)
 
 
-def tell(world: str, seed: int, loop: Loop, *, followed: bool) -> None:
+def notify(world: str, seed: int, loop: Loop, *, followed: bool) -> None:
     """Prints the failures, and the command that shows them."""
     if not followed:
         print(*list(loop.story)[-40:], sep="\n")

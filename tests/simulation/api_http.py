@@ -82,7 +82,7 @@ class ApiServer:
 
     def _happened(self, change: Happened) -> None:
         for connection in list(self.watches):
-            connection.tell(change)
+            connection.notify(change)
 
     def _dropped(self, served: Served) -> None:
         for connection in list(self.watches):
@@ -231,7 +231,7 @@ class _Connection(asyncio.Protocol):
                     self._event("ADDED", item)
             self._bookmark({"k8s.io/initial-events-end": "true"})
         for change in missed:
-            self.tell(change)
+            self.notify(change)
         server.watches[self] = None
         loop = server.loop
         seconds = float(query.get("timeoutSeconds", 300))
@@ -244,7 +244,7 @@ class _Connection(asyncio.Protocol):
             b"Transfer-Encoding: chunked\r\n\r\n"
         )
 
-    def tell(self, change: Happened) -> None:
+    def notify(self, change: Happened) -> None:
         """Something happened: tell it, if it is this watch's."""
         assert self._watch is not None
         served, selector = self._watch

@@ -113,12 +113,12 @@ class CertificateWorld:
         def write(line: bytes) -> None:
             if not replica.process.dead:
                 event = orjson.loads(line)
-                self.loop.tell(replica.name, event["msg"])
+                self.loop.notify(replica.name, event["msg"])
 
         def install(certificate: bytes, key: bytes) -> None:
             del key
             replica.served = certificate
-            self.loop.tell(replica.name, "serves another pair")
+            self.loop.notify(replica.name, "serves another pair")
             self._look(replica)
 
         credentials = Credentials(
@@ -198,7 +198,7 @@ class CertificateWorld:
             await self._misfortune()
         assert self.server is not None
         self.server.busy = self.server.torn = 0.0
-        loop.tell("fate", "all is well from now on")
+        loop.notify("fate", "all is well from now on")
         until = loop.now() + MEND_SECONDS
         while why := self._unsettled():
             if loop.now() > until:
@@ -233,7 +233,7 @@ class CertificateWorld:
             ]
         )
         replica = chance.choice(self.replicas)
-        self.loop.tell("fate", f"{misfortune} {replica.name}")
+        self.loop.notify("fate", f"{misfortune} {replica.name}")
         match misfortune:
             case "restart":
                 await killed(self.loop, server.process)

@@ -179,7 +179,7 @@ class ClusterWorld:
             )
         )
 
-        def tell(state: str, faults: tuple[str, ...]) -> None:
+        def notify(state: str, faults: tuple[str, ...]) -> None:
             del faults
             self.enforcement.set_state(replica, state)
 
@@ -197,13 +197,13 @@ class ClusterWorld:
                 key_secret=KEY_SECRET,
                 registry=replica.registry,
                 log=log,
-                tell=tell,
+                notify=notify,
                 record=lambda event, **details: None,
                 certificate_writes=None,
                 generation=generation_options(ServeSettings()),
                 exceptions_keep_seconds=self.exceptions_keep_seconds,
                 trier=trier,
-                tells_not_asked=False,
+                reports_not_asked=False,
                 projects=self.projects,
                 tick_seconds=self.tick_seconds,
             )
@@ -224,7 +224,7 @@ class ClusterWorld:
                 event = orjson.loads(line)
                 hidden = {"ts", "level", "logger", "msg"}
                 fields = {key: value for key, value in event.items() if key not in hidden}
-                self.loop.tell(process.name, f"{event['msg']} {fields or ''}")
+                self.loop.notify(process.name, f"{event['msg']} {fields or ''}")
                 if "stacktrace" in event:  # a bug, whether of one object or of all
                     self.loop.fail(f"{process.name}: {event['msg']} {fields}")
 
@@ -284,7 +284,7 @@ class ClusterWorld:
         happening = chance.choice(MISFORTUNES)
         replica = chance.choice(self.replicas)
         self.disturbed = self.disturbed or happening not in HARMLESS
-        self.loop.tell("fate", f"{happening} {replica.name}")
+        self.loop.notify("fate", f"{happening} {replica.name}")
         if happening in {"restart", "compact", "cut", "well"}:
             self._excuse(RETRIES_SECONDS)
         match happening:
@@ -345,7 +345,7 @@ class ClusterWorld:
         pod = {**pod, "status": FATES[fate]}
         self.storage.replace(PODS, NAMESPACE, replica.name, pod, "status")
         self.dead[replica.name] = fate
-        self.loop.tell("fate", f"the Pod {replica.name} stays and is {fate}")
+        self.loop.notify("fate", f"the Pod {replica.name} stays and is {fate}")
 
     def _cause(self, fault: str, replica: Replica, server: ApiServer) -> None:
         chance = self.loop.random
@@ -371,7 +371,7 @@ class ClusterWorld:
                 server.busy = server.torn = 0.0
 
     async def _heal(self) -> None:
-        self.loop.tell("fate", "all is well from now on")
+        self.loop.notify("fate", "all is well from now on")
         assert self.server is not None
         self.server.busy = self.server.torn = self.server.forgetful = 0.0
         self.server.slow = 0.01

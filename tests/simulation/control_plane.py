@@ -81,7 +81,7 @@ class ControlPlane:
         kind, name = change.served.kind, item["metadata"]["name"]
         if self.loop._follow is not None:
             verb = "deleted" if change.after is None else "changed" if change.before else "made"
-            loop.tell("storage", f"{change.version}: {kind} {name} {verb}")
+            loop.notify("storage", f"{change.version}: {kind} {name} {verb}")
         later = loop.random.random() * 0.1
         context = loop.director.context
         if change.before is None:

@@ -159,7 +159,7 @@ class ForgedWorld(TrialWorld):
             if revision["spec"]["subject"]["uid"] == of["metadata"]["uid"]:
                 status = {**revision["status"], "rollout": record}
                 storage.replace(revisions, "", kept, {**revision, "status": status}, "")
-        self.loop.tell("forger", f"writes an earlier record of {served.kind} {name} back")
+        self.loop.notify("forger", f"writes an earlier record of {served.kind} {name} back")
 
     def _objects(self) -> list[Json]:
         return [item for _, item in self.enforcement.held()]

@@ -91,7 +91,7 @@ class LogParts:
                     for key, value in event.items()
                     if key not in {"ts", "level", "logger", "msg", "stacktrace"}
                 }
-                self.loop.tell(process.name, f"{event['msg']} {fields or ''}")
+                self.loop.notify(process.name, f"{event['msg']} {fields or ''}")
                 if "stacktrace" in event and not event["error"].startswith("OSError"):
                     self.loop.fail(f"{process.name}: {event['msg']} {fields}")
                 if event["msg"] == "records were lost":
@@ -138,7 +138,7 @@ class LogParts:
         async def run() -> None:
             pod.running = Sidecar(settings, self.logger(process), mount)
             await pod.running.run()
-            self.loop.tell(process.name, "has ended")
+            self.loop.notify(process.name, "has ended")
 
         process.spawn(run())
 
@@ -174,7 +174,7 @@ class LogParts:
             self._watch_acknowledgements(exporter)
             pod.deciding = Server(self.loop, exporter, self.ledger.books)
             await exporter.run()
-            self.loop.tell(process.name, "has ended")
+            self.loop.notify(process.name, "has ended")
 
         process.spawn(run())
 

@@ -76,7 +76,7 @@ class LogWorld(LogParts):
                 ),
             ]
         )
-        loop.tell("fate", f"{happening} {pod.name}")
+        loop.notify("fate", f"{happening} {pod.name}")
         match happening:
             case "crash":
                 await self.crash_sidecar(pod, power=chance.random() < 0.7)
@@ -150,7 +150,7 @@ class LogWorld(LogParts):
             disk.capacity += sum(len(file.data) for file in kept)
 
     async def _heal(self) -> None:
-        self.loop.tell("fate", "all is well from now on")
+        self.loop.notify("fate", "all is well from now on")
         self._make_well()
         self._give_room()
         for pod in self.pods:

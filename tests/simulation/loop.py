@@ -63,7 +63,7 @@ class Loop(asyncio.BaseEventLoop):
 
     # --- what a world says and finds -----------------------------------------------------------
 
-    def tell(self, actor: str, text: str) -> None:
+    def notify(self, actor: str, text: str) -> None:
         """A line of the log that a person follows."""
         self.callbacks += 1
         line = f"{self.seconds:10.4f}  {actor:<16} {text}"
@@ -80,7 +80,7 @@ class Loop(asyncio.BaseEventLoop):
         """Something does not hold."""
         if problem not in self.failures:
             self.failures.append(problem)
-            self.tell("!", problem)
+            self.notify("!", problem)
         if error is not None:
             self.errors.append(error)
 

@@ -38,14 +38,14 @@ class Receiver:
             keys.append((str(record["process"]), int(record["sequence"])))
         numbers = " ".join(f"{name}:{number}" for name, number in keys)
         if chance.random() < self.failing:
-            self.loop.tell(self.name, f"answers 503 to {incarnation} for {numbers}")
+            self.loop.notify(self.name, f"answers 503 to {incarnation} for {numbers}")
             raise SinkUnavailable("503")
         if any(_is_poison(key, self.poison) for key in keys):
             if len(keys) == 1:
                 self.refused[keys[0]] = items[0].record
-            self.loop.tell(self.name, f"refuses from {incarnation} {numbers}")
+            self.loop.notify(self.name, f"refuses from {incarnation} {numbers}")
             raise RecordsRefused("400")
-        self.loop.tell(self.name, f"takes from {incarnation} {numbers}")
+        self.loop.notify(self.name, f"takes from {incarnation} {numbers}")
         now = self.loop.seconds
         self.taken += [(incarnation, *key, now) for key in keys]
         if chance.random() < self.forgetful:

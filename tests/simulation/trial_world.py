@@ -73,18 +73,18 @@ class Machine:
         self,
         requests: Sequence[TrialRequest],
         seconds: float,
-        tell: Callable[[int, Tried | None], None],
+        notify: Callable[[int, Tried | None], None],
     ) -> None:
         """Reports the outcome of each policy in turn."""
         del seconds
         for number, one in enumerate(requests):
-            tell(number, self._one(one))
+            notify(number, self._one(one))
 
     def _one(self, request: TrialRequest) -> Tried | None:
         chance = self._loop.random
         texts = [rego for one in request.documents if (rego := _rego(one)) and is_beyond(rego)]
         if chance.random() < self._fails:
-            self._loop.tell(self._name, "has no memory for a trial")
+            self._loop.notify(self._name, "has no memory for a trial")
             self._loop.sleep(chance.choice(TRIAL_SECONDS))
             return None
         if texts:
@@ -94,7 +94,7 @@ class Machine:
         took = chance.choice(TRIAL_SECONDS)
         self._loop.sleep(took)
         name = request.document["kind"], request.document["metadata"]["name"]
-        self._loop.tell(self._name, f"tried {name} for {took} s")
+        self._loop.notify(self._name, f"tried {name} for {took} s")
         client = Client(targets=[AdmissionTarget()], drivers=[new_driver()])
         problems = validate(client, request.documents, 1.0)
         own = [one for one in problems if (one.kind, one.name) == name and one.severity == "error"]
@@ -104,7 +104,7 @@ class Machine:
 
     def _end(self, text: str) -> None:
         self._ended(text)
-        self._loop.tell(self._name, f"tries what will be ended: {text[-30:]!r}")
+        self._loop.notify(self._name, f"tries what will be ended: {text[-30:]!r}")
         self._loop.sleep(BEYOND_SECONDS)
         self._known.add(text)
 

@@ -89,12 +89,12 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
             until(lambda: generations(plane) == [1, 2, 2], "the next in turn has written")
         assert entry_of(plane, first)["observedGeneration"] == 1
 
-        def tells() -> bool:  # in two seconds it may not have asked everything yet
+        def says_so() -> bool:  # in two seconds it may not have asked everything yet
             waited = wait(plane, "2s")
             assert waited.returncode == 1
             return f"{first.name}: at generation 1" in waited.stderr
 
-        until(tells, "it tells who is behind")
+        until(says_so, "it tells who is behind")
         plane.mark_pod(first.name, ready=False)
         with not_before_its_turn(plane, third, 1):
             plane.put_constraint(constraint("words", "third", "Hung"))

@@ -87,12 +87,12 @@ def test_a_constraint_on_leases_is_not_asked_until_they_are_sent(
         status = waddle(plane, "status")
         assert "Leased/leases: NotAsked: the matchCondition" in status.stdout, status
 
-        def tells() -> bool:  # in three seconds it may not have asked everything yet
+        def says_so() -> bool:  # in three seconds it may not have asked everything yet
             wait = waddle(plane, "wait", "Leased/leases", "--timeout", "3s")
             assert wait.returncode == 1, wait
             return "NotAsked: the matchCondition" in wait.stderr
 
-        until(tells, "wait says why")
+        until(says_so, "wait says why")
 
         rules(plane, NOBODY)
         until(lambda: holds(plane, path, "Active", "Enforced"), "it is enforced")

@@ -166,7 +166,7 @@ def test_who_logs_does_not_wait_for_a_reader_and_what_is_dropped_is_reported() -
     log = Log(writer.write)
     logger = log.logger("x")
     counts: list[int] = []
-    writer.tell = counts.append
+    writer.notify = counts.append
     count = 2 * QUEUED_BYTES_MAX // 1000
 
     for number in range(count):

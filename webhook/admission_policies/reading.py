@@ -490,5 +490,5 @@ class _Compiler:
                 f"{at}.{name}: must evaluate to {types} but got {expression.type}"
             )
         self.checked.append((f"{at}.{name}", checked))
-        self._parts[expression] = Part(checked, expression.tells)
+        self._parts[expression] = Part(checked, expression.has_exact_errors)
         return expression

@@ -269,7 +269,7 @@ class AdmissionPort:
         self._log = log
         self._series_max = settings.logging.max_constraint_series
         guard = serving.guard
-        guard.tell = self._tell
+        guard.notify = self._notify
         times, memory = ProcessorTime(), Memory()
         times.places_of = partial(places_of, hub=self._hub)
         self._hub.queue.take_beside = times.take_beside
@@ -431,7 +431,7 @@ class AdmissionPort:
         )
         registry.replace(BREAKERS, dict.fromkeys(sorted(suspended)[: self._series_max], 1.0))
 
-    def _tell(self, breaker: BreakerView) -> None:
+    def _notify(self, breaker: BreakerView) -> None:
         """Logs a change of a breaker."""
         self._log.warning(
             _CHANGES[breaker.state],

@@ -54,16 +54,16 @@ class AuditThread:
         log: Logger,
         *,
         decisions: DecisionLog | None,
-        tell: Callable[[Mapping[ConstraintKey, Json | None]], None],
+        notify: Callable[[Mapping[ConstraintKey, Json | None]], None],
         ask: AskAsync | None = None,
     ) -> None:
         """Reads the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
 
-        ``tell`` takes the results of one of several shares, from any thread; ``ask`` calls
+        ``notify`` takes the results of one of several shares, from any thread; ``ask`` calls
         providers.
         """
         self._ask = ask
-        self._tell = tell
+        self._notify = notify
         self._settings = settings
         self._serving = serving
         self._registry = registry
@@ -72,7 +72,7 @@ class AuditThread:
         self._credentials = load_credentials(settings.policies.kubeconfig or None, log=log)
         self._alive_at = time.monotonic()
         kept_bytes = settings.audit.kept_bytes
-        self._kept = KeptResults(kept_bytes, self._tells_metadata) if kept_bytes else None
+        self._kept = KeptResults(kept_bytes, self._reads_metadata_only) if kept_bytes else None
         self._thread = LoopThread("audit", self._audit_forever)
 
     def start(self) -> None:
@@ -150,12 +150,12 @@ class AuditThread:
             log=self._log,
             sinks=sinks,
             events=events,
-            tell=self._tell,
+            notify=self._notify,
             ask=self._ask,
             kept=self._kept,
         )
 
-    def _tells_metadata(self) -> bool:
+    def _reads_metadata_only(self) -> bool:
         """Whether every sink needs only the metadata of objects.
 
         Reports match objects again, records may hold whole objects, and synced data may lack fields

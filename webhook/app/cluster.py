@@ -332,14 +332,14 @@ class ClusterThread:
             key_secret=self._settings.policies.revision_key_secret_name,
             registry=self._registry,
             log=self._log,
-            tell=self._tell,
+            notify=self._notify,
             record=self._record,
             certificate_writes=None if self._certificate is None else self._certificate.writes,
             generation=generation_options(self._settings),
             exceptions_keep_seconds=self._settings.policies.exceptions_keep_seconds,
             external_data=self._settings.deciding.enable_external_data,
             kyverno=self._settings.policies.kyverno_policies,
-            tells_not_asked=self._settings.policies.tell_not_asked,
+            reports_not_asked=self._settings.policies.tell_not_asked,
             rules=rule_options(self._settings),
             trier=self._trier,
             projects=self._settings.projects_synced,
@@ -361,7 +361,7 @@ class ClusterThread:
         uid = self._settings.pod.uid or await uid_of_pod(client, name, namespace, failed)
         return Pod(name, namespace, uid, self._settings.operations_carried_out)
 
-    def _tell(self, state: str, faults: tuple[str, ...]) -> None:
+    def _notify(self, state: str, faults: tuple[str, ...]) -> None:
         self._state, self._faults = state, faults
         if self._serving.revision is not None and not self._stands_behind:
             self._stands_behind = True

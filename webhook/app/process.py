@@ -236,7 +236,7 @@ class Process:
         is_compiled = self._cache is not None and self._cache.holds_some
         return Trials(
             self._disabled,
-            tell=self._log.warning,
+            notify=self._log.warning,
             registry=self._registry,
             tries_all=lambda: self._serving.revision is not None,
             cel=self._settings.deciding.enable_k8s_native_validation,
@@ -518,7 +518,7 @@ class Process:
             self._registry,
             lines.logger("controller"),
             decisions=self._decisions,
-            tell=self._cluster.audited,
+            notify=self._cluster.audited,
             ask=self._ask_providers,
         )
 

@@ -72,11 +72,11 @@ class ProviderRequests:
             asking.begin(request)
         answered: Future[ProviderAnswers] = Future()
 
-        def tell(whole: ProviderRound) -> None:
+        def notify(whole: ProviderRound) -> None:
             if answered.set_running_or_notify_cancel():
                 answered.set_result(whole.answers)
 
-        asking.add_done_callback(tell)
+        asking.add_done_callback(notify)
         try:
             return await asyncio.wrap_future(answered)
         finally:

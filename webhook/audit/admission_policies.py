@@ -91,7 +91,7 @@ class AdmissionPolicyReader:
             try:
                 await self._read(client)
             except (ApiError, ApiUnreachable) as error:
-                self._tell([f"they cannot be read: {error}"])
+                self._notify([f"they cannot be read: {error}"])
             # Also after a failure: the audit then starts with constraints only.
             self._serving.awaits_admission_policies = False
             await asyncio.sleep(self._seconds * random.uniform(0.8, 1.2))  # noqa: S311  # no secret
@@ -111,9 +111,9 @@ class AdmissionPolicyReader:
         self._serving.admission_policies = (
             reading.policies if bound or reading.policies.mutates else None
         )
-        self._tell(reading.texts)
+        self._notify(reading.texts)
 
-    def _tell(self, faults: list[str]) -> None:
+    def _notify(self, faults: list[str]) -> None:
         """Logs faults once until they change."""
         texts = frozenset(faults)
         for text in sorted(texts - self._logged):

@@ -283,7 +283,7 @@ class Sweep:
         namespace_name = metadata["name"] if gvk.group_kind == ("", "Namespace") else namespace
         if self._scope.is_excluded(namespace_name):
             self._passed_over += 1
-            await self._tell(obj, Responses(), 0, excluded=True)
+            await self._notify(obj, Responses(), 0, excluded=True)
             return
         begun = time.monotonic_ns()
         kept = self._kept_kind
@@ -293,7 +293,7 @@ class Sweep:
         if known is not None:
             self._recalled += 1
             self._violations += len(known.results)
-            await self._tell(obj, known, time.monotonic_ns() - begun)
+            await self._notify(obj, known, time.monotonic_ns() - begun)
             return
         assert type(item) is not PartialObject  # Their former results stay meanwhile.
         # Before any count: with answers an object is reviewed again.
@@ -305,9 +305,9 @@ class Sweep:
         if kept is not None and digest is not None:
             kept.keep(digest, metadata["name"], responses)
         self._violations += len(responses.results)
-        await self._tell(obj, responses, time.monotonic_ns() - begun, drifts=drifts)
+        await self._notify(obj, responses, time.monotonic_ns() - begun, drifts=drifts)
 
-    async def _tell(
+    async def _notify(
         self,
         obj: Object,
         responses: Responses,

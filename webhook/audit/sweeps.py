@@ -73,18 +73,18 @@ class Results:
     def __init__(
         self,
         statuses: ConstraintStatuses,
-        tell: Callable[[Mapping[ConstraintKey, Json | None]], None],
+        notify: Callable[[Mapping[ConstraintKey, Json | None]], None],
         is_current: Callable[[], Awaitable[bool]],
         limit: int,
     ) -> None:
-        """``tell`` takes a share's results, for this replica's own statuses; None for none.
+        """``notify`` takes a share's results, for this replica's own statuses; None for none.
 
         ``is_current`` returns whether the members of the shares are unchanged: if not, the results
         are no longer a share, and the former total stays.
         """
         self._is_current = is_current
         self._statuses = statuses
-        self._tell = tell
+        self._notify = notify
         self._limit = limit
         self._shared: set[ConstraintKey] = set()
         self.members: Members | None = None
@@ -96,13 +96,13 @@ class Results:
             return
         if self.members is None or self.members.is_alone:
             if self._shared:
-                self._tell(dict.fromkeys(self._shared))
+                self._notify(dict.fromkeys(self._shared))
                 self._shared.clear()
             await self._statuses.publish(end, totals)
             return
         digest = self.members.digest
         self._shared |= totals.keys()
-        self._tell(
+        self._notify(
             {
                 key: shard(end.audit_id, digest, count.total, count.documents(), limit=self._limit)
                 for key, count in totals.items()
@@ -232,13 +232,13 @@ class Sweeps:
         log: Logger,
         sinks: Sequence[AuditSink],
         events: AuditEvents | None,
-        tell: Callable[[Mapping[ConstraintKey, Json | None]], None],
+        notify: Callable[[Mapping[ConstraintKey, Json | None]], None],
         ask: AskAsync | None = None,
         kept: KeptResults | None = None,
     ) -> None:
         """``sinks`` receive each object, ``events`` among them if given.
 
-        ``limits`` returns the limits of a review; ``tell`` takes the results of one share of
+        ``limits`` returns the limits of a review; ``notify`` takes the results of one share of
         several, for this replica's own statuses; ``ask`` calls providers; ``kept`` has the results
         of earlier sweeps, None to review each object in each sweep.
         """
@@ -255,7 +255,7 @@ class Sweeps:
         self._metrics = AuditMetrics(registry, self._lists.statistics)
         self._statuses = ConstraintStatuses(client, log)
         limit = options.violations_limit
-        self._results = Results(self._statuses, tell, shares.is_current, limit)
+        self._results = Results(self._statuses, notify, shares.is_current, limit)
         violations = ViolationLog(log)
         receivers: list[TotalsReceiver] = [self._metrics, self._results]
         every: list[AuditSink] = [self._metrics, *sinks]

@@ -41,7 +41,7 @@ class Expression:
     type: Type
     exact: Run = field(repr=False)
     fast: Run | None = field(default=None, repr=False)
-    tells: bool = False
+    has_exact_errors: bool = False
     """Whether an error of the fast form is the exact error, because no operand absorbs errors."""
 
     def evaluate(self, variables: dict[str, Value], meter: Meter) -> Value:
@@ -56,7 +56,7 @@ class Expression:
             except TimeUp:
                 raise
             except EvaluationError as error:
-                if self.tells and type(error) is EvaluationError:
+                if self.has_exact_errors and type(error) is EvaluationError:
                     raise
                 meter.rewind(steps_left)
             except Exception:  # noqa: BLE001  # the exact form then reports the proper error

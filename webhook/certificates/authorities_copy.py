@@ -63,7 +63,7 @@ class AuthoritiesCopy:
         try:
             written = await self._secret.update(changed)
         except (ApiError, ApiUnreachable) as error:
-            self._tell(str(error))
+            self._notify(str(error))
             return
         self._fault = ""
         if written is not None:
@@ -73,7 +73,7 @@ class AuthoritiesCopy:
     def _shown(self) -> str:
         return f"{self._secret.namespace}/{self._secret.name}"
 
-    def _tell(self, fault: str) -> None:
+    def _notify(self, fault: str) -> None:
         before, self._fault = self._fault, fault
         if fault != before:
             self._log.warning(

@@ -70,10 +70,10 @@ def _trials(disabled_builtins: frozenset[str]) -> Trials:
 
     Their process ends with it.
     """
-    return Trials(disabled_builtins, tell=_tell)
+    return Trials(disabled_builtins, notify=_notify)
 
 
-def _tell(message: str, /, *, error: str) -> None:
+def _notify(message: str, /, *, error: str) -> None:
     complain(f"{message}: {error}")
 
 

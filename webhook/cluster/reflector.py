@@ -321,7 +321,7 @@ class Reflector:
         self._statistics.errors += 1
         self._statistics.last_error = str(error)
         if not isinstance(error, ApiError) or not error.is_absent:
-            self._tell("a list or watch failed; trying again", str(error))
+            self._notify("a list or watch failed; trying again", str(error))
         is_answer = isinstance(error, ApiError) and not error.is_server_fault
         if not is_answer and self._unreachable_since is None:
             self._unreachable_since = time.monotonic()
@@ -335,7 +335,7 @@ class Reflector:
         delay = min(error.retry_after_seconds or 0.0, RETRY_AFTER_SECONDS_MAX)
         return max(self._backoff.next_seconds(), delay)
 
-    def _tell(self, event: str, error: str) -> None:
+    def _notify(self, event: str, error: str) -> None:
         """Logs a failure; a repeated one only now and then."""
         now = time.monotonic()
         if self._client.log is None or now - self._logged.get(event, -TOLD_SECONDS) < TOLD_SECONDS:
@@ -388,7 +388,7 @@ class Reflector:
         if not self._statistics.outdated:
             self._statistics.outdated = True
             self._statistics.restores += 1
-            self._tell(
+            self._notify(
                 "the API server is at an older version than before, as after a restore of etcd; "
                 "everything is listed again",
                 f"resourceVersion {version} after {known}",
@@ -485,7 +485,7 @@ class Reflector:
         except Exception as error:  # noqa: BLE001  # the object's boundary: counted, logged, left out
             self._statistics.malformed += 1
             name = text(item, "metadata", "name")
-            self._tell(
+            self._notify(
                 "an item was skipped: it is not an object of Kubernetes",
                 f"{name!r:.200}: {error!r:.300}",
             )
@@ -623,31 +623,31 @@ class Reflector:
 
 
 class FollowedObject:
-    """Follows one object by its name; calls ``tell`` when it may have changed."""
+    """Follows one object by its name; calls ``notify`` when it may have changed."""
 
     def __init__(
         self,
         client: ClusterClient,
         resource: Resource,
         name: str,
-        tell: Callable[[], object],
+        notify: Callable[[], object],
         *,
         namespace: str = "",
         settings: Settings | None = None,
     ) -> None:
-        self.resource, self.name, self.namespace, self._tell = resource, name, namespace, tell
+        self.resource, self.name, self.namespace, self._notify = resource, name, namespace, notify
         self._client = client
         selection = ObjectSelection(namespace, fields=f"metadata.name={name}")
         self.reflector = Reflector(client, resource, self, selection=selection, settings=settings)
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Calls ``tell``; the store has the object."""
+        """Calls ``notify``; the store has the object."""
         del changes
-        self._tell()
+        self._notify()
 
     def synced(self) -> None:
-        """Calls ``tell``: the object, or its absence, is now known."""
-        self._tell()
+        """Calls ``notify``: the object, or its absence, is now known."""
+        self._notify()
 
     @property
     def document(self) -> Object | None:

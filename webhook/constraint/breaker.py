@@ -131,7 +131,7 @@ class Guard:
         self._medians: dict[Hashable, float] = {}
         self.changes = 0
         """Counts changes of what :meth:`views` gives."""
-        self.tell: Callable[[BreakerView], None] | None = None
+        self.notify: Callable[[BreakerView], None] | None = None
         """Called at each change of state."""
 
     def saw(self, kind: Hashable, size: int) -> None:
@@ -320,8 +320,8 @@ class Guard:
         if breaker.state != state:
             breaker.state = state
             self.changes += 1
-            if self.tell is not None:
-                self.tell(_view(breaker))
+            if self.notify is not None:
+                self.notify(_view(breaker))
 
 
 def _is_smaller(size: int, slow_size: int) -> bool:

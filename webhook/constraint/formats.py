@@ -74,23 +74,28 @@ def _is_hostname(value: str) -> bool:
     ):
         return False
     if not labels:
-        return bool(last) and _are_signs(last[0] + last[1:].removeprefix("-"))
+        return bool(last) and _are_hostname_characters(last[0] + last[1:].removeprefix("-"))
     return (
-        all(label and _are_signs(label[0] + label[-1] + label.replace("-", "")) for label in labels)
+        all(
+            label and _are_hostname_characters(label[0] + label[-1] + label.replace("-", ""))
+            for label in labels
+        )
         and len(last) >= _TOP_LEVEL_MIN
-        and all(_is_letter(sign) for sign in last)
+        and all(_is_letter(character) for character in last)
     )
 
 
-def _are_signs(text: str) -> bool:
+def _are_hostname_characters(text: str) -> bool:
     return all(
-        sign in "0123456789" or _is_letter(sign) or unicodedata.category(sign)[0] == "S"
-        for sign in text
+        character in "0123456789"
+        or _is_letter(character)
+        or unicodedata.category(character)[0] == "S"
+        for character in text
     )
 
 
-def _is_letter(sign: str) -> bool:
-    return unicodedata.category(sign)[0] == "L"
+def _is_letter(character: str) -> bool:
+    return unicodedata.category(character)[0] == "L"
 
 
 def _is_date_time(value: str) -> bool:

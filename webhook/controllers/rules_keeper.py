@@ -71,9 +71,9 @@ class _Configuration(FollowedObject):
     """One of our webhook configurations, with its watch."""
 
     def __init__(
-        self, client: ClusterClient, resource: Resource, name: str, tell: Callable[[], None]
+        self, client: ClusterClient, resource: Resource, name: str, notify: Callable[[], None]
     ) -> None:
-        super().__init__(client, resource, name, tell)
+        super().__init__(client, resource, name, notify)
         self.upkeep: dict[str, EntryUpkeep] = {}
 
 

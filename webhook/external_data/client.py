@@ -68,7 +68,7 @@ class ProviderCall:
     __slots__ = (
         "_client",
         "_is_over",
-        "_tell",
+        "_notify",
         "connection",
         "data",
         "is_answered",
@@ -76,7 +76,7 @@ class ProviderCall:
         "until",
     )
 
-    def __init__(self, client: ProviderClient, data: bytes, tell: OnAnswer) -> None:
+    def __init__(self, client: ProviderClient, data: bytes, notify: OnAnswer) -> None:
         self.data = data
         self.is_answered = False
         """Whether the answer has begun: later faults are faults of reading."""
@@ -84,7 +84,7 @@ class ProviderCall:
         self.task: asyncio.Task[ProviderConnection] | None = None
         """The task that opens a connection for the call."""
         self._client = client
-        self._tell = tell
+        self._notify = notify
         self._is_over = False
         self.until = asyncio.get_running_loop().time() + client.provider.timeout_seconds
         """When it times out, on the loop's clock."""
@@ -101,9 +101,9 @@ class ProviderCall:
     def end(self, answer: ProviderAnswer | Exception, status: int = 0) -> None:
         """Reports the outcome, once."""
         if not self._is_over:
-            tell = self._tell
+            notify = self._notify
             self._finish()
-            tell(answer, status)
+            notify(answer, status)
 
     def cancel(self) -> None:
         """Ends the call without a report."""
@@ -114,7 +114,7 @@ class ProviderCall:
     def _finish(self) -> None:
         self._is_over = True
         self._client.forget(self)
-        self._tell = _nobody  # Its target refers back to this object.
+        self._notify = _nobody  # Its target refers back to this object.
 
 
 class ProviderClient:
@@ -143,12 +143,12 @@ class ProviderClient:
         self._is_retired = False
         self._buffer = read_buffer()
 
-    def ask(self, keys: Sequence[str], tell: OnAnswer) -> ProviderCall:
+    def ask(self, keys: Sequence[str], notify: OnAnswer) -> ProviderCall:
         """Sends keys at once, over an open connection if one is free.
 
-        ``tell`` receives the answer and its HTTP status, or the fault.
+        ``notify`` receives the answer and its HTTP status, or the fault.
         """
-        call = ProviderCall(self, _request(self._head, keys), tell)
+        call = ProviderCall(self, _request(self._head, keys), notify)
         self._running[call] = None
         if self._timer is None:
             self._time_out_after(self.provider.timeout_seconds)

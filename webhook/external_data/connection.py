@@ -160,7 +160,7 @@ class ProviderConnection:
         """Reads what has arrived, and then passes a whole answer on: its receiver may post again."""
         self._read()
         if self._whole is not None:
-            self._tell(self._whole)
+            self._notify(self._whole)
 
     def _read(self) -> None:
         """Reads arrived bytes, or the end of the stream."""
@@ -265,7 +265,7 @@ class ProviderConnection:
         parts, self._parts = self._parts, []
         return WholeAnswer(self._status, b"".join(parts), self._location)
 
-    def _tell(self, whole: WholeAnswer) -> None:
+    def _notify(self, whole: WholeAnswer) -> None:
         answered, self._answered = self._answered, None
         self._whole = None
         if answered is not None:

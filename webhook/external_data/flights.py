@@ -178,7 +178,7 @@ class ProviderRound:
         self.flights = []
         return True
 
-    def tell(self, request: ProviderRequest, response: ProviderResponse) -> None:
+    def answered(self, request: ProviderRequest, response: ProviderResponse) -> None:
         """Receives the answer to a request; called by any thread."""
         with self._lock:
             self.answers[request] = response
@@ -271,14 +271,14 @@ class Flights:
         provider = self._note_changes(request.provider)
         lookup = self._cache.look(request.provider, request.keys, fresh=fresh)
         if not lookup.missing:
-            asker.tell(request, self._from_cache(request, lookup))
+            asker.answered(request, self._from_cache(request, lookup))
         elif provider is None:
             self._count("", "unknown")
-            asker.tell(request, failure(UNKNOWN, UNKNOWN_PROVIDER))
+            asker.answered(request, failure(UNKNOWN, UNKNOWN_PROVIDER))
         elif len(lookup.missing) > ASKED_KEYS_MAX:
             message = f"{SENT}: {len(lookup.missing)} keys are asked for at once, and {ASKED_KEYS_MAX} may be"
             self._count(provider.name, "too_many_keys")
-            asker.tell(request, failure(message))
+            asker.answered(request, failure(message))
         else:
             if lookup.items:
                 self._count_keys("cached", len(lookup.items))
@@ -354,7 +354,7 @@ class Flights:
 
     def _refuse_due(self) -> None:
         while self._due:
-            _tell(self._due.popleft(), failure(f"{SENT}: the process is stopping"))
+            _notify(self._due.popleft(), failure(f"{SENT}: the process is stopping"))
 
     def _take_due(self) -> None:
         """Takes some queued questions, and the rest a turn later: admissions go on meanwhile."""
@@ -377,7 +377,7 @@ class Flights:
         flight = station.flights.get(keys)
         if flight is None:
             if refusal := self._refusal(station, question):
-                _tell(question, failure(refusal))
+                _notify(question, failure(refusal))
                 return
             flight = station.flights[keys] = _Flight(station, keys, question.requester)
             flight.waiters.append(question)
@@ -503,7 +503,7 @@ class Flights:
         # Futures refer back to the flight and would keep it until a full garbage collection.
         waiters, flight.waiters = flight.waiters, []
         for question in waiters:
-            _tell(question, response, items)
+            _notify(question, response, items)
 
     def _failed(self, station: _Station, requester: str, fault: ProviderFault) -> None:
         was_open = station.suspension.is_open
@@ -582,7 +582,7 @@ def _is_prefetch(question: _Question) -> bool:
     return question.round is None
 
 
-def _tell(
+def _notify(
     question: _Question, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
 ) -> None:
     """Answers a caller: cached keys first, then requested keys in the provider's order.
@@ -598,4 +598,4 @@ def _tell(
         response = response._replace(
             responses=responses, errors=errors, is_idempotent=is_idempotent
         )
-    question.round.tell(question.request, response)
+    question.round.answered(question.request, response)

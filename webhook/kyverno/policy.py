@@ -213,7 +213,7 @@ class CompiledSpec:
     ) -> Expression:
         """Compile the expression of a field of the spec, as :func:`compiled` does."""
         expression, checked = compiled(item, field, known, results, noun)
-        self.parts[expression] = Part(checked, expression.tells)
+        self.parts[expression] = Part(checked, expression.has_exact_errors)
         self._checked.append((noun, checked))
         return expression
 

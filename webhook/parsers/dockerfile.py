@@ -71,7 +71,7 @@ class _Reader:
                 continue
             node = self._node(whole, begun)
             self._heredocs(node, whole, begun)
-            self._tell(node, comments, begun)
+            self._notify(node, comments, begun)
             comments = []
             any_found = True
         if not any_found:
@@ -225,7 +225,7 @@ class _Reader:
                 if (ending.lstrip("\t") if match[1] else ending) == name:
                     break
 
-    def _tell(self, node: _Node, comments: list[str], number: int) -> None:
+    def _notify(self, node: _Node, comments: list[str], number: int) -> None:
         name = node.name.lower()
         inner = node.below or node
         below = node.below.name if node.below else ""

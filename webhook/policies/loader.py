@@ -119,7 +119,7 @@ class PolicyLoader:
             self._log.info("mutators in force", **extensions)
         if takes and (previous is None or _is_other(revision.snapshot, previous.snapshot)):
             self._tell_in_force(revision, report, seconds)
-        self._tell(report, was_serving=previous is not None)
+        self._notify(report, was_serving=previous is not None)
         if previous is None or _is_other(revision.snapshot, previous.snapshot):
             self._advise_on_foreign(report, policies)
         return not report.faults
@@ -168,7 +168,7 @@ class PolicyLoader:
         if self._idle:
             self._log.warning("no constraint is in force: every request is allowed")
 
-    def _tell(self, report: PolicyReport, *, was_serving: bool) -> None:
+    def _notify(self, report: PolicyReport, *, was_serving: bool) -> None:
         """Logs each fault when it is new, not at every load."""
         if report.skipped and report.skipped != self._skipped:
             self._log.info(

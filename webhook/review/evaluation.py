@@ -164,13 +164,15 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
     """Returns the responses of an object and its implied objects, marked with their template."""
     evaluated, deadline_exceeded = parent.evaluated, parent.deadline_exceeded
     recalled = parent.recalled
-    tells = False
+    has_results = False
     for _, of_implied in implied:
         evaluated += of_implied.evaluated
         recalled += of_implied.recalled
         deadline_exceeded = deadline_exceeded or of_implied.deadline_exceeded
-        tells = tells or bool(of_implied.results or of_implied.faults or of_implied.undecided)
-    if not tells:
+        has_results = has_results or bool(
+            of_implied.results or of_implied.faults or of_implied.undecided
+        )
+    if not has_results:
         # As nearly always: then there is nothing to put in order.
         return Responses(
             parent.results,

@@ -29,9 +29,9 @@ from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
+    decisive,
     requester,
     responsible_for,
-    telling,
 )
 from webhook.server.undecided import answer_unread_by, attributed
 from webhook.server.using import check_use
@@ -480,11 +480,11 @@ class Admission:
         delay = self._times.since(case.span.received_at, case.questions.requester)
         delay = delay._replace(worked_seconds=case.worked_seconds)
         if isinstance(slow, Delay):
-            return responsible_for(telling(slow, delay))
+            return responsible_for(decisive(slow, delay))
         if slow is None:
             return responsible_for(delay)
         if slow.crowded_out is not None:
-            return responsible_for(telling(slow.crowded_out, delay))
+            return responsible_for(decisive(slow.crowded_out, delay))
         return responsible_for(slow.delay(delay))
 
     def _judge(

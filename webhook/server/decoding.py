@@ -33,9 +33,9 @@ from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
     Responsible,
+    decisive,
     requester_of,
     responsible_for,
-    telling,
 )
 
 LARGE_BYTES: Final = 64 * 1024
@@ -359,7 +359,7 @@ class _Lane:
 
         A user with half of the memory, or its share of the queue, is itself responsible.
         """
-        responsible = responsible_for(telling(self._delay(late), late.before))
+        responsible = responsible_for(decisive(self._delay(late), late.before))
         return self._memory.responsible(late.holder) if responsible == "others" else responsible
 
     def _delay(self, job: _Job) -> Delay:

@@ -143,17 +143,17 @@ class ReviewEndpoint:
         scope: dict[str, Any],
         pending: Pending,
         room: Room,
-        tell: Callable[[HttpAnswer], None],
+        notify: Callable[[HttpAnswer], None],
     ) -> None:
-        """Calls ``tell`` with the answer when the decision is made."""
+        """Calls ``notify`` with the answer when the decision is made."""
 
         def resume(_: Any) -> None:
             answer = self._answer(scope, b"", None, pending)
             if isinstance(answer, Pending):
-                self._answer_later(scope, answer, room, tell)
+                self._answer_later(scope, answer, room, notify)
                 return
             try:
-                tell(answer)
+                notify(answer)
             finally:
                 self._decoding.free(room)
 

@@ -32,9 +32,9 @@ from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
+    decisive,
     requester,
     responsible_for,
-    telling,
 )
 from webhook.serving.recorder import MutationReviewed
 from webhook.values import dataclass
@@ -270,11 +270,11 @@ class Mutation:
 
         slow = reviewer.begin(work, case.request, span)
         if isinstance(slow, Delay):
-            return telling(slow, self._times.since(span.received_at, user))
+            return decisive(slow, self._times.since(span.received_at, user))
         self._registry.count(SLOW_REVIEWS)
         yield Awaiting([slow.future], min(slow.answer_at, span.until))
         if slow.crowded_out is not None:
-            return telling(slow.crowded_out, self._times.since(span.received_at, user))
+            return decisive(slow.crowded_out, self._times.since(span.received_at, user))
         if not slow.future.cancel() and slow.future.done():
             attempt = slow.future.result()
             if type(attempt) is not OutOfTime:

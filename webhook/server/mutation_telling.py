@@ -51,7 +51,7 @@ class MutationTelling:
         """Logs and counts an answer; adds the decision's id if decisions are recorded."""
         mutated, preview = reviewed.mutated, reviewed.preview
         if mutated is not None:
-            self._tell(reviewed, mutated)
+            self._notify(reviewed, mutated)
         if preview is not None:
             self._tell_preview(reviewed.request, preview)
         is_recorded = reviewed.patch or preview is not None or (mutated is None or mutated.skipped)
@@ -91,7 +91,7 @@ class MutationTelling:
             request_uid=request.uid,
         )
 
-    def _tell(self, reviewed: MutationReviewed, mutated: Mutated) -> None:
+    def _notify(self, reviewed: MutationReviewed, mutated: Mutated) -> None:
         request = reviewed.request
         for name, fault in mutated.skipped.items():
             self.skipped(request, name, fault, "skip")

@@ -109,7 +109,7 @@ def _had_its_share(delay: Delay) -> bool:
     return (delay.places_taken + 1) * max(delay.requesters, SHARES_MIN) > delay.places
 
 
-def telling(*delays: Delay) -> Delay:
+def decisive(*delays: Delay) -> Delay:
     """The first by which a request's own user is to blame; where there is none, the first."""
     return next((delay for delay in delays if responsible_for(delay) != "others"), delays[0])
 

@@ -88,10 +88,10 @@ class TracedEndpoint(ReviewEndpoint):
         return None if answer is None else partial(self._finish_later, scope, answer)
 
     def _finish_later(
-        self, scope: dict[str, Any], answer: LaterAnswer, tell: Callable[[HttpAnswer], None]
+        self, scope: dict[str, Any], answer: LaterAnswer, notify: Callable[[HttpAnswer], None]
     ) -> None:
         def finished(given: HttpAnswer) -> None:
-            tell(given)
+            notify(given)
             self._finish(scope, given[0])
 
         answer(finished)

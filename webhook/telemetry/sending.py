@@ -145,7 +145,7 @@ class Sending:
         try:
             self._delivery.send("metrics", message)
         except (CollectorUnavailable, MessageRefused) as error:
-            self._tell("metrics", error)
+            self._notify("metrics", error)
         else:
             self._succeeded("metrics")
 
@@ -163,10 +163,10 @@ class Sending:
             try:
                 self._delivery.send("traces", message)
             except MessageRefused as error:
-                self._tell("traces", error)
+                self._notify("traces", error)
                 return False
             except CollectorUnavailable as error:
-                self._tell("traces", error)
+                self._notify("traces", error)
                 if self._stopping.wait(self._backoff.next_seconds()):
                     return False
             else:
@@ -175,7 +175,7 @@ class Sending:
                 return True
         return False
 
-    def _tell(self, signal: str, error: Exception) -> None:
+    def _notify(self, signal: str, error: Exception) -> None:
         """Counts a failure; logs only the first in a row."""
         self._failures[signal] += 1
         if signal not in self._failing:

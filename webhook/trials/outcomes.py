@@ -32,7 +32,7 @@ less than a millisecond."""
 _NO_MEMORY: Final = written(NO_MEMORY)
 
 
-def tell(jobs: Sequence[Job], file: BinaryIO, answer: Callable[[Job], bytes]) -> None:
+def write_outcomes(jobs: Sequence[Job], file: BinaryIO, answer: Callable[[Job], bytes]) -> None:
     """Carries out jobs within their limits, and writes the outcome of each as soon as it is known.
 
     It stops early in two cases: the jobs so far have taken much memory; or a job needs more memory

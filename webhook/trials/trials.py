@@ -106,7 +106,7 @@ CODE_BYTES_MAX: Final = 4 << 20
 """Code remembered with them: a template's has some 20 KB."""
 
 
-class Tell(Protocol):
+class LogTrial(Protocol):
     """Reports a problem with processes, once for each."""
 
     def __call__(self, message: str, /, *, error: str) -> object:
@@ -159,7 +159,7 @@ class Trials:
         self,
         disabled_builtins: Collection[str] = (),
         *,
-        tell: Tell,
+        notify: LogTrial,
         registry: Registry | None = None,
         tries_all: Callable[[], bool] = lambda: False,
         cel: bool = True,
@@ -181,7 +181,7 @@ class Trials:
         }
         self._small = Lane(memory_bytes // 2, keeps=True)
         self._large = Lane(memory_bytes, keeps=False)
-        self._tell = tell
+        self._notify = notify
         self._registry = registry
         self._tries_all = tries_all
         self._tries_cel = cel
@@ -266,11 +266,11 @@ class Trials:
         self,
         requests: Sequence[TrialRequest],
         seconds: float,
-        tell: Callable[[int, Tried | None], None],
+        notify: Callable[[int, Tried | None], None],
     ) -> None:
         """Tries policies, each evaluation within ``seconds``, each policy within its own limits.
 
-        ``tell`` takes each policy's number and outcome as soon as it is known, from this thread;
+        ``notify`` takes each policy's number and outcome as soon as it is known, from this thread;
         None if the machine could not try it. One process tries many of them, with each template
         compiled once. Other callers wait for a slow trial, not for all of them.
         """
@@ -280,7 +280,7 @@ class Trials:
             (large if is_large_together(request.documents) else small).append(number)
 
         def tell_outcome(number: int, outcome: JobOutcome | None) -> None:
-            tell(number, _tried(requests[number].document, outcome))
+            notify(number, _tried(requests[number].document, outcome))
 
         known: dict[int, dict[bytes, tuple[str, bytes]]] = {}
         for number in large:
@@ -296,7 +296,7 @@ class Trials:
         numbers: Sequence[int],
         seconds: float,
         known: dict[int, dict[bytes, tuple[str, bytes]]],
-        tell: Callable[[int, JobOutcome | None], None],
+        notify: Callable[[int, JobOutcome | None], None],
     ) -> list[int]:
         """Has policies tried, at least the first; returns those to request again."""
         remaining: list[tuple[int, bytes]] = []
@@ -306,7 +306,7 @@ class Trials:
             request = requests[number]
             at = digest_of_all(request.documents)
             if (outcome := self._outcomes.get(at)) is not None:
-                tell(number, outcome)
+                notify(number, outcome)
                 continue
             job: Job = {"seconds": seconds, "cel": self._tries_cel}
             of = request.template
@@ -330,7 +330,7 @@ class Trials:
             done += 1
             if outcome is not None:
                 self._keep(at, outcome)
-            tell(number, outcome)
+            notify(number, outcome)
         return [number for number, _ in remaining[done:]]
 
     def _of_documents(
@@ -404,7 +404,7 @@ class Trials:
         except NoWorker as error:
             self._no_worker_until = now + self._backoff.next_seconds()
             self._count("none")
-            self._tell("policies are compiled without a trial", error=str(error))
+            self._notify("policies are compiled without a trial", error=str(error))
             return None
         self._backoff.reset()
         return worker
@@ -441,7 +441,7 @@ class Trials:
                 return
         if jobs:
             self._count("environment")
-            self._tell("a policy could not be tried", error=gone)
+            self._notify("a policy could not be tried", error=gone)
             yield _environment(gone)
 
     def _job_outcome(
@@ -455,7 +455,7 @@ class Trials:
         """Returns the outcome of a trial that ended so, and has so much written and taken."""
         if ended == NO_PROCESS:
             self._count("none")
-            self._tell("policies are compiled without a trial", error="no process can be started")
+            self._notify("policies are compiled without a trial", error="no process can be started")
             return None
         purpose = "to compile and to be tried" if "documents" in job else "to compile"
         outcome = self._outcome(ended, written, f"{lane.memory_bytes >> 20} MiB of memory", purpose)

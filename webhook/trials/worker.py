@@ -37,7 +37,7 @@ from webhook.trials.job import (
     JobAnswer,
     has_cel,
 )
-from webhook.trials.outcomes import OutcomePipe, tell
+from webhook.trials.outcomes import OutcomePipe, write_outcomes
 from webhook.trials.trial import Clients, carry_out, used_bytes, written
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _try_and_end(jobs: Sequence[Job], writing: int, answer: Callable[[Job], byte
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
         with os.fdopen(writing, "wb") as file:
-            tell(jobs, file, answer)
+            write_outcomes(jobs, file, answer)
         code = 0
     finally:
         sys.stdout.flush()

@@ -81,8 +81,8 @@ class _Watch:
         store.expect(self.unseen)
         self.kept, self.unseen = [], []
 
-    def empty(self, *, tells_all: bool) -> None:
-        """Ends the task and keeps the known objects; with ``tells_all`` only their keys."""
+    def empty(self, *, keys_only: bool) -> None:
+        """Ends the task and keeps the known objects; with ``keys_only`` only their keys."""
         if self.task is not None:
             self.task.cancel()
             self.task = None
@@ -92,10 +92,10 @@ class _Watch:
             self.fill(store)
         else:
             store = reflector.store
-        kept = [] if tells_all else list(store)
+        kept = [] if keys_only else list(store)
         held = {key_of(obj) for obj in kept}
         self.kept, self.unseen = kept, [key for key in store.keys if key not in held]
-        if tells_all:
+        if keys_only:
             self.is_synced = False
             for registrar in self.registrars:
                 registrar.queue.renew(self.gvk)
@@ -169,7 +169,7 @@ class Manager:
         watch = self._watches.get(gvk)
         if watch is None:
             return
-        watch.empty(tells_all=False)
+        watch.empty(keys_only=False)
         self._start(watch)
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> Object | None:
@@ -225,7 +225,7 @@ class Manager:
 
     def _list_anew(self, watch: _Watch) -> None:
         """Lists all objects anew: the known ones were made by another projection."""
-        watch.empty(tells_all=True)
+        watch.empty(keys_only=True)
         self._start(watch)
 
     def left(self, registrar: Registrar, gvk: GroupVersionKind) -> None:

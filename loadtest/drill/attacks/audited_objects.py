@@ -43,10 +43,10 @@ def run() -> Iterator[Row]:
         seconds = time.monotonic() - began
         document = json.loads(found.stdout)
         named = {item["resource"]["name"] for item in document["violations"]}
-        untold = {"deep"} - named if "deep" not in found.stderr else set()
+        unreported = {"deep"} - named if "deep" not in found.stderr else set()
         yield Row(NAME, "time", seconds, SECONDS_MAX, "s")
         yield Row(NAME, "other objects that were not audited", len(names - named), 0)
-        yield Row(NAME, "objects of which nothing was said", len(untold), 0)
+        yield Row(NAME, "objects of which nothing was said", len(unreported), 0)
 
 
 def _write(plane: Plane) -> set[str]:

@@ -163,7 +163,7 @@ async def _by_replica(replica: Session, folder: Path, files: Files) -> Findings:
             log=log,
             sinks=[swept],
             events=None,
-            tell=lambda _: None,
+            notify=lambda _: None,
             ask=files.ask.ask,
         )
         await sweeps.sweep(revision, lambda: None)

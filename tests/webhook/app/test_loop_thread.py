@@ -120,11 +120,11 @@ def test_a_fault_that_leaves_the_coroutine_ends_the_thread_and_is_reported(
 
     reported, faults = threading.Event(), []
 
-    def tell(arguments: threading.ExceptHookArgs) -> None:
+    def notify(arguments: threading.ExceptHookArgs) -> None:
         faults.append(arguments.exc_value)
         reported.set()
 
-    monkeypatch.setattr(threading, "excepthook", tell)
+    monkeypatch.setattr(threading, "excepthook", notify)
     thread = LoopThread("audit", fail)
     thread.start()
     assert reported.wait(PATIENCE_SECONDS)

@@ -164,7 +164,7 @@ def audit(cluster: Cluster, serving: Serving, sink: MessageSink) -> Sweeps:
         log=Log(lambda _: None).logger("audit"),
         sinks=[sink],
         events=None,
-        tell=lambda _: None,
+        notify=lambda _: None,
     )
 
 

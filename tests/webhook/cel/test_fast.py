@@ -68,7 +68,9 @@ def compared(expression, variables):
     except Exception:  # noqa: BLE001  # whatever it is
         return False
     if message is not None:
-        assert not expression.tells or message == error_of(expression, variables), expression.source
+        assert not expression.has_exact_errors or message == error_of(expression, variables), (
+            expression.source
+        )
         return False
     try:
         expected = expression.exact(dict(variables), Meter())

@@ -30,7 +30,7 @@ def write_suite(folder, rego):
 
 
 def test_a_suite_with_a_template_that_is_too_large_fails_and_the_others_pass(tmp_path, monkeypatch):
-    trials = Trials(tell=lambda *_, **__: None, memory_bytes=12 << 20)
+    trials = Trials(notify=lambda *_, **__: None, memory_bytes=12 << 20)
     monkeypatch.setattr(clients, "_trials", lambda _disabled: trials)
     write_suite(tmp_path / "a-hostile", TOO_LARGE)
     write_suite(tmp_path / "b-good", literals(3))

@@ -27,7 +27,7 @@ class Bench:
         self.chance = 0.5
         self.states = []
         self.guard = Guard(lambda: self.now, lambda: self.chance)
-        self.guard.tell = lambda view: self.states.append(view.state)
+        self.guard.notify = lambda view: self.states.append(view.state)
         self.client = client(echo_template("no"), constraint("K8sEcho"))
 
     @property

@@ -116,7 +116,7 @@ def whole_of(variables: dict[str, Any], validations: list[Any]) -> Whole | None:
 
 
 def _part(of: tuple[Expression, Any]) -> Part:
-    return Part(of[1], of[0].tells)
+    return Part(of[1], of[0].has_exact_errors)
 
 
 def composed(variables: dict[str, Any]) -> Composed:

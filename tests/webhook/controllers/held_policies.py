@@ -40,7 +40,7 @@ class Held:
         self.policies = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
         self.pod = Pod("waddle-1", "waddle-system", "uid-1")
         keys = keys_of(client)
-        self.revisions = RevisionKeeper(client, self.pod, keys, log, limit=2, tell=lambda _: None)
+        self.revisions = RevisionKeeper(client, self.pod, keys, log, limit=2, notify=lambda _: None)
         self.is_serving, self.is_known, self.are_kept = True, False, True
         self.writers = {"uid-1"}
         self.silent: set[str] = set()

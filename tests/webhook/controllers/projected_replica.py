@@ -162,16 +162,16 @@ class Replica:
         else:
             self.objects[key] = document
         if not self.is_behind:
-            self._tell(key)
+            self._notify(key)
 
     def list_all(self) -> None:
         """Take all objects again, from a new list."""
         for key in [Key(namespace, name) for namespace in NAMESPACES for name in NAMES]:
-            self._tell(key)
+            self._notify(key)
         self.reconciler.take_data(Event("synced", CONFIG_MAP))
         self.is_behind = False
 
-    def _tell(self, key: Key) -> None:
+    def _notify(self, key: Key) -> None:
         document = copy.deepcopy(self.objects.get(key))
         if document is None:
             self.reconciler.take_data(Event("delete", CONFIG_MAP, key, {}))

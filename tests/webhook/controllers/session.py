@@ -67,7 +67,7 @@ class _RealLoop(SimpleNamespace):
             call_later=loop.call_later,
             call_at=loop.call_at,
             time=loop.time,
-            tell=lambda *_: None,
+            notify=lambda *_: None,
             _follow=None,
         )
 
@@ -221,7 +221,7 @@ async def session(
                 key_secret=KEY_SECRET,
                 registry=replica.registry,
                 log=Log(replica.lines.append).logger("cluster"),
-                tell=lambda state, faults: replica.states.append(state),
+                notify=lambda state, faults: replica.states.append(state),
                 record=lambda event, **details: replica.events.append((event, details)),
                 certificate_writes=lambda: (1, 0),
                 generation=GenerationOptions(

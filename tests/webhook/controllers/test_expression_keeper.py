@@ -77,11 +77,11 @@ def reported(folder, script, templates, constraints):
         ):
             is_told = asyncio.Event()
 
-            def tell(statuses):
+            def notify(statuses):
                 found.append(statuses)
                 is_told.set()
 
-            keeper = ExpressionKeeper(client, log, tell=tell)
+            keeper = ExpressionKeeper(client, log, notify=notify)
             running = tasks.create_task(keeper.run())
             keeper.follow(templates, constraints)
             await is_told.wait()

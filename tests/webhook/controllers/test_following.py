@@ -34,7 +34,7 @@ def following(client: ClusterClient) -> Following:
         key_secret="waddle-revision-keys",
         registry=Registry(),
         log=Log(list[bytes]().append).logger("cluster"),
-        tell=lambda state, faults: None,
+        notify=lambda state, faults: None,
         record=lambda event, **details: None,
         certificate_writes=None,
         generation=generation_options(ServeSettings()),

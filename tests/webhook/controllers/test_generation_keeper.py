@@ -52,7 +52,7 @@ def requests_and_log(folder: Path, script: list[Any]) -> tuple[list[str], list[s
         ):
             log = Log(lines.append).logger("generation")
             keeper = GenerationKeeper(
-                client, options, NOBODY, log, Registry(), ObjectFaults(), tell=lambda _: None
+                client, options, NOBODY, log, Registry(), ObjectFaults(), notify=lambda _: None
             )
             async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(keeper.run())

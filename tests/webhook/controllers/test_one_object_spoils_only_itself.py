@@ -26,7 +26,7 @@ from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.apply.reconciler import Reconciler
 from webhook.controllers.apply.sync import SyncController
 from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.status import audit_keeper, by_pod
+from webhook.controllers.status import audit_results, by_pod
 from webhook.controllers.status.condition_keeper import ConditionKeeper
 from webhook.controllers.status.rollout_keeper import RolloutKeeper
 from webhook.controllers.status.statuses import signed
@@ -131,7 +131,7 @@ class Bench:
         pods = [pod("a", ready=True)]
         self.conditions.seen(subject, document)
         status = self.conditions.merged(subject, document, status, statuses, pods)
-        status = audit_keeper.merged(subject, document, status, statuses, pods)
+        status = audit_results.merged(subject, document, status, statuses, pods)
         return self.rollouts.merged(subject, document, status, statuses, pods)
 
     def denied(self, name="canary", kind="Canary"):

@@ -52,7 +52,9 @@ def recorded(tmp_path, answers, outcome=OUTCOME, over="", times=1):
             ClusterClient(credentials) as client,
         ):
             pod = Pod("waddle-1", "waddle-system", "uid-1")
-            keeper = RevisionKeeper(client, pod, keys_of(client), log, limit=2, tell=lambda _: None)
+            keeper = RevisionKeeper(
+                client, pod, keys_of(client), log, limit=2, notify=lambda _: None
+            )
             keeper._reflector._statistics.synced = True  # There are none yet.
             records = OutcomeRecords(client, keeper, log)
             for _ in range(times):

@@ -53,7 +53,7 @@ class Kept:
             keys_of(client),
             log,
             limit=2,
-            tell=self.changes.extend,
+            notify=self.changes.extend,
             settings=often,
             **options,
         )

@@ -188,7 +188,7 @@ def test_where_kinds_are_not_installed_nothing_waits_for_them(tmp_path):
 @pytest.fixture
 def trier():
     """Yields a replica's trials of policies."""
-    trials = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
+    trials = Trials(notify=lambda message, *, error: None, tries_all=lambda: True)
     yield Trier(trials, 1.0)
     trials.stop()
 
@@ -217,7 +217,7 @@ class _Listening(Trials):
     """Notes which templates are announced."""
 
     def __init__(self):
-        super().__init__(tell=lambda message, *, error: None)
+        super().__init__(notify=lambda message, *, error: None)
         self.announced = []
 
     def announce(self, documents):

@@ -56,9 +56,9 @@ def test_it_is_looked_again_after_an_outage_and_reported_once_it_is_known(tmp_pa
             asyncio.timeout(PATIENCE_SECONDS),
             asyncio.TaskGroup() as tasks,
         ):
-            telling = tasks.create_task(log_unserved(client, registry, log, external_data=True))
+            logging_ = tasks.create_task(log_unserved(client, registry, log, external_data=True))
             await turns_until(lambda: lines)
-            telling.cancel()
+            logging_.cancel()
             assert len(server.requests) == 2
 
     asyncio.run(run())

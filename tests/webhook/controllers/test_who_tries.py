@@ -111,9 +111,9 @@ def test_who_was_kept_from_trying_what_it_is_at_takes_its_word_back(tmp_path, tr
     """The others would hold the generation for as long as a trial may take."""
     large = large_template()
 
-    def kept_from_it(requests, seconds, tell):
+    def kept_from_it(requests, seconds, notify):
         for number in range(len(requests)):
-            tell(number, None)
+            notify(number, None)
 
     monkeypatch.setattr(trials, "found_out_all", kept_from_it)
 
@@ -231,7 +231,7 @@ def test_who_gives_up_what_it_is_at_withdraws_its_word(tmp_path, trials, monkeyp
     large, begun = large_template(), threading.Event()
     end = threading.Event()
 
-    def slow(requests, seconds, tell):
+    def slow(requests, seconds, notify):
         begun.set()
         end.wait(PATIENCE_SECONDS)
 
@@ -252,7 +252,7 @@ def test_what_another_has_found_meanwhile_ends_our_trial(tmp_path, trials, monke
     """The answer to our word that we are at it says so; it was not reviewed."""
     document, begun, end = template(), threading.Event(), threading.Event()
 
-    def slow(requests, seconds, tell):
+    def slow(requests, seconds, notify):
         begun.set()
         end.wait(PATIENCE_SECONDS)
 

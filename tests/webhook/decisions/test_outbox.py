@@ -108,7 +108,7 @@ def test_a_record_larger_than_a_page_keeps_its_place() -> None:
 
 def test_who_wants_to_know_is_informed_which_records_have_left_for_good():
     sequences: list[int] = []
-    outbox = Outbox(max_records=10, max_bytes=1000, tell=sequences.append)
+    outbox = Outbox(max_records=10, max_bytes=1000, notify=sequences.append)
     assert outbox.newest == 0
     for sequence in (1, 2, 3):
         outbox.add(sequence, b"x")

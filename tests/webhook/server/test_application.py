@@ -278,9 +278,9 @@ def test_receive_after_the_body_tells_of_the_client_s_leave(lines: Lines) -> Non
 def test_an_answer_that_comes_later_is_sent_when_it_is_there(lines: Lines) -> None:
     class Later:
         def respond(self, scope: dict[str, Any], body: bytes) -> Any:
-            def answer(tell: Any) -> None:
+            def answer(notify: Any) -> None:
                 content = str(len(body)).encode()
-                asyncio.get_running_loop().call_soon(tell, (200, (), content))
+                asyncio.get_running_loop().call_soon(notify, (200, (), content))
 
             return answer
 

@@ -214,7 +214,7 @@ def test_a_template_that_the_machine_kept_from_being_tried_is_for_the_failure_po
     """Its fault is unknown: it is neither refused nor admitted."""
 
     async def work() -> None:
-        trials = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
+        trials = Trials(notify=lambda message, *, error: None, tries_all=lambda: True)
         trials.stop()
         templates = CompileThread(_client, trials, 1.0)
         template = yaml.safe_load(REQUIRED_LABELS)
@@ -297,7 +297,7 @@ async def admitted(
     for policy in (yaml.safe_load(REQUIRED_LABELS), *in_force):
         is_template = policy["kind"] == "ConstraintTemplate"
         (client.add_template if is_template else client.add_constraint)(policy)
-    trials = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
+    trials = Trials(notify=lambda message, *, error: None, tries_all=lambda: True)
     templates = CompileThread(client.copy, trials, 0.2, server.template)
     try:
         return await post(endpoint(templates=templates, client=client), review(document))
@@ -412,7 +412,7 @@ def test_a_template_that_cannot_be_enforced_lets_no_constraint_in() -> None:
 
 def test_a_template_that_arrives_and_cannot_be_tried_is_for_the_failure_policy() -> None:
     async def work() -> None:
-        trials = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
+        trials = Trials(notify=lambda message, *, error: None, tries_all=lambda: True)
         trials.stop()
         templates = CompileThread(_client, trials, 1.0, ApiServer(other()).template)
         status, found = await post(endpoint(templates=templates), review(of_other()))

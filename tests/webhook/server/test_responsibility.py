@@ -11,9 +11,9 @@ from webhook.server.responsibility import (
     SMALL_MAX,
     Delay,
     ProcessorTime,
+    decisive,
     requester_of,
     responsible_for,
-    telling,
 )
 
 
@@ -129,8 +129,8 @@ def test_who_has_several_requests_under_way_is_asked_for_its_places_too() -> Non
 
 def test_whoever_is_to_blame_by_one_of_several_delays_is() -> None:
     full, worked = Delay(places=64, places_taken=1), Delay(worked_seconds=1.0)
-    assert telling(full, worked) is worked
-    assert telling(full, Delay()) is full
+    assert decisive(full, worked) is worked
+    assert decisive(full, Delay()) is full
 
 
 def test_work_beside_the_answering_thread_is_taken_once() -> None:

@@ -13,7 +13,12 @@ import pytest
 
 from webhook.trials import frames, outcomes
 from webhook.trials.job import NO_MEMORY
-from webhook.trials.outcomes import TOGETHER_BYTES, TOGETHER_CPU_SECONDS, OutcomePipe, tell
+from webhook.trials.outcomes import (
+    TOGETHER_BYTES,
+    TOGETHER_CPU_SECONDS,
+    OutcomePipe,
+    write_outcomes,
+)
 from webhook.trials.trial import written
 
 BEGAN = 1000
@@ -50,7 +55,7 @@ def job(data: bytes = b"", **fields: Any) -> dict[str, Any]:
 def answered(machine: Machine, *jobs: dict[str, Any]) -> list[tuple[tuple[float, int], bytes]]:
     """The outcomes, as the other end takes them."""
     file = io.BytesIO()
-    tell(jobs, file, machine.answer)
+    write_outcomes(jobs, file, machine.answer)
     found, rest = [], file.getvalue()
     while rest:
         (length,) = frames.LENGTH.unpack_from(rest)
@@ -107,7 +112,7 @@ def test_what_was_reported_is_not_kept_until_the_next_is_known(machine):
         seen.append(len(file.getvalue()))
         return machine.answer(one)
 
-    tell([job(b"a"), job(b"b")], flushed, answer)
+    write_outcomes([job(b"a"), job(b"b")], flushed, answer)
     assert seen == [0, len(file.getvalue()) // 2]
 
 

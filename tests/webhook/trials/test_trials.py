@@ -180,7 +180,7 @@ def test_before_anything_is_served_only_large_sources_are_tried():
     """A start must not take longer for policies as people write them."""
     before = workers()
     registry = Registry()
-    trials = Trials(tell=lambda *_, **__: None, registry=registry)
+    trials = Trials(notify=lambda *_, **__: None, registry=registry)
     driver = TriedRegoDriver(RegoDriver(), trials)
     client = Client(targets=[AdmissionTarget()], drivers=[driver])
     client.add_template(template())
@@ -231,11 +231,13 @@ def test_a_large_template_waits_for_no_trial_of_a_small_one(warm):
             constraint("K8sOther", name=f"c{n}", parameters={"hungry": True}) for n in range(60)
         ]
 
-        def tell(number, tried):
+        def notify(number, tried):
             outcomes.append((number, tried))
             is_begun.set()
 
-        warm.trials.found_out_all([TrialRequest(one, [of, one]) for one in constraints], 60.0, tell)
+        warm.trials.found_out_all(
+            [TrialRequest(one, [of, one]) for one in constraints], 60.0, notify
+        )
 
     thread = threading.Thread(target=burst)
     thread.start()
@@ -327,11 +329,11 @@ def found_out(replica, of, constraints, seconds=60.0):
     requests = [TrialRequest(one, [of, one]) for one in constraints]
     found: dict[int, Tried | None] = {}
 
-    def tell(number, tried):
+    def notify(number, tried):
         assert number not in found
         found[number] = tried
 
-    replica.trials.found_out_all(requests, seconds, tell)
+    replica.trials.found_out_all(requests, seconds, notify)
     return [found[number] for number in range(len(requests))]
 
 
@@ -362,7 +364,7 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
     killer.start()
     found: dict[int, Tried | None] = {}
 
-    def tell(number, tried):
+    def notify(number, tried):
         found[number] = tried
         if tried is None:
             is_over.set()
@@ -374,7 +376,7 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
     ]
     requests = [TrialRequest(one, [of, one]) for one in constraints]
     try:
-        replica.trials.found_out_all(requests, 60.0, tell)
+        replica.trials.found_out_all(requests, 60.0, notify)
     finally:
         is_over.set()
         killer.join()
@@ -427,12 +429,12 @@ def test_whoever_waits_for_a_trial_has_its_turn_before_the_rest_of_many():
     def burst():
         requests = [TrialRequest(one, [of, one]) for one in constraints]
 
-        def tell(number, tried):
+        def notify(number, tried):
             del tried
             order.append(number)
             is_begun.set()
 
-        replica.trials.found_out_all(requests, 60.0, tell)
+        replica.trials.found_out_all(requests, 60.0, notify)
 
     thread = threading.Thread(target=burst)
     thread.start()

@@ -52,7 +52,7 @@ class Replica:
         self.registry = Registry()
         self.trials = Trials(
             disabled,
-            tell=lambda *event, **_: self.lines.append(event),
+            notify=lambda *event, **_: self.lines.append(event),
             registry=self.registry,
             tries_all=tries_all,
             **bounds,

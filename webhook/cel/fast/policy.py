@@ -51,10 +51,10 @@ _KNOWN: Final = dict(zip(KNOWN, (_ANY_OBJECT, _PARAMS), strict=True))
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An expression of a policy; ``tells`` as in :class:`~webhook.cel.engine.Expression`."""
+    """An expression of a policy; ``has_exact_errors`` as in :class:`~webhook.cel.engine.Expression`."""
 
     checked: Checked
-    tells: bool
+    has_exact_errors: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def whole_form(
 
 
 class _PolicyWriter(Writer):
-    tells = False
+    has_exact_errors = False
 
     def __init__(
         self, variables: Mapping[str, Part], validations: Sequence[tuple[Part, Part | None]]
@@ -168,35 +168,37 @@ class _PolicyWriter(Writer):
         computed = self.computed
         self.indent += 1
         if message is None:
-            self.tell(number, source.scalar(None))
-        elif self.is_telling(message):
+            self.add_failure(number, source.scalar(None))
+        elif self.errors_are_exact(message):
             self.line("try:")
             self.indent += 1
-            self.tell(number, self.value(message.checked.parsed.root))
+            self.add_failure(number, self.value(message.checked.parsed.root))
             self.indent -= 1
             self.line("except LimitExceeded:")
             self.line("    unsure()")
             self.line("except EvaluationError:")
             self.indent += 1
-            self.tell(number, source.scalar(None))
+            self.add_failure(number, source.scalar(None))
             self.indent -= 1
         else:
-            self.tell(number, self.value(message.checked.parsed.root))
+            self.add_failure(number, self.value(message.checked.parsed.root))
         self.indent -= 1
         self.computed = computed
 
-    def tell(self, number: int, message: Expression) -> None:
+    def add_failure(self, number: int, message: Expression) -> None:
         """Adds the result of a failed validation."""
         failure = source.tuple_of([source.scalar(number), message])
         self.line(source.method(source.name("R"), "append", failure).source)
 
-    def is_telling(self, part: Part) -> bool:
+    def errors_are_exact(self, part: Part) -> bool:
         """Whether errors of the part, and of all variables that it reads, are errors of the exact form.
 
         It is known whether a variable of parameters has a value.
         """
         within = self.read_by([part]) - {*self.prepared}
-        return part.tells and all(self.parts[name].tells for name in within if name in self.parts)
+        return part.has_exact_errors and all(
+            self.parts[name].has_exact_errors for name in within if name in self.parts
+        )
 
     def read_by(self, parts: Sequence[Part]) -> set[str]:
         """The composed variables that are read, by variables that are read, too."""

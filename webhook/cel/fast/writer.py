@@ -105,7 +105,7 @@ def _holds_plain(node: ast.Expr, known: Callable[[ast.Expr], bool | None]) -> bo
 class Writer:
     """Writes one expression, with its own names of locals and constants."""
 
-    tells = True
+    has_exact_errors = True
     """Whether the first error of the written code may be reported."""
 
     def __init__(self, checked: Checked) -> None:
@@ -522,7 +522,7 @@ class Writer:
         while isinstance(of, ast.Call) and of.function == "_+_":
             later.append(of.args[1])
             of = of.args[0]
-        if len(later) < 2 or (self.tells and not all(map(self.is_silent, later[:-1]))):
+        if len(later) < 2 or (self.has_exact_errors and not all(map(self.is_silent, later[:-1]))):
             args = self.operands(node.args)
             return source.call("added", "M", *args, kind=self.kind_of_sum(args[0]))
         args = self.operands([of, *reversed(later)])

@@ -50,7 +50,7 @@ def kubernetes_ldflags(version: str) -> tuple[str, ...]:
     )
 
 
-async def control_plane(tell: Callable[[str], None]) -> Path:
+async def control_plane(notify: Callable[[str], None]) -> Path:
     """Returns the program; builds it unless it exists.
 
     Raises :class:`NoControlPlane`.
@@ -65,7 +65,7 @@ async def control_plane(tell: Callable[[str], None]) -> Path:
     if kept.is_file():
         return kept
     go = await _go()
-    tell(
+    notify(
         f"Building the control plane with {go}. This happens once and takes up to a quarter "
         "of an hour."
     )

@@ -135,7 +135,7 @@ class _Demonstration:
             self._stack.push_async_callback(_quietly, lambda: _remove(installation, kubeconfig))
         await installation.make()
         replicas = await self._start(tasks, installation, kubeconfig)
-        traffic = Traffic(client, _tell)
+        traffic = Traffic(client, _notify)
         await traffic.leave_some()
         await self._serve(tasks, installation, replicas, everywhere=owner == OURS)
         await self._console(tasks, kubeconfig)
@@ -274,7 +274,7 @@ async def _tell_end(child: Child, effect: str) -> None:
     """Reports an unexpected end of a process, and its consequences."""
     code = await child.ended()
     if not child.ending:
-        _tell(f"{child.name} has ended ({code}). {effect} Its log: {child.log}")
+        _notify(f"{child.name} has ended ({code}). {effect} Its log: {child.log}")
 
 
 async def _misbehave(installation: Installation) -> None:
@@ -282,13 +282,13 @@ async def _misbehave(installation: Installation) -> None:
     try:
         await installation.apply_policies("typo")
     except ApiError as error:
-        _tell(f"A policy with a typo is refused: {error.message}")
+        _notify(f"A policy with a typo is refused: {error.message}")
     try:
         await installation.apply_policies("endless")
     except (ApiError, ApiUnreachable, TimeoutError) as error:
-        _tell(f"A policy that never ends could not be applied: {str(error) or 'never served'}")
+        _notify(f"A policy that never ends could not be applied: {str(error) or 'never served'}")
         return
-    _tell(
+    _notify(
         "A policy that never ends is in force; its trial on samples did not show that. "
         "Requests that it matches are refused after its time budget, from the third time on "
         "at once. All others are answered as before."
@@ -323,7 +323,7 @@ async def _quietly(step: Callable[[], Awaitable[None]]) -> None:
         complain(f"not removed: {error}")
 
 
-def _tell(text: str) -> None:
+def _notify(text: str) -> None:
     now = dt.datetime.now().astimezone()
     write(f"{now:%H:%M:%S} {printable(text)}")
 

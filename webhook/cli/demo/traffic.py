@@ -35,9 +35,9 @@ _OUTCOMES: Final = {403: "denied", 422: "denied", 500: "fault"}
 class Traffic:
     """Sends dry runs, so that no objects accumulate, and counts the answers."""
 
-    def __init__(self, client: ClusterClient, tell: Callable[[str], None]) -> None:
+    def __init__(self, client: ClusterClient, notify: Callable[[str], None]) -> None:
         self._client = client
-        self._tell = tell
+        self._notify = notify
         self.counts: Counter[str] = Counter()
         self._reported: set[str] = set()
 
@@ -58,7 +58,7 @@ class Traffic:
             await self._ask(number)
             if clock.time() >= due:
                 due += TALLY_SECONDS
-                self._tell(self.tally())
+                self._notify(self.tally())
             await asyncio.sleep(PAUSE_SECONDS)
 
     def tally(self) -> str:
@@ -108,4 +108,4 @@ class Traffic:
                 "fault": "refused because of a failing policy",
                 "lost": "not answered",
             }
-            self._tell(f"The first request that is {first[outcome]}: {message}")
+            self._notify(f"The first request that is {first[outcome]}: {message}")

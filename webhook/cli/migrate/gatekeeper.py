@@ -55,5 +55,5 @@ def command(
         manifests = ask_cluster(
             kubeconfig, context, lambda client: migrate_run.from_cluster(client, namespace)
         )
-    code = migrate_run.tell(manifests, output)
+    code = migrate_run.notify(manifests, output)
     return code if all_read or code else exit_codes.UNKNOWN

@@ -67,7 +67,7 @@ async def from_cluster(client: ClusterClient, namespace: str) -> list[Manifest]:
     return [Manifest(item, "", 0) for item in items]
 
 
-def tell(manifests: Sequence[Manifest], output: str) -> int:
+def notify(manifests: Sequence[Manifest], output: str) -> int:
     """Judges and prints; returns the exit code."""
     targets = [item for item in manifests if declares_target(item.document)]
     declared = declared_targets(Sources(targets=targets)).values()

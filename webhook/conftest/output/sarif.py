@@ -30,7 +30,7 @@ def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
     """Returns one run; a file without failures and warnings is a success, or skipped."""
     run = _Run()
     for result in results:
-        run.tell(result)
+        run.notify(result)
     counted = totals(results)
     outcome = "No policy violations found"
     if counted.failures:
@@ -61,7 +61,7 @@ class _Run:
         self.results: list[OrderedFields] = []
         self._indices: dict[str, int] = {}
 
-    def tell(self, result: CheckResult) -> None:
+    def notify(self, result: CheckResult) -> None:
         """Adds the results of a file's check."""
         for kind, level, findings in (
             ("deny", "error", result.failures),

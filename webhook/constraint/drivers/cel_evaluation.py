@@ -80,7 +80,7 @@ class _Compiler:
                 f"source.{at}: must evaluate to {result_type} but got {expression.type}"
             )
             return None
-        self.parts[expression] = Part(checked, expression.tells)
+        self.parts[expression] = Part(checked, expression.has_exact_errors)
         return expression
 
 

@@ -45,14 +45,14 @@ class RegoTrace(NamedTuple):
 
 
 class TracingDriver:
-    """Wraps another driver, and calls ``tell`` with each evaluation's steps."""
+    """Wraps another driver, and calls ``notify`` with each evaluation's steps."""
 
     def __init__(
-        self, driver: Driver, options: CompileOptions, tell: Callable[[RegoTrace], None]
+        self, driver: Driver, options: CompileOptions, notify: Callable[[RegoTrace], None]
     ) -> None:
         self._driver = driver
         self._options = options
-        self._tell = tell
+        self._notify = notify
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class TracingDriver:
         evaluator = self._driver.compile(template, code)
         program = compile_modules(modules_of(code.source), options=self._options)
         query = TracedProgram(program.compiled).query(parse_query(VIOLATION))
-        return _TracingEvaluator(evaluator, template.kind, query, self._tell)
+        return _TracingEvaluator(evaluator, template.kind, query, self._notify)
 
 
 class _TracingEvaluator:
@@ -77,12 +77,12 @@ class _TracingEvaluator:
         evaluator: Evaluator,
         kind: str,
         query: TracedQuery,
-        tell: Callable[[RegoTrace], None],
+        notify: Callable[[RegoTrace], None],
     ) -> None:
         self._evaluator = evaluator
         self._kind = kind
         self._query = query
-        self._tell = tell
+        self._notify = notify
 
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
@@ -116,4 +116,4 @@ class _TracingEvaluator:
                 recorder,
             )
         steps = table(shown(recorder.events, "full"))
-        self._tell(RegoTrace(self._kind, parameters, review, steps))
+        self._notify(RegoTrace(self._kind, parameters, review, steps))

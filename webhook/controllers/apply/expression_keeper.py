@@ -47,13 +47,13 @@ class ExpressionKeeper:
         client: ClusterClient,
         log: Logger,
         *,
-        tell: Callable[[Statuses], None],
+        notify: Callable[[Statuses], None],
         object_faults: ObjectFaults | None = None,
     ) -> None:
-        """``tell`` takes the status fields, ``object_faults`` unforeseen errors."""
+        """``notify`` takes the status fields, ``object_faults`` unforeseen errors."""
         self._types = KindTypes(client)
         self._log = log
-        self._tell = tell
+        self._notify = notify
         self._keeper: Keeper[str] = Keeper(
             "expressions", self._settle, object_faults or ObjectFaults(log), retry_seconds=0.8
         )
@@ -113,7 +113,7 @@ class ExpressionKeeper:
                 statuses[key] = {WARNINGS: told_of[key][2]}
             await asyncio.sleep(0)  # other tasks run between two constraints
         self._found = told_of
-        self._tell(statuses)
+        self._notify(statuses)
 
     def _source(
         self, name: str, document: Mapping[str, Any]

@@ -192,7 +192,7 @@ class ExtensionController:
 
         None for a withdrawn one.
         """
-        return self._published.take_news()
+        return self._published.take_changes()
 
     def take_fights(self, fights: Mapping[MutatorId, Fight]) -> None:
         """Records which mutators make a change that is undone again and again."""
@@ -287,7 +287,7 @@ class ExtensionController:
             self._tell_readiness(key, state)
             subject = subject_key(*key)
             with self._object_faults.object("status", *key):
-                self._published.tell(subject, partial(self._status, key, state))
+                self._published.publish(subject, partial(self._status, key, state))
             if (
                 extension_named(key[0]).status is not None
             ):  # kinds without statuses have no kept revisions

@@ -400,7 +400,7 @@ class PolicyController:
             readiness_kind = TEMPLATES if group == TEMPLATES else constraint_kind(group)
             self._update_readiness(readiness_kind, name, state)
             with self._object_faults.object("status", group, name):
-                self._published.tell((group, name), partial(self._status, group, state))
+                self._published.publish((group, name), partial(self._status, group, state))
             self._published.enforced((group, name), None if state is None else state.in_force)
         self._changed.clear()
         return is_changed
@@ -410,7 +410,7 @@ class PolicyController:
 
         None for a withdrawn one.
         """
-        return self._published.take_news()
+        return self._published.take_changes()
 
     def _update_readiness(self, kind: str, name: str, state: State | None) -> None:
         error = ""

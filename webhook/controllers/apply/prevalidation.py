@@ -167,7 +167,7 @@ class Prevalidation:
         self._to_tell: deque[AppliedFault] = deque()
         self._is_to_tell = asyncio.Event()
         self._is_to_try = {True: asyncio.Event(), False: asyncio.Event()}
-        revisions.listener = self._tell
+        revisions.listener = self._notify
 
     async def run(self) -> None:
         """Hold changes and try policies, until cancelled."""
@@ -178,7 +178,7 @@ class Prevalidation:
                     tasks.create_task(self._try_forever(large=large))
                 tasks.create_task(self._tell_faults_forever())
                 for item in self._revisions.known.all():
-                    self._tell(item)  # an earlier process of this Pod may have claimed it
+                    self._notify(item)  # an earlier process of this Pod may have claimed it
                 await asyncio.get_running_loop().create_future()
             finally:
                 self._tasks = None  # cancelled tasks start no others
@@ -243,7 +243,7 @@ class Prevalidation:
             # Other replicas need not wait for a trial that never ends.
             self._tasks.create_task(self._withdraw(held.revision))
 
-    def _tell(self, item: PolicyRevision) -> None:
+    def _notify(self, item: PolicyRevision) -> None:
         """Handles a revision that came, changed or was deleted."""
         outcome = item.outcome
         if (held := self._of_revision.get(item.name)) is not None:
@@ -396,7 +396,7 @@ class Prevalidation:
         """Tries policies in batches: one batch is all requests that came during the batch before."""
         loop, waiting = asyncio.get_running_loop(), self._to_try[large]
 
-        def tell(answer: asyncio.Future[Tried | None], tried: Tried | None) -> None:
+        def notify(answer: asyncio.Future[Tried | None], tried: Tried | None) -> None:
             if not answer.done():
                 answer.set_result(tried)
 
@@ -410,7 +410,7 @@ class Prevalidation:
                 def tell_from_thread(
                     number: int, tried: Tried | None, some: list[_ToTry] = some
                 ) -> None:
-                    loop.call_soon_threadsafe(tell, some[number].answer, tried)
+                    loop.call_soon_threadsafe(notify, some[number].answer, tried)
 
                 try:
                     requests = [trial.request for trial in some]
@@ -472,8 +472,10 @@ class Prevalidation:
 
     # --- on other threads ----------------------------------------------------------------------
 
-    def _try(self, requests: list[TrialRequest], tell: Callable[[int, Tried | None], None]) -> None:
-        self._trier.trials.found_out_all(requests, self._trier.seconds, tell)
+    def _try(
+        self, requests: list[TrialRequest], notify: Callable[[int, Tried | None], None]
+    ) -> None:
+        self._trier.trials.found_out_all(requests, self._trier.seconds, notify)
 
     def _compile(self, document: Mapping[str, Any]) -> None:
         """Compiles a template that passed another replica's trial, so that the loop never waits."""

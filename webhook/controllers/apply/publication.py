@@ -144,7 +144,7 @@ class ClusterPolicies:
         )
         self._began = self._logged_at = time.monotonic()
         self._new_faults: list[tuple[str, bool]] = []
-        self._news: list[tuple[str, Mapping[str, Any]]] = []
+        self._changes: list[tuple[str, Mapping[str, Any]]] = []
         """Log lines about policies in force that are not written yet; statuses come first."""
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
@@ -186,7 +186,7 @@ class ClusterPolicies:
         )
         extensions = gauge_extensions(self._registry, self._serving.fights, before, now)
         if extensions is not None:
-            self._news.append(("mutators in force", extensions))
+            self._changes.append(("mutators in force", extensions))
         if before is None or before.snapshot.digest != snapshot.digest:
             active, errors = self.policy.counts
             self._registry.replace(TEMPLATES, {("active",): active, ("error",): errors})
@@ -197,7 +197,7 @@ class ClusterPolicies:
                 "templates": active,
                 "constraints": len(snapshot.constraints),
             }
-            self._news.append(("policies in force", fields))
+            self._changes.append(("policies in force", fields))
         else:
             self._registry.set(SNAPSHOT_REVISION, snapshot.revision)
 
@@ -358,7 +358,7 @@ class ClusterPolicies:
                     "paths": paths[:SHOWN],
                     "more": len(paths[SHOWN:]),
                 }
-                self._news.append(("paths of synced objects are kept", fields))
+                self._changes.append(("paths of synced objects are kept", fields))
         self._kept = now
 
     # --- readiness -----------------------------------------------------------------------------
@@ -373,7 +373,7 @@ class ClusterPolicies:
         return f"waiting for {shown}" + (f"; and {more} more" if more > 0 else "")
 
     def look_for_faults(self) -> None:
-        """Collects the current faults; new ones are logged by :meth:`log_news`."""
+        """Collects the current faults; new ones are logged by :meth:`log_changes`."""
         if not self._may_have_faults:
             return
         self._may_have_faults = False
@@ -385,11 +385,11 @@ class ClusterPolicies:
 
     def log_in_force(self) -> None:
         """Logs the policies that have come into force since the last call."""
-        news, self._news = self._news, []
+        news, self._changes = self._changes, []
         for message, fields in news:
             self._log.info(message, **fields)
 
-    def log_news(self) -> None:
+    def log_changes(self) -> None:
         """Logs the objects that readiness waits for, and new faults."""
         now = time.monotonic()
         if not self.is_serving and now - self._logged_at >= LOG_SECONDS:

@@ -126,27 +126,27 @@ class Following:
         key_secret: str,
         registry: Registry,
         log: Logger,
-        tell: Callable[[str, tuple[str, ...]], None],
+        notify: Callable[[str, tuple[str, ...]], None],
         record: RecordEvent,
         certificate_writes: Callable[[], tuple[int, int]] | None,
         generation: GenerationOptions,
         exceptions_keep_seconds: float = 0.0,
         external_data: bool = True,
         kyverno: str = "off",
-        tells_not_asked: bool = True,
+        reports_not_asked: bool = True,
         rules: RuleOptions | None = None,
         trier: Trier | None = None,
         tick_seconds: float = TICK_SECONDS,
         projects: bool = False,
     ) -> None:
-        """``tell`` takes the reason why the replica is not ready, and the faults.
+        """``notify`` takes the reason why the replica is not ready, and the faults.
 
         ``key_secret`` names the Secret with the keys that sign kept revisions. ``rules`` names the
         webhook configurations whose rules follow policies. ``certificate_writes`` counts the writes
         of certificates to Secret and configuration. ``trier`` tries new policies before they are
         enforced. With ``projects`` only the fields of synced objects that templates read are kept.
         """
-        self._tell, self._tick_seconds = tell, tick_seconds
+        self._notify, self._tick_seconds = notify, tick_seconds
         self._certificate_writes = certificate_writes
         self._registry, self._log, self.client, self._serving = registry, log, client, serving
         self._external_data, self._kyverno = external_data, kyverno
@@ -160,7 +160,7 @@ class Following:
         self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
         self._policy_watches, self._data_watches = map(self._manager.registrar, ("policy", "sync"))
         if writes:
-            self._aggregation = self._make_aggregation(pod, record, has_webhooks=tells_not_asked)
+            self._aggregation = self._make_aggregation(pod, record, has_webhooks=reports_not_asked)
         self._copies = self._make_copies(pod) if self._aggregation is not None else None
         self._revisions = self._make_revisions(pod, kept_revisions) if kept_revisions else None
         self._policies = self._make_policies(policy_client, serving, pod, waits=wait_for_broken)
@@ -222,7 +222,7 @@ class Following:
             self._keys,
             self._log,
             limit=limit,
-            tell=self._revised,
+            notify=self._revised,
             writers=None if self._aggregation is None else self._aggregation.writers,
             rollouts=self._rollouts,
             object_faults=self._object_faults,
@@ -291,10 +291,10 @@ class Following:
             self._log,
             self._registry,
             self._object_faults,
-            tell=self._generated,
+            notify=self._generated,
         )
         self._expressions = ExpressionKeeper(
-            self.client, self._log, tell=self._warned, object_faults=self._object_faults
+            self.client, self._log, notify=self._warned, object_faults=self._object_faults
         )
 
     def _keep_rules(self, pod: Pod, options: RuleOptions | None) -> None:
@@ -510,7 +510,7 @@ class Following:
         if self._aggregation is not None:
             self._aggregation.follow(policies.policy.kinds)
         if policies.is_serving:
-            self._tell(self._outdated(), policies.faults)
+            self._notify(self._outdated(), policies.faults)
 
     def _has_crd(self, template: str) -> bool:
         """Whether the API server has established the CRD of a template's constraints."""
@@ -552,7 +552,7 @@ class Following:
                 )
             self._publish()
             policies.look_for_faults()
-            self._tell(policies.awaited() or self._outdated(), policies.faults)
+            self._notify(policies.awaited() or self._outdated(), policies.faults)
             self._metrics.refresh(
                 synced=policies.data.counts,
                 kept=policies.data.kept,
@@ -561,7 +561,7 @@ class Following:
                 pruned=self._writers.pruned,
             )
             self._count_policies()
-            policies.log_news()
+            policies.log_changes()
 
     def _outdated(self) -> str:
         """Returns a text about kinds for which the API server has an older state than known.

@@ -77,16 +77,16 @@ class GenerationKeeper:
         registry: Registry,
         object_faults: ObjectFaults,
         *,
-        tell: Callable[[Statuses], None],
+        notify: Callable[[Statuses], None],
     ) -> None:
-        """``crds`` gives the constraints' CRDs; ``tell`` takes the status fields."""
+        """``crds`` gives the constraints' CRDs; ``notify`` takes the status fields."""
         self._client = client
         self._options = options
         self._crds = crds
         self._log = log
         self._registry = registry
         self._object_faults = object_faults
-        self._tell = tell
+        self._notify = notify
         self._planner: Planner | None = None
         self._policies: ObjectWriter | None = None
         self._bindings: ObjectWriter | None = None
@@ -245,7 +245,7 @@ class GenerationKeeper:
         self._statuses = generated.statuses
         self._registry.replace(VAP_POLICIES, generated.policies)
         self._registry.replace(VAP_BINDINGS, generated.bindings)
-        self._tell(generated.statuses)
+        self._notify(generated.statuses)
         return min([COMPARE_SECONDS, *waits])
 
     def _found(self, kind: str) -> LookUp:

@@ -46,7 +46,7 @@ def generation_statuses(
             entry["warning"] = f"ValidatingAdmissionPolicy is not generated: {message}"
         elif planned.warning:
             entry["warning"] = planned.warning
-        _tell(statuses, before, (TEMPLATES, name), state, {"vapGenerationStatus": entry})
+        _notify(statuses, before, (TEMPLATES, name), state, {"vapGenerationStatus": entry})
     bindings: Counter[str] = Counter()
     for key, planned in plan.constraints.items():
         state, message = _binding_state(plan, key[0], planned, policy, binding, alone=alone)
@@ -60,11 +60,11 @@ def generation_statuses(
         }
         if message or planned.warning:
             entry["message"] = message or planned.warning
-        _tell(statuses, before, key, state, {"enforcementPointsStatus": [entry]})
+        _notify(statuses, before, key, state, {"enforcementPointsStatus": [entry]})
     return GenerationReport(statuses, _counted(policies), _counted(bindings))
 
 
-def _tell(
+def _notify(
     statuses: Statuses, before: Statuses, key: tuple[str, str], state: str, fields: Json
 ) -> None:
     known = before.get(key)

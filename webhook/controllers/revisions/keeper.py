@@ -85,13 +85,13 @@ class RevisionKeeper:
         log: Logger,
         *,
         limit: int,
-        tell: Callable[[Iterable[PolicyKey]], None],
+        notify: Callable[[Iterable[PolicyKey]], None],
         rollouts: RolloutRecords | None = None,
         writers: Callable[[], frozenset[str]] | None = None,
         settings: Settings | None = None,
         object_faults: ObjectFaults | None = None,
     ) -> None:
-        """``tell`` gets the objects whose revisions changed; ``keys`` decide which revisions count.
+        """``notify`` gets the objects whose revisions changed; ``keys`` decide which revisions count.
 
         ``rollouts`` are the records of the same objects; each revision keeps a copy of its record.
         ``limit`` is the number of revisions kept of each object. ``writers`` gives the replicas
@@ -104,7 +104,7 @@ class RevisionKeeper:
         keys.listeners.append(self._judge_anew)
         self._log = log
         self._limit = limit
-        self._tell = tell
+        self._notify = notify
         self.known = KnownRevisions(keys, log)
         self._rollouts = rollouts or RolloutRecords(keys, log)
         self._rollouts.listeners.append(self._rolled)
@@ -159,7 +159,7 @@ class RevisionKeeper:
                 self.keeper.add(subject, ORPHAN_SECONDS)
 
         self._object_faults.each("revision", "", changes, take)
-        self._tell(subjects)
+        self._notify(subjects)
 
     def _judge_anew(self) -> None:
         """Judges all revisions again after a change of keys, which decide which revisions count."""

@@ -22,7 +22,7 @@ from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
 from webhook.cluster.store import Change, Key, Object, shared, slim
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.status import audit_keeper, by_pod, coverage_keeper
+from webhook.controllers.status import audit_results, by_pod, coverage_keeper
 from webhook.controllers.status.condition_keeper import KINDS as CONDITIONED
 from webhook.controllers.status.condition_keeper import ConditionKeeper
 from webhook.controllers.status.coverage_keeper import CoverageKeeper
@@ -197,13 +197,13 @@ class Aggregation:
     def judge_foreign(
         self,
         documents: Callable[[], Sequence[Mapping[str, Any]]],
-        tell: Callable[[Mapping[str, str]], None],
+        notify: Callable[[Mapping[str, str]], None],
     ) -> None:
-        """Makes ``tell`` receive Kyverno's policies that get no request, and the reasons.
+        """Makes ``notify`` receive Kyverno's policies that get no request, and the reasons.
 
         ``documents`` gives the policies that decide admissions.
         """
-        self._foreign = documents, tell
+        self._foreign = documents, notify
 
     def touch_foreign(self) -> None:
         """Queues a new judgement of foreign policies."""
@@ -314,13 +314,13 @@ class Aggregation:
         """Reports policies of Kyverno for which no request is sent."""
         if self._coverage is None or self._foreign is None:
             return
-        documents, tell = self._foreign
+        documents, notify = self._foreign
         reasons = {}
         for document in documents():
             coverage = await self._coverage.state_of(document)
             if coverage is not None and coverage.extent == "not at all":
                 reasons["/".join(key_of_extension(document))] = coverage.text
-        tell(reasons)
+        notify(reasons)
 
     async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
         """Writes one object's status if it differs and it is this replica's turn."""
@@ -435,7 +435,7 @@ class Aggregation:
         desired = self.conditions.merged(subject, document, desired, statuses, pods_known, coverage)
         due = [self.conditions.due(subject)]
         if subject.kind in _POLICIES:
-            desired = audit_keeper.merged(subject, document, desired, statuses, pods_known)
+            desired = audit_results.merged(subject, document, desired, statuses, pods_known)
         desired = self.rollouts.merged(subject, document, desired, statuses, pods_known)
         due.append(self.rollouts.due(subject))
         for again in due:

@@ -22,14 +22,14 @@ class PublishedPolicies:
 
     def __init__(self) -> None:
         self._statuses: dict[PolicyKey, Json] = {}
-        self._news: dict[PolicyKey, InForce | None] = {}
+        self._changes: dict[PolicyKey, InForce | None] = {}
 
     @property
     def statuses(self) -> Mapping[str, Json]:
         """The status objects, by name."""
         return {document["metadata"]["name"]: document for document in self._statuses.values()}
 
-    def tell(self, key: PolicyKey, make: Callable[[], Json | None]) -> None:
+    def publish(self, key: PolicyKey, make: Callable[[], Json | None]) -> None:
         """Publishes the status that ``make`` returns, None for none.
 
         After an error the object has none.
@@ -42,12 +42,12 @@ class PublishedPolicies:
 
     def enforced(self, key: PolicyKey, in_force: InForce | None) -> None:
         """Notes that another version of an object may be in force."""
-        self._news[key] = in_force
+        self._changes[key] = in_force
 
-    def take_news(self) -> dict[PolicyKey, InForce | None]:
+    def take_changes(self) -> dict[PolicyKey, InForce | None]:
         """Returns the objects that came into force since the last call.
 
         None for a withdrawn one.
         """
-        taken, self._news = self._news, {}
+        taken, self._changes = self._changes, {}
         return taken

@@ -44,14 +44,14 @@ class StatusFields:
         self,
         client: ClusterClient,
         kind: StatusKind,
-        tell: Callable[[], None],
+        notify: Callable[[], None],
         log: Logger,
         *,
         settings: Settings | None = None,
     ) -> None:
-        """``tell`` is called when :attr:`kept` has changed."""
+        """``notify`` is called when :attr:`kept` has changed."""
         self._kind = kind
-        self._tell = tell
+        self._notify = notify
         self._log = log
         self._name = f"{kind.plural}.{pod_status.GROUP}"
         self._reflector = Reflector(
@@ -99,7 +99,7 @@ class StatusFields:
             )
         elif before is not None:
             self._log.info("the CRD keeps every field of statuses", crd=self._name)
-        self._tell()
+        self._notify()
 
 
 SETTLED_SECONDS: Final = (1.0, 5.0, 15.0)

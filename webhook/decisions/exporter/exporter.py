@@ -53,7 +53,7 @@ class AwaitedExports:
         self._exporter = exporter
         self._tracer = tracer
         self._awaited: deque[tuple[int, int, Trace]] = deque(maxlen=AWAITED_MAX)
-        exporter.outbox.tell = self._left
+        exporter.outbox.notify = self._left
 
     def recorded(self) -> int:
         """Returns the sequence of the record that was queued last."""

@@ -73,7 +73,7 @@ class Outbox:
     max_records: int
     max_bytes: int
     queued_bytes: int = 0
-    tell: Callable[[int], None] | None = None
+    notify: Callable[[int], None] | None = None
     """Called with the number up to which records have left for good; None for no listener."""
     _count: int = 0
     _in_flight: int = 0
@@ -204,8 +204,8 @@ class Outbox:
         self._count -= count
         page.gone = upto
         page.sent = max(page.sent, upto)
-        if count and self.tell is not None:
-            self.tell(page.sequences[upto - 1])
+        if count and self.notify is not None:
+            self.notify(page.sequences[upto - 1])
         return count
 
     def _close_first(self) -> None:

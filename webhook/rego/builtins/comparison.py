@@ -1,8 +1,8 @@
 """Built-ins that compare: equality, and OPA's order of all values.
 
 Documented in OPA's reference under "Comparison"; behaviour from
-v1/topdown/comparison.go. ``eq`` (unification) and ``assign`` are the
-compiler's; they are declared here so that the table is whole, and compare.
+v1/topdown/comparison.go. The compiler turns most ``eq``
+(unification) and ``assign`` into assignments. Those that it leaves compare, as declared here.
 """
 
 from __future__ import annotations

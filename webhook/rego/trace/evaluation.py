@@ -46,11 +46,11 @@ class StepwiseEvaluation(Steps):
     def run(self, body: Sequence[ir.Lit], names: Mapping[str, str]) -> None:
         """Evaluates a query for all its solutions; raises :class:`EvaluationError`."""
         query = BodyQuery(body, 0, 0, {}, names)
-        self.tell("Enter", query, body)
+        self.notify("Enter", query, body)
 
         def solved() -> Signal:
-            self.tell("Exit", query, body)
-            self.tell("Redo", query, body)
+            self.notify("Exit", query, body)
+            self.notify("Redo", query, body)
             return None
 
         self.query(query, 0, solved)
@@ -67,7 +67,7 @@ class StepwiseEvaluation(Steps):
         lit = query.body[at]
         query.at = lit
         self.context.charge(20)
-        self.tell("Eval", query, lit)
+        self.notify("Eval", query, lit)
 
         def on() -> Signal:
             return self.query(query, at + 1, then)
@@ -85,12 +85,12 @@ class StepwiseEvaluation(Steps):
             defined = True
             signal = on()
             query.at = lit
-            self.tell("Redo", query, lit)
+            self.notify("Redo", query, lit)
             return signal
 
         signal: Signal = _SOLVE[type(lit)](self, query, lit, held)
         if signal is None and not defined:
-            self.tell("Fail", query, lit)
+            self.notify("Fail", query, lit)
         return signal
 
     def negated(self, query: BodyQuery, lit: ir.Lit, on: Then) -> Signal:
@@ -98,18 +98,18 @@ class StepwiseEvaluation(Steps):
         plain = _plain(lit)
         if not self.holds(query, [plain]):
             return on()
-        self.tell("Fail", query, lit)
+        self.notify("Fail", query, lit)
         return None
 
     def holds(self, query: BodyQuery, body: Sequence[ir.Lit], *, find_one: bool = False) -> bool:
         """Returns whether a body has a solution; each is passed to the tracer."""
         child = self.child(query, body)
         child.find_one = find_one
-        self.tell("Enter", child, body)
+        self.notify("Enter", child, body)
 
         def solved() -> Signal:
-            self.tell("Exit", child, body)
-            self.tell("Redo", child, body)
+            self.notify("Exit", child, body)
+            self.notify("Redo", child, body)
             child.defined = True
             return None
 
@@ -160,11 +160,11 @@ class StepwiseEvaluation(Steps):
 
         def accept(value: Value) -> Signal:
             if self.trace.unifications:
-                self.tell("Unify", query, ir.Eq(ir.Const(value), shown, NOWHERE))
+                self.notify("Unify", query, ir.Eq(ir.Const(value), shown, NOWHERE))
             return then() if value is not False else None
 
         if self.trace.unifications:
-            self.tell("Unify", query, ir.Eq(applied(query, lit.term), shown, NOWHERE))
+            self.notify("Unify", query, ir.Eq(applied(query, lit.term), shown, NOWHERE))
         return self.each(query, lit.term, accept)
 
     def not_(self, query: BodyQuery, lit: ir.Not, then: Then) -> Signal:
@@ -182,27 +182,27 @@ class StepwiseEvaluation(Steps):
         """``every``."""
         domain = self.plug(query, lit.domain)
         if not isinstance(domain, (list, dict, RegoObject, RegoSet)):
-            self.tell("Fail", query, lit)
+            self.notify("Fail", query, lit)
             return None
         place = lit.location
         generator: list[ir.Lit] = [ir.Eq(ir.Ref(lit.domain, [lit.key], place), lit.value, place)]
         child = self.child(query, generator)
-        self.tell("Enter", child, lit)
+        self.notify("Enter", child, lit)
         every = True
 
         def item() -> Signal:
             nonlocal every
             if every:
                 every = self.holds(child, lit.body, find_one=True)
-                self.tell("Redo", child, lit)
+                self.notify("Redo", child, lit)
             return None
 
         self.query(child, 0, item)
         if not every:
-            self.tell("Fail", child, lit)
+            self.notify("Fail", child, lit)
             return None
         signal = then()
-        self.tell("Exit", child, lit)
+        self.notify("Exit", child, lit)
         return signal
 
     # --- calls -------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class StepwiseEvaluation(Steps):
     ) -> Signal:
         """Goes on with each answer of a built-in."""
         if name == "trace" and isinstance(operands[0], str):
-            self.tell("Note", query, query.at, operands[0])
+            self.notify("Note", query, query.at, operands[0])
         if name in _EFFECTS:
             return accept(True)  # a value
         if name == "internal.template_string":
@@ -321,7 +321,7 @@ class StepwiseEvaluation(Steps):
         count = len(matched.rules)
         text = f"(matched {count} rule{'' if count == 1 else 's'}"
         early = ", early exit)" if matched.early_exit else ")"
-        self.tell("Index", query, query.at, f"{written_path(path)} {text}{early}")
+        self.notify("Index", query, query.at, f"{written_path(path)} {text}{early}")
         return matched
 
     def rules(
@@ -365,24 +365,24 @@ class StepwiseEvaluation(Steps):
         child = self.child(query, rule.body, rule=rule)
         child.find_one = matched.early_exit
         held = False
-        self.tell("Enter", child, rule)
+        self.notify("Enter", child, rule)
 
         def solved() -> Signal:
             nonlocal held
             held = True
-            self.tell("Exit", child, rule)
+            self.notify("Exit", child, rule)
             value = ir.Const(True) if rule.value is None else rule.value
             result = self.plug(child, value)
             self.world.known[at] = result
             if previous:
                 if not equal(previous[0], result):
                     raise EvaluationError("eval_conflict_error", "conflict", rule.location)
-                self.tell("Redo", child, rule)
+                self.notify("Redo", child, rule)
                 return None
             previous.append(result)
             signal = accept(result)
             if signal is None:
-                self.tell("Redo", child, rule)
+                self.notify("Redo", child, rule)
             return signal
 
         def body() -> Signal:
@@ -433,11 +433,11 @@ class StepwiseEvaluation(Steps):
     ) -> None:
         """Evaluates one definition of a partial rule."""
         child = self.child(query, rule.body, rule=rule)
-        self.tell("Enter", child, rule)
+        self.notify("Enter", child, rule)
         head = [*rule.rest, *([] if rule.key is None else [rule.key])]
 
         def solved() -> Signal:
-            self.tell("Exit", child, rule)
+            self.notify("Exit", child, rule)
             twice = result.add(
                 [self.plug(child, part) for part in head],
                 UNDEFINED
@@ -446,8 +446,8 @@ class StepwiseEvaluation(Steps):
                 rule.location,
             )
             if twice and steps:
-                self.tell("Duplicate", child, rule)
-            self.tell("Redo", child, rule)
+                self.notify("Duplicate", child, rule)
+            self.notify("Redo", child, rule)
             return None
 
         def body() -> Signal:
@@ -456,7 +456,7 @@ class StepwiseEvaluation(Steps):
 
         self.arguments(child, head[: len(steps)], steps[: len(head)], body)
         if steps and not child.defined:
-            self.tell("Fail", child, rule)
+            self.notify("Fail", child, rule)
 
     def complete(
         self,
@@ -479,7 +479,7 @@ class StepwiseEvaluation(Steps):
         """Goes on for each way in which two terms are equal."""
         a, b = applied(query, a), applied(query, b)
         if self.trace.unifications:
-            self.tell("Unify", query, ir.Eq(a, b, NOWHERE))
+            self.notify("Unify", query, ir.Eq(a, b, NOWHERE))
         if iterates(a):
             return self.each(query, a, lambda v: self.unify(query, ir.Const(v), b, then))
         if iterates(b):
@@ -713,14 +713,14 @@ class StepwiseEvaluation(Steps):
     def comprehension(self, query: BodyQuery, term: ir.Comprehension) -> Value:
         """The collection of a comprehension's solutions."""
         child = self.child(query, term.body)
-        self.tell("Enter", child, term.body)
+        self.notify("Enter", child, term.body)
         members: list[Any] = []
 
         def solved() -> Signal:
-            self.tell("Exit", child, term.body)
+            self.notify("Exit", child, term.body)
             value = self.plug(child, term.value)
             members.append(value if term.key is None else (self.plug(child, term.key), value))
-            self.tell("Redo", child, term.body)
+            self.notify("Redo", child, term.body)
             return None
 
         self.query(child, 0, solved)

@@ -94,7 +94,7 @@ class Steps:
 
     # --- steps -------------------------------------------------------------------------------
 
-    def tell(self, step: Step, query: BodyQuery, node: Any, message: str = "") -> None:
+    def notify(self, step: Step, query: BodyQuery, node: Any, message: str = "") -> None:
         """Tells the tracer of a step."""
         place = place_of(node)
         if place.row:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.webhook.controllers.pod_statuses import pod, says
 from webhook.api import audit_shard, pod_status
-from webhook.controllers.status.audit_keeper import merged
+from webhook.controllers.status.audit_results import merged
 from webhook.controllers.status_kinds import LabelledSubject
 
 SUBJECT = LabelledSubject(pod_status.CONSTRAINT.kind, "Kind", "c")
