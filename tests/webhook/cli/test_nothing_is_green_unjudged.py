@@ -218,7 +218,8 @@ def test_samples_are_tested_where_their_folder_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "named"), [("mutate", "mutator"), ("expand", "ExpansionTemplate")]
+    ("command", "named"),
+    [("mutate", "mutator or mutating policy"), ("expand", "ExpansionTemplate")],
 )
 def test_where_nothing_came_of_any_object_it_is_said_why(
     tmp_path: Path, command: str, named: str
