@@ -162,7 +162,7 @@ async def _wait_for_all(
             running = [tasks.create_task(wait.run()) for wait in waits]
         results = [task.result() for task in running]
     except TimeoutError:
-        results = [wait.tell_timeout(seconds) for wait in waits]
+        results = [wait.report_timeout(seconds) for wait in waits]
     return max(results)
 
 
@@ -189,7 +189,7 @@ class _Wait:
         """Notes that a store is complete."""
         self._news.set()
 
-    def tell_timeout(self, seconds: float) -> int:
+    def report_timeout(self, seconds: float) -> int:
         """Reports the missing replicas at the end; returns the exit code."""
         if self._result is not None:
             return self._result
@@ -231,7 +231,9 @@ class _Wait:
                     absent = "there is no such object" if error.is_absent else str(error)
                     complain(f"{self._shown}: {absent}")
                     return exit_codes.UNKNOWN
-                self._fault = str(error)
+                if self._fault != str(error):
+                    self._fault = str(error)
+                    complain(f"{self._shown}: {error}. Trying again")
                 await asyncio.sleep(backoff.next_seconds())
             else:
                 return None
