@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
+from webhook.cel.library.ordering import SHORT, go_sorted
 from webhook.cel.library.registry import form
 from webhook.cel.run.arithmetic import add
 from webhook.cel.run.equality import NO_OVERLOAD, ORDERED, compared, is_equal
@@ -184,7 +186,7 @@ def sort(meter: Meter, items: list[Value]) -> list[Value]:
 
 @form("@sortByAssociatedKeys", list, list, charges=True)
 def sort_by(meter: Meter, items: list[Value], keys: Sequence[Value]) -> list[Value]:
-    """Returns the items in the order of their keys; items with equal keys keep their order."""
+    """Returns the items in the order of their keys; equal keys as Go's ``sort.Slice`` leaves them."""
     if not items:
         return items
     meter.charge(len(items) * 2)
@@ -193,7 +195,12 @@ def sort_by(meter: Meter, items: list[Value], keys: Sequence[Value]) -> list[Val
         raise EvaluationError("list elements must be comparable")
     if len(keys) > 1 and any(type(key) is not of for key in keys):
         raise EvaluationError("list elements must have the same type")
-    places = sorted(range(len(items)), key=keys.__getitem__)
+    places = list(range(len(items)))
+    has_order = of is not float or not any(map(math.isnan, keys))
+    if has_order and (len(items) <= SHORT or len(set(keys)) == len(items)):
+        places.sort(key=keys.__getitem__)
+    else:
+        places = go_sorted(places, lambda first, other: keys[first] < keys[other], meter.charge)
     return [items[place] for place in places]
 
 
