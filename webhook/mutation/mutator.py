@@ -15,7 +15,6 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
 
     from webhook.constraint.match import MatchSubject, View
     from webhook.mutation.assigning import Assignment

@@ -30,7 +30,6 @@ from webhook.review.policy_set import Exclusions, PolicySet
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
     from webhook.constraint.expansion import Expansion
     from webhook.constraint.snapshot import Snapshot

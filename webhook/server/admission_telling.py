@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
-    from webhook.constraint.result import Responses, Result, Undecided
+    from webhook.constraint.result import Result, Undecided
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.serving.revision import ExceptionUses

@@ -15,9 +15,6 @@ from webhook.printable import printable, printable_json, type_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 _HELP = """Evaluate an expression and print its value as JSON.
 
 Files are YAML or JSON and become the variables of a review: an object alone is created, an old

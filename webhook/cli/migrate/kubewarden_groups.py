@@ -21,9 +21,7 @@ from webhook.constraint.template import CEL
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from webhook.api.shapes import Json
+    from collections.abc import Sequence
 
 
 def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:

@@ -29,7 +29,6 @@ from webhook.policy_kinds.known import STATUS_KINDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.api.pod_status import StatusKind
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Change

@@ -14,8 +14,6 @@ from webhook.printable import printable
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from webhook.decisions.configuration import Section
 
 RECORDS_MAX, RESULTS_MAX, CHARACTERS_MAX = 10, 3, 300

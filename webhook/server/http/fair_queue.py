@@ -153,8 +153,11 @@ class FairQueue(Generic[T]):
     def _credit(self, user: _User[T]) -> None:
         """Deducts from a user's use its share of the time without work; it saves up nothing."""
         seconds = self._clock() - user.idle_since
-        users = 1 + sum(1 for other in self._users.values() if not other.is_idle)
-        user.seconds = max(user.seconds - seconds / users, self._least)
+        user.seconds = max(user.seconds - seconds / (1 + self._active_users()), self._least)
+
+    def _active_users(self) -> int:
+        """Returns how many users have waiting or running work."""
+        return sum(1 for user in self._users.values() if not user.is_idle)
 
     def _drop_newest(self, user: _User[T]) -> T:
         """Removes the latest item of the namespace with the most items."""
@@ -174,9 +177,8 @@ class FairQueue(Generic[T]):
         """Returns the number of waiting and running items, and this user's share."""
         user = self._users.get(party.user)
         mine = 0 if user is None else user.places
-        users = sum(1 for other in self._users.values() if other.waiting or other.running)
         places = self.size + len(self._busy)
-        return Delay(places_taken=mine, places=places, requesters=users)
+        return Delay(places_taken=mine, places=places, requesters=self._active_users())
 
     def is_next(self, work: T) -> bool:
         """Whether this work is the first that waits, whatever is running."""
