@@ -65,15 +65,20 @@ def _without_texts(raw: bytes | bytearray) -> Iterator[bytes]:
         start = end
 
 
+def _count(raw: bytes | bytearray, mark: bytes) -> int:
+    # In a long text there is none: to find is ten times as fast as to count.
+    return raw.count(mark) if mark in raw else 0
+
+
 def _estimate(slices: Iterator[bytes | bytearray] | Iterator[bytes]) -> int:
     size = dicts = lists = commas = empty_dicts = empty_lists = colons = 0
     for raw in slices:
         size += len(raw)
-        slice_dicts, slice_lists = raw.count(b"{"), raw.count(b"[")
+        slice_dicts, slice_lists = _count(raw, b"{"), _count(raw, b"[")
         dicts += slice_dicts
         lists += slice_lists
-        commas += raw.count(b",")
-        colons += raw.count(b":")
+        commas += _count(raw, b",")
+        colons += _count(raw, b":")
         if (slice_dicts + slice_lists) * _SPARSE > len(raw):  # A pair takes as long as all these.
             empty_dicts += raw.count(b"{}")
             empty_lists += raw.count(b"[]")

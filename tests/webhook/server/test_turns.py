@@ -2,7 +2,7 @@
 
 import asyncio
 
-from webhook.server.http.large_bodies import LargeBodies
+from webhook.server.http.large_bodies import AT_ONCE_BYTES_MAX, LargeBodies
 from webhook.server.http.read_queue import Turns
 
 
@@ -61,3 +61,12 @@ def test_the_smallest_that_waits_for_a_place_is_the_next_and_a_few_have_places_b
     assert not large.reserve(Reader("another", read), 10)
     large.release(80)
     assert read == ["another has 10", "large has 20", "larger has 40"]
+
+
+def test_a_body_beyond_the_usual_size_is_read_in_turns_even_when_it_is_alone() -> None:
+    large = LargeBodies(2 * AT_ONCE_BYTES_MAX)
+    assert large.reserve(Reader("usual", []), AT_ONCE_BYTES_MAX)
+    assert large.is_read_at_once(AT_ONCE_BYTES_MAX)
+    large.release(AT_ONCE_BYTES_MAX)
+    assert large.reserve(Reader("larger", []), AT_ONCE_BYTES_MAX + 1)
+    assert not large.is_read_at_once(AT_ONCE_BYTES_MAX + 1)

@@ -178,9 +178,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._body.waits:
             if self._body.size >= limits.PREFIX_BYTES:  # Enough to know whose it is.
                 self._transport.pause_reading()
-        elif (reserved := self._body.reserved) and not self.hub.large.is_alone(reserved):
-            # More of a large body is to come, and there are other large bodies: it is read in
-            # turns.
+        elif (reserved := self._body.reserved) and not self.hub.large.is_read_at_once(reserved):
+            # More of a large body is to come. With other large bodies, or beyond the usual size, it
+            # is read in turns.
             self._transport.pause_reading()
             self.hub.large.turns.wait(self)
 
