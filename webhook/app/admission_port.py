@@ -31,7 +31,7 @@ from webhook.metrics.admission import BREAKERS
 from webhook.metrics.mutation import MUTATORS_FIGHTING
 from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_BYTES
 from webhook.server.admission import Admission, AdmissionOptions
-from webhook.server.admission_telling import ReviewLogOptions
+from webhook.server.admission_observer import ReviewLogOptions
 from webhook.server.application import make_application
 from webhook.server.decoding import Decoding, Memory
 from webhook.server.http.crowding import places_of

@@ -19,7 +19,7 @@ from webhook.app.review_memory import ReviewMemory
 from webhook.constraint.limits import Budget
 from webhook.rego.errors import EvaluationError
 from webhook.review.outcome import Found
-from webhook.server.http.fair_queue import FairQueue, Party
+from webhook.server.http.fair_queue import FairQueue, Flow
 from webhook.server.preparation import SlowReview
 from webhook.server.profiling import SLOW_REVIEWS
 from webhook.server.responsibility import requester
@@ -102,11 +102,11 @@ class _Work:
     request: AdmissionRequest
     until: float
     review: SlowReview[Any]
-    party: Party
+    flow: Flow
 
 
 class _Lane:
-    """The unfinished reviews of one party."""
+    """The unfinished reviews of one flow."""
 
     __slots__ = ("bytes_min", "count")
 
@@ -135,8 +135,8 @@ class SlowReviews:
         self._queue: FairQueue[_Work] = FairQueue(
             waiting_max=WAITING_MAX, workers=WORKERS, weight_max=HEAVY_BYTES_MAX
         )
-        self._lanes: dict[Party, _Lane] = {}
-        """The parties with unfinished work."""
+        self._lanes: dict[Flow, _Lane] = {}
+        """The flows with unfinished work."""
         self._answers: set[int] = set()
         """Moments that are taken for answers that cannot wait longer, in spaces between them."""
         self._active = 0
@@ -150,7 +150,7 @@ class SlowReviews:
         """Whether a review of the same user and namespace that is no larger is unfinished."""
         if not self._lanes:  # As nearly always.
             return False
-        lane = self._lanes.get(Party(requester(request), request.namespace))
+        lane = self._lanes.get(Flow(requester(request), request.namespace))
         return lane is not None and lane.bytes_min <= request.size
 
     def rests_of(self, user: str) -> int:
@@ -169,20 +169,20 @@ class SlowReviews:
 
         ``work`` gets the budget of each of its evaluations, and rests as the budget says.
         """
-        party = Party(requester(request), request.namespace)
+        flow = Flow(requester(request), request.namespace)
         slow = SlowReview[T]()
-        queued = _Work(work, request, span.review_until, slow, party)
+        queued = _Work(work, request, span.review_until, slow, flow)
         weight = request.size if request.size > HEAVY_BYTES_MIN else 0
         with self._changed:
-            slow.before = self._queue.before(party)
-            displaced = queued if self._stopping else self._queue.put(party, queued, weight)
+            slow.before = self._queue.before(flow)
+            displaced = queued if self._stopping else self._queue.put(flow, queued, weight)
             if displaced is queued:
-                return self._queue.delay(party)
-            slot = self._enter(party, request.size, span.until)
+                return self._queue.delay(flow)
+            slot = self._enter(flow, request.size, span.until)
             slow.answer_at = slot * ANSWER_SECONDS
-            slow.future.add_done_callback(partial(self._leave, party, slot))
+            slow.future.add_done_callback(partial(self._leave, flow, slot))
             if displaced is not None:
-                displaced.review.crowded_out = self._queue.delay(displaced.party)
+                displaced.review.crowded_out = self._queue.delay(displaced.flow)
             idle = len(self._threads) - self._active
             if self._queue.size > idle and len(self._threads) < WORKERS:
                 name = f"{SLOW_REVIEWS}_{len(self._threads)}"
@@ -194,9 +194,9 @@ class SlowReviews:
             displaced.review.future.cancel()
         return slow
 
-    def _enter(self, party: Party, size: int, until: float) -> int:
+    def _enter(self, flow: Flow, size: int, until: float) -> int:
         """Counts work in, and takes the last free moment for an answer that cannot wait longer."""
-        lane = self._lanes.setdefault(party, _Lane(size))
+        lane = self._lanes.setdefault(flow, _Lane(size))
         lane.count += 1
         lane.bytes_min = min(lane.bytes_min, size)
         slot = int(until / ANSWER_SECONDS)
@@ -205,14 +205,14 @@ class SlowReviews:
         self._answers.add(slot)
         return slot
 
-    def _leave(self, party: Party, slot: int, _: Future[Any]) -> None:
+    def _leave(self, flow: Flow, slot: int, _: Future[Any]) -> None:
         """Work has ended, or will not begin."""
         with self._changed:
             self._answers.discard(slot)
-            lane = self._lanes[party]
+            lane = self._lanes[flow]
             lane.count -= 1
             if not lane.count:
-                del self._lanes[party]
+                del self._lanes[flow]
 
     def _run(self) -> None:
         compute_beside()
@@ -225,7 +225,7 @@ class SlowReviews:
                 if not self._active:
                     self._memory.begin()
                 self._active += 1
-            party, work = taken
+            flow, work = taken
             began = time.thread_time()
             spent: list[Any] = []
             try:
@@ -234,7 +234,7 @@ class SlowReviews:
                 self._memory.end(work)
                 with self._changed:
                     self._active -= 1
-                    self._queue.done(party, time.thread_time() - began)
+                    self._queue.done(flow, time.thread_time() - began)
                     self._changed.notify_all()
                 # An idle thread must not keep megabytes of its last review.
                 del taken, work
@@ -262,7 +262,7 @@ class SlowReviews:
             has_turn = False
             work.review.worked_seconds = now - began
             if now - noted >= NOTED_SECONDS:
-                self._times.note_beside(work.party.user, now - noted)
+                self._times.note_beside(work.flow.user, now - noted)
                 noted = now
             self._rest(work, worked, is_within=is_within)
             has_turn = self._turn.acquire(timeout=TURN_WAIT_SECONDS)
@@ -281,7 +281,7 @@ class SlowReviews:
                 self._turn.release()
         now = time.thread_time()
         work.review.worked_seconds = now - began
-        self._times.note_beside(work.party.user, now - noted)
+        self._times.note_beside(work.flow.user, now - noted)
         if fault is not None:
             future.set_exception(fault)
         else:
@@ -299,7 +299,7 @@ class SlowReviews:
             if self._stopping:
                 raise EvaluationError("eval_cancel_error", "the process is stopping")
         with self._changed:
-            rests = (RESTS + 1) * self._queue.parts(work.party) - 1
+            rests = (RESTS + 1) * self._queue.parts(work.flow) - 1
         time.sleep(min(rests * worked_seconds, REST_SECONDS_MAX))
 
     def stop(self) -> None:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.mutation.mutator import MutatingParty
+    from webhook.mutation.mutator import MutationSource
 
 MUTATIONS: Final = "gatekeeper.sh/mutations"
 MUTATION_ID: Final = "gatekeeper.sh/mutation-id"
 
 
-def names_of(passes: Sequence[Sequence[MutatingParty]]) -> str:
+def names_of(passes: Sequence[Sequence[MutationSource]]) -> str:
     """Returns each mutator that assigned a value, once, in the order of their names."""
     return ", ".join(sorted({str(mutator) for pass_ in passes for mutator in pass_}))
 
 
-def id_for(passes: Sequence[Sequence[MutatingParty]]) -> str:
+def id_for(passes: Sequence[Sequence[MutationSource]]) -> str:
     """Returns an id of Gatekeeper's form, equal for equal changes by the same mutators.
 
     A random one would change the object again at every write of it.
@@ -30,7 +30,7 @@ def id_for(passes: Sequence[Sequence[MutatingParty]]) -> str:
 
 
 def annotated(
-    obj: dict[str, Any], passes: Sequence[Sequence[MutatingParty]], mutation_id: str
+    obj: dict[str, Any], passes: Sequence[Sequence[MutationSource]], mutation_id: str
 ) -> dict[str, Any]:
     """Returns the object with both annotations; an invalid ``annotations`` field is replaced."""
     metadata = obj.get("metadata")

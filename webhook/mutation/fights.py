@@ -15,7 +15,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from webhook.mutation.mutator import MutatingParty, MutatorId
+    from webhook.mutation.mutator import MutationSource, MutatorId
 
 WINDOW_SECONDS: Final = 3600.0
 """Changes are counted over an hour."""
@@ -53,7 +53,7 @@ class Fights:
         self._found: dict[MutatorId, Fight] = {}
 
     def note(
-        self, change: Hashable, shown: str, mutators: Iterable[MutatingParty], now: float
+        self, change: Hashable, shown: str, mutators: Iterable[MutationSource], now: float
     ) -> bool:
         """Notes a change; returns whether one of its mutators begins to fight by it.
 
@@ -88,7 +88,7 @@ class Fights:
         fights = self._found.copy()
         return {mutator: fight for mutator, fight in fights.items() if fight.until > now}
 
-    def keep(self, mutators: Iterable[MutatingParty]) -> None:
+    def keep(self, mutators: Iterable[MutationSource]) -> None:
         """Forgets the fights of mutators that are no more, or are others now."""
         kept = {(mutator.id, mutator.generation) for mutator in mutators}
         for mutator, fight in self._found.copy().items():

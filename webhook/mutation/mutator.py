@@ -137,8 +137,8 @@ class Binding(NamedTuple):
     operation: str
 
 
-class MutatingParty(Protocol):
-    """A mutator, or another party that changes objects, for annotations, records and metrics."""
+class MutationSource(Protocol):
+    """A mutator or another policy that changes objects, for annotations, records and metrics."""
 
     @property
     def id(self) -> MutatorId:

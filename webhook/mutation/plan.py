@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.mutation.mutator import MutatingParty, Mutator
+    from webhook.mutation.mutator import MutationSource, Mutator
 
 CHOICES_MAX: Final = 64
 """The most choices of mutators, and choices of assigning mutators, that a plan keeps. A tree takes
@@ -47,7 +47,7 @@ class Mutated:
     def __init__(
         self,
         obj: dict[str, Any] | Callable[[], dict[str, Any]],
-        passes: tuple[tuple[MutatingParty, ...], ...] = (),
+        passes: tuple[tuple[MutationSource, ...], ...] = (),
         iterations: int = 0,
         *,
         skipped: Mapping[str, str] = _NOBODY,

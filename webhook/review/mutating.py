@@ -250,8 +250,8 @@ def _joined(first: ChangedObject, obj: dict[str, Any], mutated: Mutated) -> Muta
         turns.append(first.again(obj))
         _refuse_faults(turns[1])
         obj = turns[1].object
-    parties = [(turn.parties,) if turn.parties else () for turn in turns]
-    passes = (*parties[0], *mutated.passes, *(parties[1] if len(parties) > 1 else ()))
+    sources = [(turn.sources,) if turn.sources else () for turn in turns]
+    passes = (*sources[0], *mutated.passes, *(sources[1] if len(sources) > 1 else ()))
     return Mutated(
         obj,
         passes,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.external_data.provider import DataProvider
-    from webhook.mutation.mutator import MutatingParty, MutatorId
+    from webhook.mutation.mutator import MutationSource, MutatorId
     from webhook.review.subject import Subject
 
     ResultStage = Callable[["Examination", Responses], Responses]
@@ -83,7 +83,7 @@ class ChangedObject:
     """Runs the policies that ask for reinvocation, on the object as mutators left it; None without
     any.
     """
-    parties: tuple[MutatingParty, ...] = ()
+    sources: tuple[MutationSource, ...] = ()
     """The policies of ``by`` that records and metrics list beside mutators."""
     skipped: tuple[tuple[str, str], ...] = ()
     """The policies that were skipped, with reasons."""
@@ -101,7 +101,7 @@ class ChangedObject:
     @property
     def concerns(self) -> bool:
         """Whether a policy matched the object."""
-        return bool(self.parties or self.skipped or self.again)
+        return bool(self.sources or self.skipped or self.again)
 
 
 @runtime_checkable
@@ -165,10 +165,10 @@ class WebhookMutations(MutatingStage, Protocol):
     """A mutating stage whose policies this webhook applies itself, as it applies mutators."""
 
     @property
-    def mutating_policies(self) -> Sequence[MutatingParty]:
+    def mutating_policies(self) -> Sequence[MutationSource]:
         """Returns the mutating policies."""
 
-    def concerned(self, request: AdmissionRequest) -> Sequence[MutatingParty]:
+    def concerned(self, request: AdmissionRequest) -> Sequence[MutationSource]:
         """Returns the policies with a rule for the request's kind."""
 
 

@@ -20,12 +20,12 @@ from webhook.review.releasing import RELEASED, only_releases
 from webhook.review.subject import Subject
 from webhook.review.walk import walk
 from webhook.server import deadline, preparation, submission, verdict
-from webhook.server.admission_telling import AdmissionTelling, ReviewLogOptions
-from webhook.server.asking import Questions, answers_until
+from webhook.server.admission_observer import AdmissionObserver, ReviewLogOptions
 from webhook.server.deadline import RequestTime
 from webhook.server.excepting import check_exception, exception_of, unknown_constraints
 from webhook.server.outcome import NO_ROOM, Unanswerable, no_place, not_ready
 from webhook.server.preparation import Awaiting, carry_on, read_namespace
+from webhook.server.provider_requests import ReviewRequests, answers_until
 from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from webhook.mutation.passes import MutationOnError
     from webhook.review.outcome import Continuation
     from webhook.review.policy_set import PolicySet
-    from webhook.server.admission_telling import GatheredViolations
+    from webhook.server.admission_observer import GatheredViolations
     from webhook.server.outcome import Outcome
-    from webhook.server.preparation import Decision, Preparations, ProviderAsker, SlowReview
+    from webhook.server.preparation import Decision, Preparations, ProviderRounds, SlowReview
     from webhook.server.responsibility import Responsible
     from webhook.server.undecided import UnreadAnswer
     from webhook.serving.recorder import Recorder
@@ -109,7 +109,7 @@ class _Case:
         "began",
         "gathered",
         "namespace",
-        "questions",
+        "provider_requests",
         "request",
         "responses",
         "revision",
@@ -120,12 +120,12 @@ class _Case:
     )
 
     def __init__(
-        self, request: AdmissionRequest, received_at: float, providers: ProviderAsker | None
+        self, request: AdmissionRequest, received_at: float, providers: ProviderRounds | None
     ) -> None:
         self.request = request
         self.value = AugmentedReview(request_to_review(request))
         """The request as it is reviewed, with its Namespace if that was read for it."""
-        self.questions = Questions(providers, requester(request))
+        self.provider_requests = ReviewRequests(providers, requester(request))
         self.slow: SlowReview[Found | Needs] | Delay | None = None
         """The review on another thread, or why there was no place for it."""
         self.span = RequestTime(received_at, received_at)
@@ -180,7 +180,7 @@ class Admission:
         self._options = options
         self._crowded_budget = options.crowded_budget
         self._registry = registry
-        self._telling = AdmissionTelling(registry, log, serving.uses, options.logged)
+        self._observer = AdmissionObserver(registry, log, serving.uses, options.logged)
         self._seconds = {
             status: registry.histogram(VALIDATION_SECONDS, status)
             for status in ("allow", "deny", "error")
@@ -315,7 +315,7 @@ class Admission:
         )
 
     def _subject(self, case: _Case, limits: Limits) -> Subject:
-        options, questions = self._options, case.questions
+        options, provider_requests = self._options, case.provider_requests
         return Subject(
             case.value,
             enforcement.WEBHOOK,
@@ -324,8 +324,8 @@ class Admission:
             expands=options.expands,
             reads_namespace=self._preparations.namespaces is not None,
             on_expansion_error=options.mutation_on_error,
-            answers=questions.answers,
-            rounds=questions.rounds,
+            answers=provider_requests.answers,
+            rounds=provider_requests.rounds,
         )
 
     def _limits(
@@ -335,10 +335,10 @@ class Admission:
             until,
             budget=budget,
             observer=self._current.trace,
-            requester=case.questions.requester,
-            known=case.questions.answering,
-            begin=case.questions.begin,
-            moment=case.questions.moment,
+            requester=case.provider_requests.requester,
+            known=case.provider_requests.answering,
+            begin=case.provider_requests.begin,
+            moment=case.provider_requests.moment,
             memo=memo,
         )
 
@@ -362,7 +362,7 @@ class Admission:
                 walked = self._walk(case, revision)
             elif walked.requests:
                 until = answers_until(span, goes_beside=self._goes_beside(case))
-                yield from case.questions.ask(walked.requests, until)
+                yield from case.provider_requests.wait_for(walked.requests, until)
                 walked = self._walk(case, revision, walked.again)
             else:
                 walked = yield from self._elsewhere(case, revision)
@@ -394,7 +394,7 @@ class Admission:
 
         ``again`` continues a review that waited for providers.
         """
-        span, budget, user = case.span, self._options.budget, case.questions.requester
+        span, budget, user = case.span, self._options.budget, case.provider_requests.requester
         case.began = began = time.monotonic()
         waited = began - span.received_at
         if began < span.until and self._goes_beside(case, waited):
@@ -406,7 +406,7 @@ class Admission:
         if again is None:
             walked = walk(self._policies(revision), self._subject(case, limits))
         else:
-            walked = again(limits, case.questions.rounds)
+            walked = again(limits, case.provider_requests.rounds)
         worked = time.thread_time() - worked_before
         case.worked_seconds += worked
         self._times.note(user, worked)
@@ -424,7 +424,7 @@ class Admission:
             walked = walk(policies, self._subject(case, limits._replace(budget=budget)))
             if isinstance(walked, Found) and walked.responses.results:
                 # Of 5,600 violations of one Pod it took 20 ms.
-                gathered = self._telling.gathered(case.request, walked.responses, rest=budget.rest)
+                gathered = self._observer.gathered(case.request, walked.responses, rest=budget.rest)
                 case.gathered = walked.responses, gathered
             return walked
 
@@ -437,7 +437,7 @@ class Admission:
                 walked = slow.future.result()
                 if isinstance(walked, Found) or not walked.time:
                     return walked
-        case.questions.rounds = ROUNDS_MAX  # No provider is asked any more.
+        case.provider_requests.rounds = ROUNDS_MAX  # No provider is asked any more.
         return walk(policies, self._subject(case, UNTIL_NOW))
 
     def _concluded(
@@ -477,7 +477,7 @@ class Admission:
         if not self._options.blames:
             return "others"
         slow = case.slow
-        delay = self._times.since(case.span.received_at, case.questions.requester)
+        delay = self._times.since(case.span.received_at, case.provider_requests.requester)
         delay = delay._replace(worked_seconds=case.worked_seconds)
         if isinstance(slow, Delay):
             return responsible_for(decisive(slow, delay))
@@ -495,7 +495,7 @@ class Admission:
         # Made with its name: a second answer that has one takes longer.
         name = "" if self._names is None else next(self._names)
         if responses.undecided:
-            self._telling.undecided(request, responses.undecided)
+            self._observer.undecided(request, responses.undecided)
         if not responses.results and not responses.excused:
             response = verdict.judge(request.uid, responses, name)
         else:
@@ -503,21 +503,21 @@ class Admission:
                 gathered = case.gathered[1]
                 response = gathered.response._replace(decision_id=name)
             else:
-                gathered = self._telling.gathered(request, responses, name)
+                gathered = self._observer.gathered(request, responses, name)
                 response = gathered.response
-            self._telling.violations(gathered)
+            self._observer.violations(gathered)
             if gathered.is_excused:
-                self._telling.excused(request, responses)
+                self._observer.excused(request, responses)
         if unexpanded:
-            self._telling.unexpanded(request, unexpanded)
+            self._observer.unexpanded(request, unexpanded)
             response = verdict.with_warning(response, unexpanded)
         if not response.allowed:
-            self._telling.refused(response)
+            self._observer.refused(response)
             return response  # Further warnings cannot change a denial.
         if responses.deadline_exceeded:
             return Unanswerable(504, "deadline", _TOO_LATE)
         if responses.faults:
-            return self._telling.faulty(request, responses)
+            return self._observer.faulty(request, responses)
         return response
 
     def _unless_unexpanded(
@@ -541,5 +541,5 @@ class Admission:
         if responsible == "others":
             return Unanswerable(504, "deadline", _TOO_LATE)
         refusal = verdict.undecidable(request.uid, why)
-        self._telling.refused(refusal)
+        self._observer.refused(refusal)
         return refusal

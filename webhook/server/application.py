@@ -85,7 +85,7 @@ def make_application(  # noqa: PLR0913  # each part that it joins is a parameter
     if mutate is not None:
         decisions["/v1/mutate"] = mutate
     unread = {"/v1/mutate": answer_unmutated or answer_unread}
-    tell_unread = None if recorder is None else recorder.unread
+    notify_unread = None if recorder is None else recorder.unread
     make: type[ReviewEndpoint] | partial[TracedEndpoint] = ReviewEndpoint
     if tracing is not None:
         # Imported only if tracing is on: the import costs memory and start-up time.
@@ -98,7 +98,7 @@ def make_application(  # noqa: PLR0913  # each part that it joins is a parameter
             registry,
             log,
             decoding=decoding,
-            tell_unread=tell_unread,
+            notify_unread=notify_unread,
             answer_unread=unread.get(path, answer_unread),
         )
         for path, decide in decisions.items()

@@ -103,15 +103,15 @@ class ReviewEndpoint:
         log: Logger,
         *,
         decoding: Decoding,
-        tell_unread: Callable[[str, str], None] | None = None,
+        notify_unread: Callable[[str, str], None] | None = None,
         answer_unread: AnswerUnread = answer_unread,
     ) -> None:
         """``decoding`` decodes large requests, and may be shared by endpoints.
 
-        ``tell_unread`` gets the UID and reason of requests that are refused unread;
+        ``notify_unread`` gets the UID and reason of requests that are refused unread;
         ``answer_unread`` decides whether they are refused.
         """
-        self._tell_unread = tell_unread
+        self._notify_unread = notify_unread
         self._answer_unread = answer_unread
         self._decide = decide
         self._registry = registry
@@ -322,8 +322,8 @@ class ReviewEndpoint:
                 request_uid=uid,
                 error=message,
             )
-            if self._tell_unread is not None:
-                self._tell_unread(uid, message)
+            if self._notify_unread is not None:
+                self._notify_unread(uid, message)
         return 200, JSON_ALONE, encode_response(response, api_version)
 
     def _refused(self, refusal: Unanswerable) -> HttpAnswer:

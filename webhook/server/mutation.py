@@ -25,10 +25,10 @@ from webhook.review.outcome import Needs
 from webhook.review.releasing import only_releases
 from webhook.review.subject import Subject
 from webhook.server import deadline, preparation, submission, verdict
-from webhook.server.asking import Questions, answers_until
-from webhook.server.mutation_telling import MutationTelling
+from webhook.server.mutation_observer import MutationObserver
 from webhook.server.outcome import Unanswerable, no_place, not_ready
 from webhook.server.preparation import Awaiting, carry_on, read_namespace
+from webhook.server.provider_requests import ReviewRequests, answers_until
 from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Budget
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.mutation.mutator import MutatingParty
+    from webhook.mutation.mutator import MutationSource
     from webhook.mutation.passes import MutationOnError
     from webhook.review.policy_set import PolicySet
     from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
-    from webhook.server.preparation import Decision, Preparations, ProviderAsker
+    from webhook.server.preparation import Decision, Preparations, ProviderRounds
     from webhook.server.responsibility import Responsible
     from webhook.server.undecided import UnreadAnswer
     from webhook.serving.recorder import MutationRecorder
@@ -73,17 +73,17 @@ NOT_MUTATED: Final = "Resource was not mutated"
 class _Case:
     """The state of one request until its answer."""
 
-    __slots__ = ("began", "is_slow", "namespace", "questions", "request", "span")
+    __slots__ = ("began", "is_slow", "namespace", "provider_requests", "request", "span")
 
     def __init__(
-        self, request: AdmissionRequest, span: RequestTime, providers: ProviderAsker | None
+        self, request: AdmissionRequest, span: RequestTime, providers: ProviderRounds | None
     ) -> None:
         self.request = request
         self.span = span
         self.namespace: dict[str, Any] | None = None
         """The Namespace of the request, if it was read for it."""
         # Gatekeeper's mutation has no cache: a tag may be another image by now.
-        self.questions = Questions(providers, requester(request), fresh=True)
+        self.provider_requests = ReviewRequests(providers, requester(request), fresh=True)
         self.is_slow = False
         """Whether it went on beside the admission thread."""
         self.began = span.received_at
@@ -130,7 +130,7 @@ class Mutation:
         self._options = options
         self._registry = registry
         self._preparations = preparations
-        self._telling = MutationTelling(
+        self._observer = MutationObserver(
             registry,
             log,
             serving.fights,
@@ -215,7 +215,7 @@ class Mutation:
                 attempt = self._attempt(case, revision.policies)
             elif attempt.requests:
                 until = answers_until(span, goes_beside=self._goes_beside(case))
-                yield from case.questions.ask(attempt.requests, until)
+                yield from case.provider_requests.wait_for(attempt.requests, until)
                 attempt = self._attempt(case, revision.policies)
             else:
                 attempt = yield from self._elsewhere(case, revision.policies)
@@ -227,8 +227,8 @@ class Mutation:
             limits=Limits(until, budget=budget),
             reads_namespace=self._preparations.namespaces is not None,
             on_mutation_error=self._options.on_error,
-            answers=case.questions.answers,
-            rounds=case.questions.rounds,
+            answers=case.provider_requests.answers,
+            rounds=case.provider_requests.rounds,
         )
 
     def _goes_beside(self, case: _Case, waited_seconds: float = 0.0) -> bool:
@@ -240,7 +240,7 @@ class Mutation:
 
     def _attempt(self, case: _Case, policies: PolicySet) -> _Attempt:
         """Mutate on this thread, for as long as others can wait."""
-        budget, user = self._options.budget, case.questions.requester
+        budget, user = self._options.budget, case.provider_requests.requester
         case.began = time.monotonic()
         if self._preparations.reviewer is None:
             budget = None
@@ -260,7 +260,7 @@ class Mutation:
         """Mutate beside this thread, in the lane of slow reviews."""
         reviewer, span = self._preparations.reviewer, case.span
         assert reviewer is not None  # Else there is no budget.
-        user, annotates = case.questions.requester, self._options.annotations
+        user, annotates = case.provider_requests.requester, self._options.annotations
         case.is_slow = True
         case.began = time.monotonic()
 
@@ -300,7 +300,7 @@ class Mutation:
             if isinstance(undone, Unanswerable):
                 return undone
             response = undone
-        response = self._telling.answered(reviewed, response)
+        response = self._observer.answered(reviewed, response)
         status = "success" if response.allowed else "error"
         return self._counted(status, span.received_at, response)
 
@@ -322,7 +322,7 @@ class Mutation:
         policy = revision.snapshot.isolation
         plan = revision.mutations.plan(gvk_of(request.object), request.operation)
         in_webhook = revision.policies.in_webhook
-        concerned: list[MutatingParty] = [] if plan is None else list(plan.mutators)
+        concerned: list[MutationSource] = [] if plan is None else list(plan.mutators)
         concerned += () if in_webhook is None else in_webhook.concerned(request)
         is_refused = request.namespace not in policy.spared_namespaces and any(
             on_undecidable_for(mutator.document, {}, policy.on_undecidable) == "refuse"
@@ -335,7 +335,7 @@ class Mutation:
         else:
             response = verdict.allowed(request.uid, NOT_MUTATED)
             response = verdict.with_notice(response, f"no mutator is applied: {why}")
-        self._telling.unfinished(request, response, why)
+        self._observer.unfinished(request, response, why)
         return response
 
     def _answer(self, request: AdmissionRequest, done: Changes) -> AdmissionResponse:
@@ -355,7 +355,7 @@ class Mutation:
         self._iterations["false"].observe(error.iterations)
         is_passed = self._options.on_error == "skip" and isinstance(error, NotConverging)
         answer: MutationOnError = "skip" if is_passed else "reject"
-        self._telling.skipped(request, error.mutator, str(error), answer)
+        self._observer.skipped(request, error.mutator, str(error), answer)
         if is_passed:
             response = verdict.allowed(request.uid, NOT_MUTATED)
             return verdict.with_notice(response, f"no mutator is applied: {error}")

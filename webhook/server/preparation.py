@@ -69,7 +69,7 @@ class AccessReader(Protocol):
         """Returns those of the rights that a user lacks; called by any thread."""
 
 
-class ProviderAsker(Protocol):
+class ProviderRounds(Protocol):
     """Sends requests to providers on behalf of reviews; called by any thread."""
 
     def known(self, request: ProviderRequest) -> ProviderResponse | None:
@@ -133,7 +133,7 @@ class Preparations:
     namespaces: NamespaceReader | None = None
     templates: TemplateCompiler | None = None
     reviewer: SlowReviewer | None = None
-    providers: ProviderAsker | None = None
+    providers: ProviderRounds | None = None
     rights: AccessReader | None = None
 
 

@@ -43,7 +43,7 @@ class TracedEndpoint(ReviewEndpoint):
         log: Logger,
         *,
         decoding: Decoding,
-        tell_unread: Callable[[str, str], None] | None = None,
+        notify_unread: Callable[[str, str], None] | None = None,
         answer_unread: AnswerUnread = answer_unread,
         tracing: Tracing,
     ) -> None:
@@ -52,7 +52,7 @@ class TracedEndpoint(ReviewEndpoint):
             registry,
             log,
             decoding=decoding,
-            tell_unread=tell_unread,
+            notify_unread=notify_unread,
             answer_unread=answer_unread,
         )
         self._decide_untraced = decide
@@ -63,7 +63,7 @@ class TracedEndpoint(ReviewEndpoint):
             registry,
             log,
             decoding=decoding,
-            tell_unread=tell_unread,
+            notify_unread=notify_unread,
             answer_unread=answer_unread,
         )
         self._sample = tracing.tracer.sample

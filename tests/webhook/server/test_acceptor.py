@@ -26,7 +26,7 @@ from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED, HANDSHAKES_FAILED
 from webhook.server.http.acceptor import Acceptor
 from webhook.server.http.connection import Connection
-from webhook.server.http.fair_queue import Occupant, Party
+from webhook.server.http.fair_queue import Flow, Occupant
 from webhook.server.http.head import UNKNOWN
 from webhook.server.http.hub import Hub, Share
 from webhook.server.http.limits import ConnectionLimits
@@ -216,7 +216,7 @@ def test_who_has_all_requests_under_way_leaves_some_to_others() -> None:
         """A request that is never run: no loop goes on here."""
 
         before = NOTHING_KNOWN
-        party = Party("a", "")
+        flow = Flow("a", "")
         size = 0
         run_until = math.inf
 
@@ -236,7 +236,7 @@ class Answered:
     """A request that notes its answer."""
 
     before = NOTHING_KNOWN
-    party = Party("a", "")
+    flow = Flow("a", "")
     size = 0
     run_until = math.inf
 

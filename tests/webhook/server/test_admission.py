@@ -38,7 +38,7 @@ from webhook.review.admission_policies import AdmissionPolicies
 from webhook.review.loops import review as reviewed
 from webhook.review.subject import Subject, value_of
 from webhook.server import admission
-from webhook.server.admission_telling import EVENTS_MAX, ReviewLogOptions
+from webhook.server.admission_observer import EVENTS_MAX, ReviewLogOptions
 from webhook.server.deadline import RequestTime
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable

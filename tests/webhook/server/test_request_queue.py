@@ -13,7 +13,7 @@ from tests.webhook.server.crowds import beginning, refused, sent_by
 from tests.webhook.server.paused import PausedTransport, Port
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.server.http import request_queue
-from webhook.server.http.fair_queue import FairQueue, Party
+from webhook.server.http.fair_queue import FairQueue, Flow
 from webhook.server.responsibility import NOTHING_KNOWN
 
 if TYPE_CHECKING:
@@ -105,11 +105,11 @@ def test_nobody_waits_behind_all_requests_of_another() -> None:
 def test_what_leaves_the_queue_takes_nobody_elses_place() -> None:
     queue: FairQueue[int] = FairQueue(waiting_max=9, workers=2)
     for number in range(6):
-        queue.put(Party(f"user-{number % 2}", f"namespace-{number % 3}"), number)
+        queue.put(Flow(f"user-{number % 2}", f"namespace-{number % 3}"), number)
     assert sorted(queue.remove(lambda number: number < 3)) == [0, 1, 2]
     assert sorted(queue) == [3, 4, 5]
     assert queue.size == 3
-    assert queue.before(Party("user-1", "")).places_taken == 2
+    assert queue.before(Flow("user-1", "")).places_taken == 2
 
 
 class Clock:
@@ -142,7 +142,7 @@ class Timed:
         worked: float,
         size: int = 0,
     ) -> None:
-        self.party = Party(user, "a")
+        self.flow = Flow(user, "a")
         self.size = size
         self._clock, self._answered = clock, answered
         self._seconds, self._worked = seconds, worked
@@ -151,7 +151,7 @@ class Timed:
         """Take the time."""
         self._clock.now += self._seconds
         self._clock.worked += self._worked
-        self._answered.append(self.party.user)
+        self._answered.append(self.flow.user)
 
     def give_up(self) -> None:
         """Do nothing: none has an end."""

@@ -38,7 +38,7 @@ begin one by one (:meth:`~webhook.server.http.hub.Hub.greeting`).
 PAUSE_SECONDS: Final = 0.2
 """The pause after the system had no descriptor, which would fail again at once."""
 
-TELL_SECONDS: Final = 10.0
+HANDSHAKE_LOG_SECONDS: Final = 10.0
 """How often failed handshakes are logged, with their number since."""
 
 _TCP_INFO: Final = struct.Struct("=56xI")
@@ -186,7 +186,7 @@ class Acceptor:
         hub = self._hub
         hub.registry.count(HANDSHAKES_FAILED, reason)
         now = time.monotonic()
-        if now - self._logged_at < TELL_SECONDS:
+        if now - self._logged_at < HANDSHAKE_LOG_SECONDS:
             self._unlogged += 1
             return
         hub.log.warning(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from webhook.api.admission import origin_of
 from webhook.server.deadline import RequestTime
 from webhook.server.http.crowding import answer_overdue
-from webhook.server.http.fair_queue import Occupant, occupant_of, party_of
+from webhook.server.http.fair_queue import Occupant, flow_of, occupant_of
 from webhook.server.http.head import STRANGER
 from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.http.responder import JSON
@@ -25,7 +25,7 @@ from webhook.server.responsibility import NOTHING_KNOWN
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
-    from webhook.server.http.fair_queue import Party
+    from webhook.server.http.fair_queue import Flow
     from webhook.server.http.hub import Hub, Share
     from webhook.server.http.responder import HttpAnswer, HttpHeader, Responder
 
@@ -129,9 +129,9 @@ class Exchange:
         return self._occupant
 
     @property
-    def party(self) -> Party:
+    def flow(self) -> Flow:
         """See :class:`~webhook.server.http.request_queue.Waiting`."""
-        return party_of(self.body, self.scope.get(STRANGER, ""))
+        return flow_of(self.body, self.scope.get(STRANGER, ""))
 
     @property
     def size(self) -> int:

@@ -27,7 +27,7 @@ DEBT_SECONDS_MAX: Final = 0.02
 take for some twenty requests."""
 
 
-class Party(NamedTuple):
+class Flow(NamedTuple):
     """The user and the namespace of a request."""
 
     user: str
@@ -48,10 +48,10 @@ def occupant_of(body: bytes | bytearray) -> Occupant:
     return Occupant(requester_of(username_in(body[:PREFIX_BYTES])), len(body))
 
 
-def party_of(body: bytes | bytearray, stranger: str) -> Party:
+def flow_of(body: bytes | bytearray, stranger: str) -> Flow:
     """Returns the user and namespace of a body; each stranger is a user of its own."""
     prefix = body[:PREFIX_BYTES]
-    return Party(stranger or requester_of(username_in(prefix)), namespace_in(prefix))
+    return Flow(stranger or requester_of(username_in(prefix)), namespace_in(prefix))
 
 
 class _Item(NamedTuple, Generic[T]):
@@ -93,7 +93,7 @@ class FairQueue(Generic[T]):
     The user that used the least processor time is served first; among equals the one with the
     shortest recent requests, or, without one, the shortest expected one. While a user has no work,
     its use falls by its share of the time. The namespaces of a user take turns, because many
-    controllers work for everybody under one name. A party runs at most one request at a time, and a
+    controllers work for everybody under one name. A flow runs at most one request at a time, and a
     user leaves a worker to others. Heavy requests leave a worker to light ones, and together never
     exceed ``weight_max``.
     """
@@ -112,9 +112,9 @@ class FairQueue(Generic[T]):
         self._running_max = max(1, workers - 1)
         self._weight_max = weight_max
         self._users: dict[str, _User[T]] = {}
-        self._busy: set[Party] = set()
-        self._heavy: dict[Party, int] = {}
-        """The weight of running heavy requests, by party."""
+        self._busy: set[Flow] = set()
+        self._heavy: dict[Flow, int] = {}
+        """The weight of running heavy requests, by flow."""
         self._costs: dict[str, float] = {}
         """Processor time of users' recent work, a moving average; also of users without any now."""
         self._least = 0.0
@@ -124,16 +124,14 @@ class FairQueue(Generic[T]):
         self._users_max = USERS_MIN
         """The number of users from which some are forgotten."""
 
-    def put(
-        self, party: Party, work: T, weight: int = 0, expected_seconds: float = 0.0
-    ) -> T | None:
+    def put(self, flow: Flow, work: T, weight: int = 0, expected_seconds: float = 0.0) -> T | None:
         """Queues work; returns work without a place, which may be another item.
 
         If the queue is full, the user with the most items loses one.
         """
-        user = self._users.get(party.user)
+        user = self._users.get(flow.user)
         if user is None:
-            user = self._users[party.user] = _User(self._least, self._clock())
+            user = self._users[flow.user] = _User(self._least, self._clock())
         elif user.is_idle:
             self._credit(user)
         displaced = None
@@ -145,7 +143,7 @@ class FairQueue(Generic[T]):
                 return work
             displaced = self._drop_newest(crowd)
         item = _Item(work, weight, expected_seconds)
-        user.namespaces.setdefault(party.namespace, deque()).append(item)
+        user.namespaces.setdefault(flow.namespace, deque()).append(item)
         user.waiting += 1
         self.size += 1
         return displaced
@@ -169,13 +167,13 @@ class FairQueue(Generic[T]):
         self.size -= 1
         return dropped.work
 
-    def delay(self, party: Party) -> Delay:
-        """Returns the use of all places, for a party without one."""
-        return self.before(party)._replace(places=self._waiting_max)
+    def delay(self, flow: Flow) -> Delay:
+        """Returns the use of all places, for a flow without one."""
+        return self.before(flow)._replace(places=self._waiting_max)
 
-    def before(self, party: Party) -> Delay:
+    def before(self, flow: Flow) -> Delay:
         """Returns the number of waiting and running items, and this user's share."""
-        user = self._users.get(party.user)
+        user = self._users.get(flow.user)
         mine = 0 if user is None else user.places
         places = self.size + len(self._busy)
         return Delay(places_taken=mine, places=places, requesters=self._active_users())
@@ -186,15 +184,15 @@ class FairQueue(Generic[T]):
         first = min(waiting, key=self._order, default=None)
         return first is not None and next(iter(first[1].namespaces.values()))[0].work is work
 
-    def take(self) -> tuple[Party, T] | None:
+    def take(self) -> tuple[Flow, T] | None:
         """Returns the next work; None if nothing may begin now. Call :meth:`done` at its end."""
         waiting = [item for item in self._users.items() if item[1].waiting]
         for name, user in sorted(waiting, key=self._order):
             if user.running >= self._running_max:
                 continue
             for namespace, works in user.namespaces.items():
-                party = Party(name, namespace)
-                if party in self._busy or not self._may_begin(works[0].weight):
+                flow = Flow(name, namespace)
+                if flow in self._busy or not self._may_begin(works[0].weight):
                     continue
                 work, weight, _ = works.popleft()
                 user.waiting -= 1
@@ -205,11 +203,11 @@ class FairQueue(Generic[T]):
                     del user.namespaces[namespace]
                 user.running += 1
                 self._users[name] = self._users.pop(name)  # behind others who have used as much
-                self._busy.add(party)
+                self._busy.add(flow)
                 if weight:
-                    self._heavy[party] = weight
+                    self._heavy[flow] = weight
                 self._least = max(self._least, user.seconds)
-                return party, work
+                return flow, work
         return None
 
     def _order(self, item: tuple[str, _User[T]]) -> tuple[float, float]:
@@ -228,24 +226,24 @@ class FairQueue(Generic[T]):
             return False
         return sum(self._heavy.values()) + weight <= self._weight_max
 
-    def parts(self, party: Party) -> int:
-        """Returns into how many equal parts the time is divided for this party."""
+    def parts(self, flow: Flow) -> int:
+        """Returns into how many equal parts the time is divided for this flow."""
         users = sum(1 for user in self._users.values() if user.running)
-        return max(1, users * self._users[party.user].running)
+        return max(1, users * self._users[flow.user].running)
 
     def others_than(self, user: str) -> int:
         """Returns how much work of other users waits or runs."""
         return sum(1 for name, other in self._users.items() if name != user and not other.is_idle)
 
-    def done(self, party: Party, seconds: float = 0.0) -> None:
-        """Ends work of this party, which used this processor time."""
-        self._busy.discard(party)
-        self._heavy.pop(party, None)
-        user = self._users[party.user]
+    def done(self, flow: Flow, seconds: float = 0.0) -> None:
+        """Ends work of this flow, which used this processor time."""
+        self._busy.discard(flow)
+        self._heavy.pop(flow, None)
+        user = self._users[flow.user]
         user.running -= 1
         user.seconds += seconds
         user.idle_since = self._clock()
-        self._note_cost(party.user, (self._costs.get(party.user, seconds) + seconds) / 2)
+        self._note_cost(flow.user, (self._costs.get(flow.user, seconds) + seconds) / 2)
         self._forget()
 
     def _note_cost(self, name: str, seconds: float) -> None:

@@ -13,7 +13,7 @@ from webhook.server.http.fair_queue import FairQueue
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.server.http.fair_queue import Party
+    from webhook.server.http.fair_queue import Flow
     from webhook.server.responsibility import Delay
 
 LONG_SECONDS: Final = 0.001
@@ -41,8 +41,8 @@ class Waiting(Protocol):
     """The requests that waited before it, and its own user's share of them."""
 
     @property
-    def party(self) -> Party:
-        """Returns the party that the request is answered for."""
+    def flow(self) -> Flow:
+        """Returns the flow that the request is answered for."""
 
     @property
     def size(self) -> int:
@@ -138,11 +138,11 @@ class RequestQueue:
         if taken is None:
             self._run(self._arrived.popleft())
             return time.monotonic()
-        party, request = taken
+        flow, request = taken
         # Only processor time counts as used: a user's waits for a core or the interpreter do not.
         worked = time.thread_time()
         self._run(request)
-        self._shared.done(party, time.thread_time() - worked)
+        self._shared.done(flow, time.thread_time() - worked)
         return time.monotonic()
 
     def _share_out(self) -> None:
@@ -151,9 +151,9 @@ class RequestQueue:
             self._shared.charge(user, seconds)
         while self._arrived:
             request = self._arrived.popleft()
-            party = request.party
-            request.before = self._shared.before(party)
-            self._shared.put(party, request, expected_seconds=request.size * SECONDS_A_BYTE)
+            flow = request.flow
+            request.before = self._shared.before(flow)
+            self._shared.put(flow, request, expected_seconds=request.size * SECONDS_A_BYTE)
             self._soonest = min(self._soonest, request.run_until)
 
     def _give_up(self, now: float) -> None:

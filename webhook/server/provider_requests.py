@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.external_data.exchange import Answering, ProviderRequest, ProviderResponse
     from webhook.external_data.flights import ProviderRound
     from webhook.server.deadline import RequestTime
-    from webhook.server.preparation import ProviderAsker
+    from webhook.server.preparation import ProviderRounds
 
 LAST_WALK_SECONDS: Final = 0.05
 """Time reserved for deciding with the responses: a walk on the admission thread takes 10 ms."""
@@ -34,14 +34,16 @@ _OUT_OF_TIME: Final = "failed to send external data request: context deadline ex
 _OFF: Final = "external data is turned off (--enable-external-data)"
 
 
-class Questions:
+class ReviewRequests:
     """The provider requests of one review; equal requests get the same response."""
 
-    __slots__ = ("_asker", "_fresh", "_round", "answers", "moment", "requester", "rounds")
+    __slots__ = ("_client", "_fresh", "_round", "answers", "moment", "requester", "rounds")
 
-    def __init__(self, asker: ProviderAsker | None, requester: str, *, fresh: bool = False) -> None:
+    def __init__(
+        self, client: ProviderRounds | None, requester: str, *, fresh: bool = False
+    ) -> None:
         """With ``fresh``, responses are not taken from the cache."""
-        self._asker = asker
+        self._client = client
         self.requester = requester
         self._fresh = fresh
         self.answers: dict[ProviderRequest, ProviderResponse] = {}
@@ -53,8 +55,8 @@ class Questions:
     def known(self, request: ProviderRequest) -> ProviderResponse | None:
         """Returns the response that this review has already had, or a cached one."""
         answer = self.answers.get(request)
-        if answer is None and self._asker is not None and not self._fresh:
-            answer = self._asker.known(request)
+        if answer is None and self._client is not None and not self._fresh:
+            answer = self._client.known(request)
             if answer is not None:
                 self.answers[request] = answer
         return answer
@@ -66,14 +68,14 @@ class Questions:
 
     def begin(self, requests: Sequence[ProviderRequest]) -> None:
         """Sends requests while the rest of the review goes on."""
-        if self._asker is None:
+        if self._client is None:
             return
         if self._round is None:
-            self._round = self._asker.round(fresh=self._fresh, requester=self.requester)
+            self._round = self._client.round(fresh=self._fresh, requester=self.requester)
         for request in requests:
             self._round.begin(request)
 
-    def ask(
+    def wait_for(
         self, requests: Sequence[ProviderRequest], until: float
     ) -> Generator[Awaiting, None, None]:
         """Waits for responses to concurrent requests.
@@ -83,7 +85,7 @@ class Questions:
         After a failure no more requests are sent.
         """
         self.rounds += 1
-        if self._asker is None:
+        if self._client is None:
             self.answers |= {request: nobody(request.provider, _OFF) for request in requests}
             return
         self.begin(requests)

@@ -97,7 +97,7 @@ class GatheredViolations(NamedTuple):
     """Whether an exception applies to a violation."""
 
 
-class AdmissionTelling:
+class AdmissionObserver:
     """Counts and logs reviews."""
 
     def __init__(

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.mutation.fights import Fights
-    from webhook.mutation.mutator import MutatingParty
+    from webhook.mutation.mutator import MutationSource
     from webhook.mutation.passes import MutationOnError
     from webhook.mutation.plan import Mutated
     from webhook.mutation.previewing import Preview
     from webhook.serving.recorder import MutationRecorder, MutationReviewed
 
-    AppliedPasses = tuple[tuple[MutatingParty, ...], ...]
+    AppliedPasses = tuple[tuple[MutationSource, ...], ...]
 
 
-class MutationTelling:
+class MutationObserver:
     """Logs and counts the actions of mutators. For one thread; never waits."""
 
     def __init__(
@@ -51,9 +51,9 @@ class MutationTelling:
         """Logs and counts an answer; adds the decision's id if decisions are recorded."""
         mutated, preview = reviewed.mutated, reviewed.preview
         if mutated is not None:
-            self._notify(reviewed, mutated)
+            self._record(reviewed, mutated)
         if preview is not None:
-            self._tell_preview(reviewed.request, preview)
+            self._record_preview(reviewed.request, preview)
         is_recorded = reviewed.patch or preview is not None or (mutated is None or mutated.skipped)
         if self._recorder is None or not is_recorded:
             return response
@@ -91,20 +91,20 @@ class MutationTelling:
             request_uid=request.uid,
         )
 
-    def _notify(self, reviewed: MutationReviewed, mutated: Mutated) -> None:
+    def _record(self, reviewed: MutationReviewed, mutated: Mutated) -> None:
         request = reviewed.request
         for name, fault in mutated.skipped.items():
             self.skipped(request, name, fault, "skip")
         if not reviewed.patch:
             return
         # Without a patch, the assigned values were there already.
-        self._registry.mutators.count_all(self._parties(mutated.passes), "applied")
+        self._registry.mutators.count_all(self._sources(mutated.passes), "applied")
         if self._logs_mutations:
             self._log_passes(request, mutated)
         if request.operation == "UPDATE":
             self._note_fight(reviewed, mutated)
 
-    def _parties(self, passes: AppliedPasses) -> ObjectGroup:
+    def _sources(self, passes: AppliedPasses) -> ObjectGroup:
         """Returns the mutators that changed an object; the same group for passes that are one value."""
         known = self._groups.get(id(passes))
         if known is None or known[0] is not passes:
@@ -120,18 +120,18 @@ class MutationTelling:
         shown = f"{request.kind.kind} {f'{place}/' if place else ''}{name}"
         digest = hashlib.sha256(reviewed.patch.base64).digest()
         change = request.kind.group_kind, place, name, digest
-        parties = {mutator.id: mutator for pass_ in mutated.passes for mutator in pass_}
-        if not self._fights.note(change, shown, parties.values(), now):
+        sources = {mutator.id: mutator for pass_ in mutated.passes for mutator in pass_}
+        if not self._fights.note(change, shown, sources.values(), now):
             return
         self._log.warning(
             "mutators fight: the same change is made to an object again and again",
             hookType="mutation",
             object=shown,
-            mutators=sorted(map(str, parties)),
+            mutators=sorted(map(str, sources)),
             patch=[f"{item['op']} {item['path']}" for item in reviewed.patch.operations[:10]],
         )
 
-    def _tell_preview(self, request: AdmissionRequest, preview: Preview) -> None:
+    def _record_preview(self, request: AdmissionRequest, preview: Preview) -> None:
         for mutator in preview.mutators:
             if preview.patch:
                 self._registry.mutators.count(mutator.id.kind, mutator.id.name, "previewed")
