@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests import programs, verified_code
-from tests.asking_everything import ask_for_everything
+from tests.catch_all_webhooks import install_catch_all_webhooks
 from tests.cluster import Cluster
 from tests.new_examples import NEW_EXAMPLES
 from tests.programs import Programs
@@ -65,7 +65,7 @@ def cluster(program: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """
     shared = Cluster.start(program("testcluster"), tmp_path_factory.mktemp("cluster"))
     try:
-        ask_for_everything(shared.api)
+        install_catch_all_webhooks(shared.api)
         yield shared
     finally:
         shared.stop()

@@ -129,7 +129,7 @@ def test_the_chart_renders_what_the_components_of_reports_add(tmp_path):
     assert helmed(*options) == without_namespace(objects)
     for name in ("waddle-audit", "waddle-webhook"):
         (container,) = pod_of(objects, name)["spec"]["containers"]
-        assert read(container["args"][1:], ENVIRONMENT).reports
+        assert read(container["args"][1:], ENVIRONMENT).reports.enabled
 
 
 def test_the_chart_renders_what_the_component_that_validates_policies_adds(tmp_path):

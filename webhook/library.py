@@ -77,13 +77,13 @@ if TYPE_CHECKING:
     from webhook.review.outcome import Found
     from webhook.review.policy_set import PolicySet
 
-    ToldOfKeys = Mapping[str, Any]
+    ValuesByKey = Mapping[str, Any]
     Providers = Mapping[
         str,
         str
         | PathLike[str]
-        | ToldOfKeys
-        | Callable[[list[str]], ToldOfKeys | Awaitable[ToldOfKeys]],
+        | ValuesByKey
+        | Callable[[list[str]], ValuesByKey | Awaitable[ValuesByKey]],
     ]
     """The source of each provider's answers, by the provider's name."""
 
@@ -476,7 +476,7 @@ async def _beside(function: Callable[..., Violations], *args: Any, **options: An
 
 
 def _called(
-    function: Callable[[list[str]], ToldOfKeys | Awaitable[ToldOfKeys]],
+    function: Callable[[list[str]], ValuesByKey | Awaitable[ValuesByKey]],
     place: str,
     request: ProviderRequest,
 ) -> RecordedProvider:

@@ -48,14 +48,14 @@ class Disagreement(Exception):
     """A case whose result differs from the expected one."""
 
 
-def _check(wants: object, got: object, subject: str) -> None:
-    if not are_same(wants, got):
-        raise Disagreement(f"{subject}: wants {json.dumps(wants)}, got {json.dumps(got)}")
+def _check(expected: object, got: object, subject: str) -> None:
+    if not are_same(expected, got):
+        raise Disagreement(f"{subject}: expected {json.dumps(expected)}, got {json.dumps(got)}")
 
 
-def _check_text(wants: str, got: str, subject: str) -> None:
-    if wants not in got or not got:
-        raise Disagreement(f"{subject}: wants an error with {wants!r}, got {got!r}")
+def _check_text(expected: str, got: str, subject: str) -> None:
+    if expected not in got or not got:
+        raise Disagreement(f"{subject}: expected an error with {expected!r}, got {got!r}")
 
 
 def run_path(case: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ def run_path(case: dict[str, Any]) -> None:
         _check_text(case.get("errorContains", "no error"), str(error), "error")
         return
     if "errorContains" in case:
-        raise Disagreement(f"wants an error with {case['errorContains']!r}, and parses")
+        raise Disagreement(f"expected an error with {case['errorContains']!r}, and parses")
     _check(case["nodes"], nodes_of(found), "nodes")
     if "canonical" in case:
         _check(case["canonical"], canonical(found), "canonical")
@@ -97,14 +97,14 @@ def _load(case: dict[str, Any]) -> Mutators:
         conflicts = mutators.conflicts_of(mutator.id)
         conflict = {"type": "ErrConflictingSchema", "errorContains": message(conflicts)}
         given.append(conflict if conflicts else None)
-    for number, wants in enumerate(case.get("load") or [None] * len(given)):
+    for number, expected in enumerate(case.get("load") or [None] * len(given)):
         got = given[number]
-        if (wants is None) != (got is None):
-            raise Disagreement(f"loading mutator {number}: wants {wants}, got {got}")
-        if wants is not None and got is not None:
-            _check_text(wants["errorContains"], got["errorContains"], f"mutator {number}")
-            if "type" in wants:
-                _check(wants["type"], got.get("type"), "type")
+        if (expected is None) != (got is None):
+            raise Disagreement(f"loading mutator {number}: expected {expected}, got {got}")
+        if expected is not None and got is not None:
+            _check_text(expected["errorContains"], got["errorContains"], f"mutator {number}")
+            if "type" in expected:
+                _check(expected["type"], got.get("type"), "type")
     for name in case.get("remove") or ():
         for kind in ("Assign", "AssignImage", "AssignMetadata", "ModifySet"):
             mutators.remove(MutatorId(kind, name))
@@ -166,7 +166,7 @@ def run_case(case: dict[str, Any]) -> None:
     if "errorContains" in case:
         _check_text(case["errorContains"], error, "error")
     elif error:
-        raise Disagreement(f"wants no error, got {error!r}")
+        raise Disagreement(f"expected no error, got {error!r}")
     else:
         _check(case["after"], after, "after")
         patch = make_patch(obj, after)

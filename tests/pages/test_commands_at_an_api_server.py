@@ -11,7 +11,7 @@ from tests.pages.shell import Shell
 from tests.pages.walk import WALK, Step
 from tests.patience import until
 from tests.programs import Programs, of_the_system
-from tests.system.asking import ask_replica
+from tests.system.admission_calls import ask_replica
 from tests.system.conftest import control_plane
 from tests.system.installed import InstalledPod, InstalledServer, Node
 from tests.system.replicas import PODS, TEMPLATES, WORKLOADS, Plane, try_request

@@ -13,11 +13,11 @@ from tests.simulation.cluster_users import Users
 from tests.simulation.cluster_world import ClusterWorld
 from tests.simulation.control_plane import TEMPLATES
 from tests.simulation.loop import Loop
-from tests.simulation.policies import KINDS, asks_for_policy, is_broken, native_template
+from tests.simulation.policies import KINDS, is_broken, native_template, requests_policy
 from webhook.app.cluster import generation_options
 from webhook.constraint.enforcement import action_of
 from webhook.controllers.generate.keeper import COMPARE_SECONDS
-from webhook.controllers.generate.objects import owner_of, says_the_same
+from webhook.controllers.generate.objects import is_contained, owner_of
 from webhook.generation.plan import Enforced, Planner
 from webhook.generation.scope import scope_of
 from webhook.settings.serve import ServeSettings
@@ -119,7 +119,7 @@ class GeneratedWorld(ClusterWorld):
                 self.enforcement.changed[key],
                 self.enforcement.changed[TEMPLATES.kind, template["metadata"]["name"]],
             )
-            is_wanted = asks_for_policy(template["spec"]) and not any(
+            is_wanted = requests_policy(template["spec"]) and not any(
                 is_broken(one["spec"]) for one in (item, template)
             )
             if is_wanted and changed < now - CALM_SECONDS:
@@ -146,7 +146,7 @@ class GeneratedWorld(ClusterWorld):
             if there.keys() != expected.keys():
                 return f"of {served.plural} there are {sorted(there)}, wanted {sorted(expected)}"
             for name, item in expected.items():
-                if not says_the_same(item["spec"], there[name]["spec"]):
+                if not is_contained(item["spec"], there[name]["spec"]):
                     return f"{served.kind} {name} is not as it should be: {there[name]['spec']}"
                 if owner_of(item)["uid"] != owner_of(there[name]).get("uid"):
                     return f"{served.kind} {name} is owned by another: {there[name]['metadata']}"

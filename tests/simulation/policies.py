@@ -112,7 +112,7 @@ def is_broken(spec: Mapping[str, Any]) -> bool:
     return "labelSelector" in spec["match"]
 
 
-def asks_for_policy(spec: Mapping[str, Any]) -> bool:
+def requests_policy(spec: Mapping[str, Any]) -> bool:
     """Whether a template is to have a policy of the API server's own."""
     return bool(spec["targets"][0]["code"][1]["source"]["generateVAP"])
 

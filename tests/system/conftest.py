@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.asking_everything import CONFIGURATIONS, EVERYTHING, ask_for_everything
+from tests.catch_all_webhooks import CONFIGURATIONS, EVERYTHING, install_catch_all_webhooks
 from tests.cluster import Cluster
 from tests.patience import last_lines
 from tests.programs import Programs, program
@@ -76,7 +76,7 @@ def silent_plane(empty_plane: Plane) -> Iterator[Plane]:
         path = f"{CONFIGURATIONS}/{kind}webhookconfigurations/{EVERYTHING}"
         empty_plane.api.request("DELETE", path)
     yield empty_plane
-    ask_for_everything(empty_plane.api)
+    install_catch_all_webhooks(empty_plane.api)
 
 
 @pytest.fixture(scope="session")

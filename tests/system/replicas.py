@@ -18,8 +18,8 @@ from typing import Any, Self
 import yaml
 
 from tests import policies
-from tests.asking_everything import ask_for_everything
 from tests.behaviour.serving import Server, review
+from tests.catch_all_webhooks import install_catch_all_webhooks
 from tests.cluster import Api, ApiError, Cluster, serves
 from tests.patience import running, until
 from webhook.api.shapes import objects_of, status_of
@@ -243,7 +243,7 @@ class Plane:
         named = {"name": KEY_SECRET, "namespace": NAMESPACE}
         keys = {"apiVersion": "v1", "kind": "Secret", "metadata": named, "type": "Opaque"}
         self.api.apply(KEYS, keys)
-        ask_for_everything(self.api)
+        install_catch_all_webhooks(self.api)
         for name in (NAMESPACE, WORKLOADS):
             self.await_account(name)
 

@@ -20,7 +20,7 @@ violation[{"msg": msg}] {
 """
 
 
-class Asking:
+class ReviewBatch:
     """Asks one replica for a ConfigMap that one policy denies, then for one that none does."""
 
     def __init__(self, replica: Replica, word: str) -> None:
@@ -77,9 +77,9 @@ def test_load_goes_on_through_changes_of_templates_and_constraints(
         until(partial(denies_first, replica), "both that move are")
     plane.register(proxy.port)
     words: dict[tuple[str, str], str] = {}
-    asking = [Asking(replica, "stays") for replica in trio]
+    batches = [ReviewBatch(replica, "stays") for replica in trio]
     try:
-        with Repeating(*asking, pause_seconds=BREATH_SECONDS):
+        with Repeating(*batches, pause_seconds=BREATH_SECONDS):
             for number in range(1, CHANGES + 1):
                 kind, name = KINDS[number % 2], f"moving-{number % 6}"
                 if number % 10 == 0:
@@ -95,8 +95,8 @@ def test_load_goes_on_through_changes_of_templates_and_constraints(
                 message = f"[{name}] revision {revisions[kind]} denies {word}"
                 for replica in trio:
                     until(partial(says, replica, word, message), f"{replica.name} says {message}")
-        assert [wrong for batch in asking for wrong in batch.wrong] == []
-        assert all(batch.answered_count for batch in asking)
+        assert [wrong for batch in batches for wrong in batch.wrong] == []
+        assert all(batch.answered_count for batch in batches)
         assert len(words) < 6
         assert all(revisions.values())
     finally:

@@ -186,11 +186,11 @@ def test_all_templates_of_a_cycle_say_so_and_are_out(plane: Plane, replicas: lis
     for name in ("expand-pods", "expand-cronjobs", "expand-jobs"):
         path = f"{EXPANSIONS}/{name}"
 
-        def tells_the_circle(path: str = path) -> bool:
+        def reports_circle(path: str = path) -> bool:
             errors = [{"message": "template forms expansion cycle"}]
             return names <= {
                 entry["id"] for entry in plane.by_pod(path) if entry.get("errors") == errors
             }
 
-        until(tells_the_circle, f"{name} says that it is part of a circle")
+        until(reports_circle, f"{name} says that it is part of a circle")
     assert plane.api.request("POST", f"{CRON_JOBS}?dryRun=All", cron_job())

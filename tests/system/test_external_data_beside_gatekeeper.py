@@ -18,7 +18,7 @@ from tests.patience import until
 from tests.ports import free_port
 from tests.provider_process import ProviderProcess, make_authority
 from tests.system import provider_questions
-from tests.system.asking import Connected
+from tests.system.admission_calls import Connected
 from tests.system.mutating import place_of
 from tests.system.peer import Gatekeeper
 from tests.system.provider_questions import DELETED, DYNAMIC, LABEL, Object

@@ -9,7 +9,7 @@ import yaml
 
 from tests.manifests import ROOT
 from tests.patience import until
-from tests.system.asking import dry_run
+from tests.system.admission_calls import dry_run
 from tests.system.condition_reading import conditions, says
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.proxy import Proxy

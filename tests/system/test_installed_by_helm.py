@@ -16,7 +16,7 @@ from tests.cluster import ApiError
 from tests.manifests import CHART, CONFIGURATION
 from tests.patience import PATIENCE_SECONDS, until
 from tests.programs import ROOT, Programs
-from tests.system.asking import ask_replica
+from tests.system.admission_calls import ask_replica
 from tests.system.conftest import control_plane
 from tests.system.installed import InstalledPod, InstalledServer, Node, credentials
 from tests.system.replicas import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.asking_everything import EVERYTHING, NOBODY
+from tests.catch_all_webhooks import EVERYTHING, NOBODY
 from tests.cluster import ApiError
 from tests.patience import PATIENCE_SECONDS, until
 from tests.policies import definition

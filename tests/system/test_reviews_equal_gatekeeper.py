@@ -14,7 +14,7 @@ from loadtest.bench.gatekeeper import NAMESPACE as GATEKEEPER_NAMESPACE
 from tests.behaviour import serving
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system import audited, random_reviews
-from tests.system.asking import Connected
+from tests.system.admission_calls import Connected
 from tests.system.conftest import control_plane
 from tests.system.peer import Gatekeeper
 from tests.system.replicas import NAMESPACE, Plane, Replica

@@ -10,7 +10,7 @@ import yaml
 from tests import policies
 from tests.cluster import ApiError
 from tests.patience import until
-from tests.system.asking import dry_run, register_both
+from tests.system.admission_calls import dry_run, register_both
 from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.proxy import Proxy
 from tests.system.replicas import (

@@ -8,7 +8,7 @@ import pytest
 
 from tests.patience import until
 from tests.policies import definition
-from tests.system.asking import dry_run
+from tests.system.admission_calls import dry_run
 from tests.system.condition_reading import says
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.load import is_denied

@@ -38,7 +38,7 @@ BUILTIN_KINDS: Final = CLUSTER_SCOPED | {
 
 BUILTIN_GROUPS: Final = frozenset(group for group, _ in BUILTIN_KINDS)
 
-NEVER_ASKED: Final = frozenset(
+NEVER_INTERCEPTED: Final = frozenset(
     {
         *(("authentication.k8s.io", kind) for kind in ("SelfSubjectReview", "TokenReview")),
         *(

@@ -120,9 +120,9 @@ class StatusKind:
     kind_label: str = ""
     own_fields: frozenset[str] = _IN_FORCE
     counted_as: str = ""
-    says_enforced: bool = False
+    reports_enforced: bool = False
     """Whether it has a field of whether its subject is enforced."""
-    says_active: bool = False
+    reports_active: bool = False
     """Whether the status has the times of its activation and of each error."""
     error_type: str = ""
     """The type of an error in the subject itself, if errors have types."""
@@ -147,7 +147,7 @@ CONSTRAINT: Final = StatusKind(
     own_fields=_POLICY
     | {"audit", "breaker", "enforcementAction", "expressionWarnings", "lastViolation", SIGNATURE},
     counted_as="constraint",
-    says_enforced=True,
+    reports_enforced=True,
 )
 CONFIG: Final = StatusKind(
     "ConfigPodStatus",
@@ -165,7 +165,7 @@ MUTATOR: Final = StatusKind(
     "mutator-kind",
     own_fields=_IN_FORCE | {"preview", "fighting", "warnings", SIGNATURE},
     counted_as="mutator",
-    says_enforced=True,
+    reports_enforced=True,
 )
 EXPANSION: Final = StatusKind(
     "ExpansionTemplatePodStatus",
@@ -181,7 +181,7 @@ PROVIDER: Final = StatusKind(
     "provider-name",
     own_fields=_IN_FORCE | {"warnings"},
     counted_as="provider",
-    says_active=True,
+    reports_active=True,
     error_type="UpsertCache",
 )
 

@@ -304,7 +304,7 @@ class KeptResults:
     async def _basis(self, scope: Scope, resource: Resource) -> _Basis | None:
         gvk, snapshot = resource.gvk, scope.snapshot
         if (
-            scope.tells_drift
+            scope.reports_drift
             or group_kinds(scope.expansion, gvk) != {gvk.group_kind}
             or scope.policies.foreign.concerns(gvk)
             or set(snapshot.targets) != {admission.NAME}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Namespace = Mapping[str, Any]
 
 
-ASKED_MAX: Final = 1024
+REMEMBERED_MAX: Final = 1024
 """The most remembered Namespaces without a watch: those that appeared or vanished during the sweep.
 """
 
@@ -40,7 +40,7 @@ class Namespaces:
         if known is not None:
             return known
         if name not in self._answers:
-            if len(self._answers) >= ASKED_MAX:
+            if len(self._answers) >= REMEMBERED_MAX:
                 self._answers.clear()
             self._answers[name] = await self._ask(name)
         return self._answers[name]

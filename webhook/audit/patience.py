@@ -43,7 +43,7 @@ async def patiently(
     begun = time.monotonic()
     refused: float | None = None  # the start of consecutive 403 answers
     while True:
-        asked_seconds = 0.0
+        retry_after_seconds = 0.0
         try:
             return await ask()
         except ApiError as error:
@@ -51,12 +51,12 @@ async def patiently(
                 raise
             now = time.monotonic()
             refused = (refused or now) if error.is_forbidden else None
-            asked_seconds = error.retry_after_seconds or 0.0
+            retry_after_seconds = error.retry_after_seconds or 0.0
             since, limit = (begun, seconds) if refused is None else (refused, forbidden_seconds)
-            if now - since + asked_seconds >= limit:
+            if now - since + retry_after_seconds >= limit:
                 raise
         except ApiUnreachable:
             refused = None
             if time.monotonic() - begun > seconds:
                 raise
-        await asyncio.sleep(max(backoff.next_seconds(), asked_seconds))
+        await asyncio.sleep(max(backoff.next_seconds(), retry_after_seconds))

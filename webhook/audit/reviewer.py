@@ -70,7 +70,7 @@ PATIENCE: Final = 10
 is suspended for the audit only."""
 
 
-ASKED_TOGETHER: Final = 128
+REQUESTS_AT_ONCE: Final = 128
 """Concurrent requests to providers: half of a provider's limit stays for admissions."""
 
 
@@ -125,8 +125,8 @@ class Reviewer:
     async def ask(self, known: AnswersSoFar, requests: Sequence[ProviderRequest]) -> AnswersSoFar:
         """Calls providers for one more round, in batches."""
         answers: dict[ProviderRequest, ProviderResponse] = {}
-        for at in range(0, len(requests), ASKED_TOGETHER):
-            some = tuple(requests[at : at + ASKED_TOGETHER])
+        for at in range(0, len(requests), REQUESTS_AT_ONCE):
+            some = tuple(requests[at : at + REQUESTS_AT_ONCE])
             answers |= nobodys(some) if self._ask is None else await self._ask(some)
         return known.more(answers)
 
@@ -157,14 +157,14 @@ class Reviewer:
         responses = outcome.responses
         if outcome.unexpanded:
             # As in an admission: without an expansion its own results stay.
-            self._tell_once(f"expansion: {outcome.unexpanded}", outcome.unexpanded, obj)
+            self._log_once(f"expansion: {outcome.unexpanded}", outcome.unexpanded, obj)
         self.reviewed += 1
         for item in responses.undecided:
             self.undecided.add(item.constraint.key)
-            self._tell_once(f"{item.constraint.key} {item.cause}", str(item), obj)
+            self._log_once(f"{item.constraint.key} {item.cause}", str(item), obj)
         for fault in responses.faults:
             self.faulty_templates.add(fault.kind)
-            self._tell_once(f"{fault.kind}: no verdict", str(fault), obj)
+            self._log_once(f"{fault.kind}: no verdict", str(fault), obj)
         return responses
 
     async def drifts(self, obj: Object) -> tuple[Drift, ...]:
@@ -185,7 +185,7 @@ class Reviewer:
         """
         scope, gvk = self._scope, gvk_of(obj)
         foreign = scope.policies.foreign
-        if not scope.tells_drift or gvk.group in UNMUTATED_GROUPS:
+        if not scope.reports_drift or gvk.group in UNMUTATED_GROUPS:
             return ()
         is_namespace = gvk.group_kind == ("", "Namespace")
         place = namespace_of(obj)
@@ -207,10 +207,10 @@ class Reviewer:
             known = None if self._ask is None else answers.known
             return (*drifts, *drifts_of(scope.mutations, obj, namespace, place, known))
         except MutationError as error:
-            self._tell_once(f"drift: {error}", str(error), obj)
+            self._log_once(f"drift: {error}", str(error), obj)
             return tuple(drifts)
 
-    def _tell_once(self, event: str, error: str, obj: Object) -> None:
+    def _log_once(self, event: str, error: str, obj: Object) -> None:
         """Logs a fault of a policy once for a sweep: it may be equal on each object."""
         if event not in self._logged and len(self._logged) < 100:  # a bound of memory
             self._logged.add(event)

@@ -41,7 +41,7 @@ class Scope:
     policies: PolicySet
     share: Callable[[GroupVersionKind, str], bool] = everything
     kinds: Callable[[GroupVersionKind], bool] = _any_kind
-    tells_drift: bool = False
+    reports_drift: bool = False
     """Whether the changes that mutators would make to each object are reported."""
 
     @property
@@ -73,6 +73,6 @@ class Scope:
         """Returns whether objects of a kind are listed: a policy of any kind matches them."""
         if is_matchable(self.snapshot, self.expansion, gvk) or self.policies.foreign.concerns(gvk):
             return True
-        return self.tells_drift and (
+        return self.reports_drift and (
             names_kind(self.mutations, gvk) or self.policies.foreign.may_change(gvk)
         )

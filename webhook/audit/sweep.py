@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.api.gvk import name_of, namespace_of
 from webhook.audit.kinds import undecided, unseen
 from webhook.audit.pages import PartialObject
-from webhook.audit.reviewer import ASKED_TOGETHER, Reviewer
+from webhook.audit.reviewer import REQUESTS_AT_ONCE, Reviewer
 from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
 from webhook.audit.source import UnreadableKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
 
-TOLD_MAX: Final = 100
+FAULTS_LOGGED_MAX: Final = 100
 """The most unauditable objects that one sweep logs by name; all are counted."""
 
-STRANDED_TOLD_MAX: Final = 5
+STRANDED_LOGGED_MAX: Final = 5
 """The most stranded objects (without a Namespace) that a sweep logs by name: a terminating
 Namespace may leave many for a moment."""
 
@@ -194,7 +194,7 @@ class Sweep:
         wanting, answers = _Wanting([], {}), no_answers()
         while page:
             await self._one(resource, page.pop(), answers, wanting)
-            if len(wanting.requests) >= ASKED_TOGETHER:
+            if len(wanting.requests) >= REQUESTS_AT_ONCE:
                 await self._answered(resource, wanting, answers)
                 wanting = _Wanting([], {})
         await self._answered(resource, wanting, answers)
@@ -222,7 +222,7 @@ class Sweep:
     def _strand(self, gvk: GroupVersionKind, namespace: str, name: str) -> None:
         """Counts and logs an object that was not reviewed for lack of its Namespace."""
         self._stranded[gvk] += 1
-        if self._stranded.total() <= STRANDED_TOLD_MAX:
+        if self._stranded.total() <= STRANDED_LOGGED_MAX:
             self._log.warning(
                 "an object was not audited: its Namespace does not exist",
                 resource_kind=str(gvk),
@@ -255,7 +255,7 @@ class Sweep:
             raise
         except Exception as error:  # noqa: BLE001  # the object's boundary: named, counted, left out
             self._faulty[resource.gvk] += 1
-            if self._faulty.total() <= TOLD_MAX:
+            if self._faulty.total() <= FAULTS_LOGGED_MAX:
                 self._log.fault(
                     "an object cannot be audited; all others are",
                     error,

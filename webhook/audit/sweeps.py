@@ -209,7 +209,7 @@ class SweepOptions:
     """Whether an object that changes between sweeps is reviewed at once."""
     from_cache: bool
     """Whether only synced objects are reviewed, as policies see them."""
-    tells_drift: bool = False
+    reports_drift: bool = False
     """Whether the changes that mutators would make to existing objects are reported."""
     admission_policies: bool = False
     """Whether the API server's own policies are reviewed by, too."""
@@ -260,7 +260,7 @@ class Sweeps:
         receivers: list[TotalsReceiver] = [self._metrics, self._results]
         every: list[AuditSink] = [self._metrics, *sinks]
         every.append(ExcusedTotals(registry, serving.uses))
-        if options.tells_drift:
+        if options.reports_drift:
             every.append(DriftTotals(registry, log))
         if options.admission_policies:
             every.append(ForeignTotals(OF_ADMISSION_POLICIES, registry, log))
@@ -348,9 +348,9 @@ class Sweeps:
         self, revision: Revision, kinds: Callable[[GroupVersionKind], bool] = _every_kind
     ) -> Scope:
         """Returns the scope of an audit by a revision, in a sweep and after it."""
-        tells_drift = self._options.tells_drift
+        reports_drift = self._options.reports_drift
         policies = self._serving.audited(revision)
-        return Scope(policies, self._shares.is_ours, kinds, tells_drift)
+        return Scope(policies, self._shares.is_ours, kinds, reports_drift)
 
     async def _watch(self, scope: Scope, looked: tuple[Resource, ...]) -> None:
         """Watches audited kinds, starting before their lists: no change between the two is lost."""

@@ -99,10 +99,10 @@ def _compiled(checked: Checked) -> Expression:
     if fault is not None:
         raise InstantiationError(source, fault)
     fast = fast_form(checked)
-    return Expression(source, checked.type, exact_form(checked), fast, _tells_errors(checked))
+    return Expression(source, checked.type, exact_form(checked), fast, _reports_errors(checked))
 
 
-def _tells_errors(checked: Checked) -> bool:
+def _reports_errors(checked: Checked) -> bool:
     """Returns whether the first error of the fast form is the error of the exact form.
 
     It is if no operand absorbs errors of others, no operand is evaluated after an error, and no

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-MOST_TOLD: Final = 100
+PROBLEMS_MAX: Final = 100
 """The most problems of one expression that are reported, each with its line."""
 
 _WIDE_DOT, _WIDE_CARET = "\uff0e", "\uff3e"
@@ -73,7 +73,7 @@ class CompileError(Exception):
         super().__init__(source, problems)
         self.source = source
         self.problems = sorted(
-            problems[:MOST_TOLD], key=lambda problem: (problem.line, problem.column)
+            problems[:PROBLEMS_MAX], key=lambda problem: (problem.line, problem.column)
         )
         """Sorts faults by place; faults at one place stay in the order of their discovery."""
         self.truncated_count = len(problems) - len(self.problems)

@@ -172,7 +172,7 @@ class ServingCertificate:
     async def _step(self) -> None:
         document = self._secret.document
         if document is None:
-            self._tell_fault(
+            self._log_fault(
                 f"Secret {self._place.namespace}/{self._place.secret} does not exist: apply the "
                 "manifests, which have it empty"
             )
@@ -239,12 +239,12 @@ class ServingCertificate:
         try:
             self._install(*pair)
         except ValueError as error:
-            self._tell_fault(f"the certificate cannot be served: {error}")
+            self._log_fault(f"the certificate cannot be served: {error}")
             return
         self._served, self._fault = pair, ""
         self._log.info("certificate installed", secret=self._place.secret)
 
-    def _tell_fault(self, fault: str) -> None:
+    def _log_fault(self, fault: str) -> None:
         before, self._fault = self._fault, fault
         if fault != before:
             self._log.error("the certificate cannot be used", error=fault)

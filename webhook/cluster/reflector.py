@@ -191,7 +191,7 @@ class ChangeReceiver(Protocol):
         """
 
 
-TOLD_SECONDS: Final = 60.0
+FAILURE_LOG_SECONDS: Final = 60.0
 """How often a lasting failure is logged."""
 
 
@@ -338,7 +338,10 @@ class Reflector:
     def _notify(self, event: str, error: str) -> None:
         """Logs a failure; a repeated one only now and then."""
         now = time.monotonic()
-        if self._client.log is None or now - self._logged.get(event, -TOLD_SECONDS) < TOLD_SECONDS:
+        if (
+            self._client.log is None
+            or now - self._logged.get(event, -FAILURE_LOG_SECONDS) < FAILURE_LOG_SECONDS
+        ):
             return
         self._logged[event] = now
         self._client.log.warning(event, kind=str(self._resource.gvk), error=error)

@@ -82,8 +82,8 @@ def pods(picture: Picture) -> Right:
     return Right("", "pods", picture.namespace)
 
 
-def seen(picture: Picture, granted: Collection[Right], unasked: int = 0) -> Picture:
-    """Returns the visible part of the picture; ``unasked`` is the number of unchecked rights."""
+def seen(picture: Picture, granted: Collection[Right], unchecked: int = 0) -> Picture:
+    """Returns the visible part of the picture; ``unchecked`` is the number of unchecked rights."""
     policies = tuple(item for item in picture.policies if has(granted, right_of(item)))
     if not has(granted, REVISIONS):
         policies = tuple(replace(item, revisions=()) for item in policies)
@@ -95,9 +95,9 @@ def seen(picture: Picture, granted: Collection[Right], unasked: int = 0) -> Pict
         if not has(granted, right) and not _is_seen_in_part(right, granted)
     ]
     trouble = picture.trouble
-    if unasked:
+    if unchecked:
         notice = (
-            f"What you may read in {unasked:,} more namespaces and kinds of constraints is not shown:"
+            f"What you may read in {unchecked:,} more namespaces and kinds of constraints is not shown:"
             f" a page asks about {NARROW_MAX:,}. Who may list a kind in all namespaces sees all of it."
         )
         trouble = (*trouble, notice)

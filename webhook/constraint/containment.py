@@ -55,7 +55,7 @@ def _but_for_the_machine(read: _Read) -> _Read:
     """Decorates a reader: failures of the machine become :class:`PassingFault`, to be tried again."""
 
     @wraps(read)
-    def told_apart(*args: object, **options: object) -> object:
+    def classified(*args: object, **options: object) -> object:
         try:
             return read(*args, **options)
         except MemoryError:
@@ -64,7 +64,7 @@ def _but_for_the_machine(read: _Read) -> _Read:
             text = f"{type(error).__name__}: {error}"
             raise PassingFault(f"policy could not be compiled here: {text}") from None
 
-    return told_apart  # type: ignore[return-value]  # the same signature, with other errors
+    return classified  # type: ignore[return-value]  # the same signature, with other errors
 
 
 def _contained(read: _Read, refusal: type[ConstraintFrameworkError]) -> _Read:

@@ -236,7 +236,7 @@ class ObjectWriter:
             if isinstance(error, ApiError) and error.is_conflict:
                 return False  # Another writer was faster: compare again with its object.
             self._keeper.failures += 1
-            self._tell_failed(write.name, str(error))
+            self._notify_failed(write.name, str(error))
             self._log.warning(
                 "an object was not written; trying again",
                 kind=self._resource.gvk.kind,
@@ -245,14 +245,14 @@ class ObjectWriter:
                 error=str(error),
             )
             return False
-        self._tell_failed(write.name, "")
+        self._notify_failed(write.name, "")
         if document is None:
             return True
         # Stored before the watch delivers it, so that the same difference is not written twice.
         self.store.take_answer(mark, document)
         return True
 
-    def _tell_failed(self, name: str, error: str) -> None:
+    def _notify_failed(self, name: str, error: str) -> None:
         if self._failed is not None:
             self._failed(name, error)
 

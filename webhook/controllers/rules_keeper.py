@@ -174,7 +174,7 @@ class RulesKeeper:
         kinds += [source for sources in self._generators.values() for source in sources]
         is_whole = await self._served.look_up(dict.fromkeys(kinds))
         plan = self._planned(process, document)
-        self._tell_refused(plan.refused)
+        self._report_refused(plan.refused)
         if plan.document is not None and not await self._write(process, configuration):
             return
         waits = [
@@ -252,7 +252,7 @@ class RulesKeeper:
         )
         return True
 
-    def _tell_refused(self, refused: tuple[str, ...]) -> None:
+    def _report_refused(self, refused: tuple[str, ...]) -> None:
         if refused != self._refused:
             self._refused = refused
             for why in refused:

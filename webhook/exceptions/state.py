@@ -210,14 +210,14 @@ def ended_at(document: Mapping[str, Any]) -> float:
 def news_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> ExceptionNews | None:
     """Returns the news for an Event, from one status to the next."""
     state, message = state_of(after), str(after.get("message", ""))
-    if _tells_its_end(after) and not _tells_its_end(before):
+    if _announces_end(after) and not _announces_end(before):
         return ExceptionNews("Expiring", message, is_warning=True)
     if state != state_of(before) and state in ("Expired", "Invalid", "Unused"):
         return ExceptionNews(state, message, is_warning=state != "Unused")
     return None
 
 
-def _tells_its_end(status: Mapping[str, Any]) -> bool:
+def _announces_end(status: Mapping[str, Any]) -> bool:
     """Returns whether a status announces the end of the exception."""
     notes = str(status.get("message", "")).split(_BETWEEN)
     return any(note.startswith(_ENDS) for note in notes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-ASKED_KEYS_MAX: Final = 1_000
+REQUEST_KEYS_MAX: Final = 1_000
 """The most keys of one request: a larger one fails without a call."""
 
 REQUESTS_MAX: Final = 64

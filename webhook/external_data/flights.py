@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.external_data.cache import answered_items
 from webhook.external_data.exchange import (
-    ASKED_KEYS_MAX,
+    REQUEST_KEYS_MAX,
     UNKNOWN_PROVIDER,
     ProviderResponse,
     failure,
@@ -275,8 +275,8 @@ class Flights:
         elif provider is None:
             self._count("", "unknown")
             asker.answered(request, failure(UNKNOWN, UNKNOWN_PROVIDER))
-        elif len(lookup.missing) > ASKED_KEYS_MAX:
-            message = f"{SENT}: {len(lookup.missing)} keys are asked for at once, and {ASKED_KEYS_MAX} may be"
+        elif len(lookup.missing) > REQUEST_KEYS_MAX:
+            message = f"{SENT}: {len(lookup.missing)} keys are asked for at once, and {REQUEST_KEYS_MAX} may be"
             self._count(provider.name, "too_many_keys")
             asker.answered(request, failure(message))
         else:
@@ -442,7 +442,7 @@ class Flights:
         """Ends a flight before its answer."""
         if flight.call is not None:
             flight.call.cancel()
-        self._tell_all(flight, failure(f"{SENT}: the request was ended"))
+        self._resolve(flight, failure(f"{SENT}: the request was ended"))
 
     def _landed(self, flight: _Flight, answer: ProviderAnswer | Exception, status: int) -> None:
         """Ends a flight with its answer: informs all callers, then caches and counts the answer."""
@@ -459,7 +459,7 @@ class Flights:
             response = ProviderResponse(
                 responses, errors, status, fault, is_idempotent, False, milliseconds
             )
-            self._tell_all(flight, response, items)
+            self._resolve(flight, response, items)
             return
         outcome, response = "bug", failure(f"{SENT}: internal error")
         if isinstance(answer, ProviderFault):
@@ -471,7 +471,7 @@ class Flights:
         elif isinstance(answer, Exception):
             self._log.fault("bug: a provider was not asked", answer, provider=name)
         self._count(name, outcome, seconds)
-        self._tell_all(flight, response._replace(milliseconds=milliseconds))
+        self._resolve(flight, response._replace(milliseconds=milliseconds))
 
     def _note_later(self, flight: _Flight, answer: ProviderAnswer, seconds: float) -> None:
         """Notes an answer when its callers have gone on with it."""
@@ -491,7 +491,7 @@ class Flights:
                 self._count(landed.flight.provider.name, outcome, landed.seconds)
                 landings.popleft()  # Last: whoever finds none finds all answers in the cache.
 
-    def _tell_all(
+    def _resolve(
         self, flight: _Flight, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
     ) -> None:
         flights = flight.station.flights

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NO_ENGINE: Final = "K8sNativeValidation engine is missing"
 WITHOUT: Final = "its template has no policy: "
-NOT_WANTED: Final = (
+NOT_REQUESTED: Final = (
     "conditions are not satisfied to generate ValidatingAdmissionPolicy and "
     "ValidatingAdmissionPolicyBinding: its template is not to have one (generateVAP)"
 )
@@ -258,7 +258,7 @@ class Planner:
         if template.code is None or not template.is_generated:
             if given.action != "scoped":
                 return _Constraint(given, template)  # it is not requested
-            raise NotExpressible(NO_ENGINE if template.code is None else NOT_WANTED)
+            raise NotExpressible(NO_ENGINE if template.code is None else NOT_REQUESTED)
         if template.generated is not None and template.generated.error:
             raise NotExpressible(f"{WITHOUT}{template.generated.error}")
         alone, policy, warning = self._options.alone, None, ""

@@ -18,7 +18,7 @@ from webhook.api.encoding import DecodeError, decode, encode
 from webhook.app.threads import ProbeThread
 from webhook.certificates import pairs
 from webhook.cluster.credentials import CredentialsError
-from webhook.external_data.exchange import ASKED_KEYS_MAX
+from webhook.external_data.exchange import REQUEST_KEYS_MAX
 from webhook.images.facts_file import FactsFile, UnusableFactsFile
 from webhook.images.known_facts import KnownFacts, UnansweredImage
 from webhook.images.policy import InvalidVerificationPolicy
@@ -144,8 +144,8 @@ def _keys(body: bytes) -> list[str]:
         raise ValueError("the body is not a ProviderRequest with request.keys") from None
     if type(keys) is not list or not all(type(key) is str for key in keys):
         raise ValueError("request.keys is not a list of strings")
-    if len(keys) > ASKED_KEYS_MAX:
-        raise ValueError(f"{len(keys)} keys: at most {ASKED_KEYS_MAX} are answered at once")
+    if len(keys) > REQUEST_KEYS_MAX:
+        raise ValueError(f"{len(keys)} keys: at most {REQUEST_KEYS_MAX} are answered at once")
     return keys
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _OPERATIONS: Final = ["CREATE", "UPDATE"]
 _OPERATION: Final = "request.operation"
-_ASKED_OPERATION: Final = re.compile(r"\{\{\s*request\.operation\s*(\|\|\s*'\w*'\s*)?\}\}")
+_OPERATION_VARIABLE: Final = re.compile(r"\{\{\s*request\.operation\s*(\|\|\s*'\w*'\s*)?\}\}")
 
 _NO_TEXT: Final = re.compile(
     r"spec\.validations\[(\d+)\]\.messageExpression: must evaluate to string"
@@ -86,7 +86,7 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
     validate = object_of(rule.get("validate"))
     _check_convertible(spec, rule, validate)
     spec_fields: Json = {"validationActions": [_action(spec, validate)]}
-    is_deleted = _asks_of_deletions(rule)
+    is_deleted = _is_about_deletions(rule)
     spec_fields["matchConstraints"], conditions = _matched(rule, is_deleted=is_deleted)
     operations = {
         operation
@@ -536,7 +536,7 @@ def _preconditions(rule: Json, queries: Queries) -> list[str]:
     return [*kept, *([conditions_of(given, "preconditions", queries)] if given else [])]
 
 
-def _asks_of_deletions(rule: Json) -> bool:
+def _is_about_deletions(rule: Json) -> bool:
     """Returns whether Kyverno applies a rule to deleted objects.
 
     There are three cases. Patterns do not apply, and a deleted object has no lists. Conditions of
@@ -561,7 +561,7 @@ def _asks_of_deletions(rule: Json) -> bool:
 
 
 def _is_never_of_deletions(condition: Json) -> bool:
-    if not _ASKED_OPERATION.fullmatch(str(condition.get("key"))):
+    if not _OPERATION_VARIABLE.fullmatch(str(condition.get("key"))):
         return False
     operator, value = str(condition.get("operator") or ""), condition.get("value")
     values = value if type(value) is list else [value]

@@ -270,7 +270,7 @@ class ValidatingPolicy(KyvernoPolicy):
     def say(self, question: PolicyQuestion) -> KyvernoVerdict:
         """Evaluates the policy for an admission request."""
         rules = self.selected(self.rules_for(question.resource), question)
-        return self.say_by(rules, question)
+        return self.verdict_by(rules, question)
 
     def has_selectors(self, rules: Sequence[Rule]) -> bool:
         """Whether its namespace, or selectors of these rules, may leave a request out."""
@@ -282,7 +282,7 @@ class ValidatingPolicy(KyvernoPolicy):
             return []
         return [rule for rule in rules if rule.selects(question)]
 
-    def say_by(self, rules: Sequence[Rule], question: PolicyQuestion) -> KyvernoVerdict:
+    def verdict_by(self, rules: Sequence[Rule], question: PolicyQuestion) -> KyvernoVerdict:
         """Evaluates those of its rules that match a request."""
         exceptions = self.exceptions_of(question) if question.exceptions else ()
         for rule in rules:
@@ -291,7 +291,7 @@ class ValidatingPolicy(KyvernoPolicy):
                 return verdict
         return SKIPPED
 
-    def say_of_json(self, document: Any, question: PolicyQuestion) -> KyvernoVerdict:
+    def verdict_of_json(self, document: Any, question: PolicyQuestion) -> KyvernoVerdict:
         """Evaluates a policy of mode JSON for a document, which no rule has to match."""
         given = {"object": document, "oldObject": None, "request": {}, "namespaceObject": None}
         rule = self._rules[0]

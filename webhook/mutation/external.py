@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.external_data.exchange import (
-    ASKED_KEYS_MAX,
+    REQUEST_KEYS_MAX,
     UNKNOWN_PROVIDER,
     Answering,
     ProviderRequest,
@@ -104,8 +104,8 @@ def _placed(value: Any, path: str) -> Iterator[tuple[str, Placeholder]]:
 
 def _response(request: ProviderRequest, known: Answering) -> ProviderResponse | None:
     count = len(request.keys)
-    if count > ASKED_KEYS_MAX:
-        return failure(f"{count} keys are asked for at once, and {ASKED_KEYS_MAX} may be")
+    if count > REQUEST_KEYS_MAX:
+        return failure(f"{count} keys are asked for at once, and {REQUEST_KEYS_MAX} may be")
     return known(request)
 
 

@@ -108,7 +108,7 @@ class _Reader:
     def take(self, tag: str, value: str) -> None:
         """Reads one tag; raises :class:`ValueError` for a misplaced or wrong one."""
         if tag in _MORE:
-            self._tell_more(tag, value)
+            self._add_detail(tag, value)
             return
         self.last = None
         if tag == "DocumentComment" and self._leads_back():
@@ -177,7 +177,7 @@ class _Reader:
         if isinstance(value, dict):
             self.last = tag, value
 
-    def _tell_more(self, tag: str, value: str) -> None:
+    def _add_detail(self, tag: str, value: str) -> None:
         before, name = _MORE[tag]
         if self.last is None or self.last[0] != before:
             raise ValueError(f"no current {before} found for {tag}")

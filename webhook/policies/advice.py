@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.advice import NEAR
-from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED, gone_since
+from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_INTERCEPTED, gone_since
 from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint import kind_schemas
@@ -183,10 +183,12 @@ def _never_sent(groups: Collection[str], kind: str) -> list[str]:
     A group without kinds means all its kinds; all groups without kinds give none.
     """
     if kind == "*":
-        return sorted(other for group, other in NEVER_ASKED if group in groups)
+        return sorted(other for group, other in NEVER_INTERCEPTED if group in groups)
     everywhere = not groups or "*" in groups
     return [
-        other for group, other in NEVER_ASKED if other == kind and (everywhere or group in groups)
+        other
+        for group, other in NEVER_INTERCEPTED
+        if other == kind and (everywhere or group in groups)
     ]
 
 

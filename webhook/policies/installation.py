@@ -21,7 +21,7 @@ PACKAGE_LABEL: Final = "waddle.dev/package"
 SOURCE_ANNOTATION: Final = "waddle.dev/package-source"
 """The annotation with the package's version and its digest."""
 
-WANTED_ANNOTATION: Final = "waddle.dev/package-enforcement-action"
+ENFORCEMENT_ACTION_ANNOTATION: Final = "waddle.dev/package-enforcement-action"
 """The annotation with the enforcement action that a constraint's author gave it."""
 
 _DRYRUN: Final = "dryrun"
@@ -105,7 +105,7 @@ def staged(
     if not constraint.is_constraint(gvk_of(document)):
         return applied
     spec = dict(document.get("spec") or {})
-    applied["metadata"]["annotations"][WANTED_ANNOTATION] = str(
+    applied["metadata"]["annotations"][ENFORCEMENT_ACTION_ANNOTATION] = str(
         spec.get("enforcementAction") or "deny"
     )
     before = None if current is None else current.get("spec") or {}

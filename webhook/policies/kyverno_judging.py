@@ -188,7 +188,7 @@ def judged_document(
     policy: ValidatingPolicy, document: Any, question: PolicyQuestion
 ) -> CaseVerdict:
     """Judges a document by a policy of mode JSON."""
-    return _scored(_case_verdict(policy.say_of_json(document, question)), policy.document)
+    return _scored(_case_verdict(policy.verdict_of_json(document, question)), policy.document)
 
 
 def _case_verdict(verdict: KyvernoVerdict) -> CaseVerdict:

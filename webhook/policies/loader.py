@@ -118,7 +118,7 @@ class PolicyLoader:
         if extensions is not None:
             self._log.info("mutators in force", **extensions)
         if takes and (previous is None or _is_other(revision.snapshot, previous.snapshot)):
-            self._tell_in_force(revision, report, seconds)
+            self._log_in_force(revision, report, seconds)
         self._notify(report, was_serving=previous is not None)
         if previous is None or _is_other(revision.snapshot, previous.snapshot):
             self._advise_on_foreign(report, policies)
@@ -154,7 +154,7 @@ class PolicyLoader:
         gauge(self._registry, snapshot)
         return gauge_extensions(self._registry, self._serving.fights, previous, revision)
 
-    def _tell_in_force(self, revision: Revision, report: PolicyReport, seconds: float) -> None:
+    def _log_in_force(self, revision: Revision, report: PolicyReport, seconds: float) -> None:
         snapshot = revision.snapshot
         self._log.info(
             "policies in force",

@@ -102,7 +102,7 @@ def _as_it_is(document: PolicyObject, status: PolicyObject | None) -> PolicyObje
     return document
 
 
-def _nothing_to_say(document: PolicyObject) -> tuple[str, ...]:
+def _no_messages(document: PolicyObject) -> tuple[str, ...]:
     del document
     return ()
 
@@ -129,9 +129,9 @@ class PolicyKind:
     schema: PolicyObject | None = None
     """The schema of ``spec``, by which files are checked as the CRD checks objects; None if
     ``read`` checks them."""
-    faults: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
+    faults: Callable[[PolicyObject], tuple[str, ...]] = _no_messages
     """The function that returns the fields without effect of a usable object in a file."""
-    warnings: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
+    warnings: Callable[[PolicyObject], tuple[str, ...]] = _no_messages
     """The function that returns the probable mistakes of an object that ``read`` takes."""
     staged: Callable[[PolicyObject, PolicyObject | None], PolicyObject] = _as_it_is
     """Returns an object at its stage of a roll-out, from its status in the cluster."""

@@ -60,12 +60,12 @@ class DockerConfig:
         """
         for key in _keys(registry):
             if helper := self.helpers.get(key):
-                return await _ask_helper(helper, key)
+                return await _run_helper(helper, key)
         if (known := self._known(registry, repository)) is not None:
             return known
         if self.store:
             key = _HUB_KEYS[0] if registry == DOCKER_HUB else registry
-            return await _ask_helper(self.store, key)
+            return await _run_helper(self.store, key)
         return None
 
     def _known(self, registry: str, repository: str) -> Credential | None:
@@ -198,17 +198,17 @@ def _keys(registry: str) -> tuple[str, ...]:
 
 def _matches(pattern: str, registry: str) -> bool:
     """Whether a host pattern with ``*`` in its labels matches a registry, as in kubelets."""
-    pattern_host, _, wanted_port = pattern.partition(":")
+    pattern_host, _, pattern_port = pattern.partition(":")
     host, _, port = registry.partition(":")
     labels, host_labels = pattern_host.split("."), host.split(".")
     return (
-        wanted_port == port
+        pattern_port == port
         and len(labels) == len(host_labels)
         and all(map(fnmatch.fnmatchcase, host_labels, labels))
     )
 
 
-async def _ask_helper(name: str, key: str) -> Credential | None:
+async def _run_helper(name: str, key: str) -> Credential | None:
     """Runs ``docker-credential-NAME get``; raises :class:`InvalidCredentials`."""
     program = f"docker-credential-{name}"
     try:

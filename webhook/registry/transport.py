@@ -195,21 +195,21 @@ class RegistryTransport:
             raise _Retry(_refusal_text(request, answer), _retry_after(answer))
         raise RegistryRefused(_refusal_text(request, answer), answer.status)
 
-    async def _authorize(self, asking_request: RegistryRequest, header: str) -> str:
+    async def _authorize(self, original: RegistryRequest, header: str) -> str:
         """Returns the Authorization header that a challenge requires."""
         challenge = read_challenge(
-            header, asking_request.host, is_plain=asking_request.host in self.options.insecure
+            header, original.host, is_plain=original.host in self.options.insecure
         )
-        credential = await self._credential(asking_request)
+        credential = await self._credential(original)
         if challenge.scheme == "basic":
             if credential is None:
                 raise RegistryRefused(
-                    f"{asking_request.host} asks for a user, and no credentials name it", 401
+                    f"{original.host} asks for a user, and no credentials name it", 401
                 )
             basic = credential.basic()
-            self._tokens.keep(asking_request.host, asking_request.scope, basic, 3600.0)
+            self._tokens.keep(original.host, original.scope, basic, 3600.0)
             return basic
-        request = token_request(challenge, asking_request.scope, credential)
+        request = token_request(challenge, original.scope, credential)
         parts = urlsplit(request.url)
         answer = await self._once(
             request.method, request.url, request.headers, request.body or None, TOKEN_BYTES_MAX
@@ -222,7 +222,7 @@ class RegistryTransport:
             )
         token, seconds = read_token(answer.status, answer.content, challenge.realm)
         bearer = f"Bearer {token}"
-        self._tokens.keep(asking_request.host, asking_request.scope, bearer, seconds)
+        self._tokens.keep(original.host, original.scope, bearer, seconds)
         return bearer
 
     async def _credential(self, request: RegistryRequest) -> Credential | None:

@@ -131,7 +131,7 @@ def _others_about(scope: Scope, gvk: GroupVersionKind) -> dict[Policy, str]:
     That is mutators that may change them, and policies of others.
     """
     mutations = scope.mutations.preview or scope.mutations
-    plan = mutations.plan(gvk, OPERATION) if scope.tells_drift else None
+    plan = mutations.plan(gvk, OPERATION) if scope.reports_drift else None
     others = () if plan is None else plan.mutators
     policies = {Policy(*item.id): "" for item in others}
     for stage in scope.policies.foreign.stages:

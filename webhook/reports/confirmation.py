@@ -168,9 +168,9 @@ class Confirmer:
                 async with asyncio.timeout(WRITTEN_SECONDS_MAX):
                     while not self._reports.is_idle:  # noqa: ASYNC110  # it has no event for it
                         await asyncio.sleep(IDLE_SECONDS)
-            await self._say(end, max(0, self._reports.unwritten - before))
+            await self._report(end, max(0, self._reports.unwritten - before))
 
-    async def _say(self, end: SweepEnd, lost: int) -> None:
+    async def _report(self, end: SweepEnd, lost: int) -> None:
         kinds = tuple(sorted(str(gvk) for gvk in {*end.failed, *end.unreadable}))
         confirmation = Confirmation(self._author.pod, end.audit_id, timestamp.now(), kinds, lost)
         try:

@@ -137,8 +137,8 @@ class Reports:
         self._registry = registry
         self._serving = serving
         self._process = process
-        self._remembers = process == AUDIT
-        self._tells_drift = options.mutation_drift
+        self._keeps_digests = process == AUDIT
+        self._reports_drift = options.mutation_drift
         self.api = APIS[options.api]
         self.is_by_resource = options.mode == "resource"
         self.findings = ReportedFindings(
@@ -167,7 +167,7 @@ class Reports:
     async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
         """Stores a resource's findings, and remembers them for a moment; raises as the store."""
         await self._store.put(subject, assessment, is_new=is_new)
-        if self._remembers:
+        if self._keeps_digests:
             self.digests[subject.uid] = digest(assessment.findings)
 
     async def run(self) -> None:
@@ -183,7 +183,7 @@ class Reports:
         revision = self._serving.revision
         if revision is None:
             return None
-        return Scope(self._serving.audited(revision), tells_drift=self._tells_drift)
+        return Scope(self._serving.audited(revision), reports_drift=self._reports_drift)
 
     async def room(self) -> int | None:
         """Returns how many more resources may have a report, None for any number.

@@ -100,7 +100,7 @@ class PolicyReports:
         for finding in assessment.findings:
             findings[Policy(finding.policy, finding.rule)].append(finding)
         admitted = assessment.admitted
-        if is_told := admitted is not None and admitted.state == assessment.state:
+        if is_confirmed := admitted is not None and admitted.state == assessment.state:
             for finding in admitted.findings if admitted is not None else ():
                 if (policy := Policy(finding.policy, finding.rule)) in assessment.only:
                     findings[policy].append(finding)
@@ -111,7 +111,7 @@ class PolicyReports:
             for policy in {*findings, *assessment.policies}:
                 place = ReportPlace(policy, subject.namespace)
                 entries = entries_of(subject, findings.get(policy, ()), seconds)
-                stays = policy in assessment.only and not is_told
+                stays = policy in assessment.only and not is_confirmed
                 change = EntriesChange(entries, assessment.state if stays else "")
                 self._change(place, subject.uid, change)
 

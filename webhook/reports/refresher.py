@@ -17,7 +17,7 @@ from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.work_queue import WorkQueue
 from webhook.reports.finding import Admitted, Assessment, Policy, ReportSubject
-from webhook.reports.writer import DIFFERENT_TOLD_MAX, RETRIES, Faults, NotServed
+from webhook.reports.writer import DIFFERENT_LOGGED_MAX, RETRIES, Faults, NotServed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -181,20 +181,20 @@ class Refresher:
             settled = await self._refresh(subject, hint)
         except NotServed as error:
             self._lose(subject, "not_served")
-            self._tell_once(
+            self._log_once(
                 subject, "reports cannot be written: install their CRDs (manifests/reports)", error
             )
         except ApiError as error:
             if error.is_forbidden:
                 self._lose(subject, "forbidden")
-                self._tell_once(
+                self._log_once(
                     subject,
                     "no report: the right to read the resource or to write reports is missing",
                     error,
                 )
             elif error.status in _REFUSED:
                 self._lose(subject, "refused")
-                self._tell_once(subject, "no report: the API server does not accept it", error)
+                self._log_once(subject, "no report: the API server does not accept it", error)
             else:
                 self._again(subject, hint, str(error))
         except ApiUnreachable as error:
@@ -271,9 +271,9 @@ class Refresher:
         self.lost[loss] += 1
         del self._tries[subject]
 
-    def _tell_once(self, subject: ReportSubject, event: str, error: Exception) -> None:
+    def _log_once(self, subject: ReportSubject, event: str, error: Exception) -> None:
         """Logs a lasting fault once: it is the same for each resource of a kind."""
         key = f"{event} {subject.gvk}"
-        if key not in self._logged and len(self._logged) < DIFFERENT_TOLD_MAX:
+        if key not in self._logged and len(self._logged) < DIFFERENT_LOGGED_MAX:
             self._logged.add(key)
             self._log.error(event, resource_kind=str(subject.gvk), error=str(error))

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from webhook.reports.capacity import Capacity
     from webhook.reports.report_api import ReportApi
 
-    WantedReport = Callable[[Json | None], Json | None]
+    DesiredReport = Callable[[Json | None], Json | None]
     """Returns the report that is to replace the current one."""
 
 
-DIFFERENT_TOLD_MAX: Final = 100
+DIFFERENT_LOGGED_MAX: Final = 100
 """The most remembered lasting faults, each logged once."""
 
 RETRIES: Final = 5
@@ -49,7 +49,7 @@ class Faults:
         if self._registry is not None:
             self._registry.count(OBJECT_FAULTS, "report")
         key = message, f"{type(error).__name__}: {error}"[:TEXT_CHARACTERS_MAX]
-        if key not in self._logged and len(self._logged) < DIFFERENT_TOLD_MAX:
+        if key not in self._logged and len(self._logged) < DIFFERENT_LOGGED_MAX:
             self._logged.add(key)
             self._log.fault(message, error, **fields)
 
@@ -88,7 +88,7 @@ class ReportWriter:
         return await self.revise(name, namespace, lambda _: desired, is_new=is_new)
 
     async def revise(
-        self, name: str, namespace: str, desired: WantedReport, *, is_new: bool = False
+        self, name: str, namespace: str, desired: DesiredReport, *, is_new: bool = False
     ) -> WriteOutcome:
         """Replaces a report by the result of ``desired`` for the current one.
 
@@ -143,7 +143,7 @@ class ReportWriter:
         return ApiUnreachable(f"report {name}: {TRIES} other writers were faster")
 
     async def _write(
-        self, name: str, namespace: str, desired: WantedReport, *, is_new: bool
+        self, name: str, namespace: str, desired: DesiredReport, *, is_new: bool
     ) -> WriteOutcome:
         backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
         outcome: WriteOutcome = "conflict"

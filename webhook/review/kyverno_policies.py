@@ -212,7 +212,7 @@ class KyvernoPolicies:
                     case.evaluated -= 1
                     continue
                 self._matched.add(item.key)
-                say = partial(item.policy.say_by, chosen)
+                say = partial(item.policy.verdict_by, chosen)
             case.take(item.policy, item.constraint, say)
         return case.added_to(responses)
 
@@ -248,7 +248,7 @@ class KyvernoPolicies:
             constraint.key,
             rules,
             has_selectors,
-            partial(policy.say_by, rules),
+            partial(policy.verdict_by, rules),
             rules[0].by_objects if is_simple else None,
         )
 
@@ -263,7 +263,7 @@ class KyvernoPolicies:
             if policy.mode == JSON:
                 self._matched.add(constraint.key)
                 case.evaluated += 1
-                case.take(policy, constraint, partial(policy.say_of_json, document.value))
+                case.take(policy, constraint, partial(policy.verdict_of_json, document.value))
         return case.added_to(responses)
 
     def _question(self, examined: Examination, request: Json) -> PolicyQuestion:

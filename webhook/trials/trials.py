@@ -279,16 +279,16 @@ class Trials:
         for number, request in enumerate(requests):
             (large if is_large_together(request.documents) else small).append(number)
 
-        def tell_outcome(number: int, outcome: JobOutcome | None) -> None:
+        def report_outcome(number: int, outcome: JobOutcome | None) -> None:
             notify(number, _tried(requests[number].document, outcome))
 
         known: dict[int, dict[bytes, tuple[str, bytes]]] = {}
         for number in large:
-            tell_outcome(number, self._of_documents(requests[number].documents, seconds))
+            report_outcome(number, self._of_documents(requests[number].documents, seconds))
         while small:
             # The remaining ones, after one was killed or took long.
             with self._small.lock:
-                small = self._some(requests, small, seconds, known, tell_outcome)
+                small = self._some(requests, small, seconds, known, report_outcome)
 
     def _some(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from webhook.api.builtin_kinds import NEVER_ASKED
+from webhook.api.builtin_kinds import NEVER_INTERCEPTED
 from webhook.api.config import MUTATION_PROCESS, WEBHOOK_PROCESS
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint import wildcard
@@ -18,7 +18,7 @@ from webhook.webhook_rules.entries import (
     SentRequest,
     WebhookEntry,
 )
-from webhook.webhook_rules.kinds import RuleTarget, nobody_knows, targets_of
+from webhook.webhook_rules.kinds import RuleTarget, no_discovery, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -88,7 +88,7 @@ class WebhookContext:
     generators: Mapping[GroupAndKind, frozenset[GroupAndKind]] = field(default_factory=dict)
     excluded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labels: Callable[[str], Mapping[str, str] | None] = _no_labels
-    served: Callable[[str, str], tuple[RuleTarget, ...] | None] = nobody_knows
+    served: Callable[[str, str], tuple[RuleTarget, ...] | None] = no_discovery
 
 
 @dataclass(slots=True)
@@ -201,13 +201,13 @@ def _look(  # the resources, their context, and the record
 ) -> None:
     """Records sent and unsent requests of some resources."""
     for target in _scoped(need, targets):
-        if target.kind in NEVER_ASKED:
+        if target.kind in NEVER_INTERCEPTED:
             message = (
                 f"API servers ask no webhook about {_shown(target.kind)}, whatever its rules say"
             )
             gaps.others[message] = None
             continue
-        operations = need.wants(target.operations)
+        operations = need.covered_operations(target.operations)
         if not operations:
             named = ", ".join(sorted(need.operations))
             gaps.others[f"there is no {named} of {target}"] = None
@@ -229,9 +229,9 @@ def _look(  # the resources, their context, and the record
                     None if is_source else need.object_selector,
                     need.namespace_selector,
                 )
-                is_wanted = operation in operations and not target.is_beside
+                is_needed = operation in operations and not target.is_beside
                 fails = need.failure_policy == FAIL
-                _note(request, entries, gaps, is_wanted=is_wanted, fails_closed=fails)
+                _note(request, entries, gaps, is_needed=is_needed, fails_closed=fails)
 
 
 def _scoped(need: Need, targets: tuple[RuleTarget, ...]) -> Iterator[RuleTarget]:
@@ -265,7 +265,7 @@ def _note(
     entries: tuple[WebhookEntry, ...],
     gaps: _Gaps,
     *,
-    is_wanted: bool,
+    is_needed: bool,
     fails_closed: bool,
 ) -> None:
     why, open_ones = NO_RULE, []
@@ -281,7 +281,7 @@ def _note(
     if open_ones:
         gaps.cautions[_open_text(open_ones[0])] = None
         return
-    if not is_wanted:
+    if not is_needed:
         return
     if why is NO_RULE:
         names = ", ".join(dict.fromkeys(entry.configuration for entry in entries))

@@ -120,7 +120,7 @@ def builtin_targets(group: str, kind: str) -> tuple[RuleTarget, ...]:
     return (RuleTarget(group, resource, known, namespaced=known not in CLUSTER_SCOPED),)
 
 
-def nobody_knows(group: str, kind: str) -> tuple[RuleTarget, ...] | None:
+def no_discovery(group: str, kind: str) -> tuple[RuleTarget, ...] | None:
     """Returns None: the targets of custom resources are unknown without an API server."""
     del group, kind
     return None
@@ -129,7 +129,7 @@ def nobody_knows(group: str, kind: str) -> tuple[RuleTarget, ...] | None:
 def targets_of(
     group: str,
     kind: str,
-    served: Callable[[str, str], tuple[RuleTarget, ...] | None] = nobody_knows,
+    served: Callable[[str, str], tuple[RuleTarget, ...] | None] = no_discovery,
 ) -> tuple[RuleTarget, ...]:
     """Returns the targets of a kind in a policy; none for a kind that does not exist.
 

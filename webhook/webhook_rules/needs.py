@@ -53,7 +53,7 @@ class Need:
     targets: tuple[RuleTarget, ...] = ()
     """The resources of a policy that names them instead of kinds, each with its operations."""
 
-    def wants(self, offered: Sequence[str]) -> tuple[str, ...]:
+    def covered_operations(self, offered: Sequence[str]) -> tuple[str, ...]:
         """Returns the offered operations of a resource that the policy needs."""
         if self.targets:
             return tuple(offered)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.api.builtin_kinds import NEVER_ASKED
+from webhook.api.builtin_kinds import NEVER_INTERCEPTED
 from webhook.api.shapes import objects_of, texts_of
 from webhook.constraint.wildcard import WILDCARD
-from webhook.webhook_rules.kinds import nobody_knows, targets_of
+from webhook.webhook_rules.kinds import no_discovery, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -61,7 +61,7 @@ EVERYTHING: Final = (
 def parts_of(
     needs: Iterable[Need],
     generators: Mapping[GroupAndKind, frozenset[GroupAndKind]],
-    served: Callable[[str, str], tuple[RuleTarget, ...] | None] = nobody_knows,
+    served: Callable[[str, str], tuple[RuleTarget, ...] | None] = no_discovery,
 ) -> frozenset[RulePart]:
     """Returns the rules that the needs require."""
     listed = tuple(needs)
@@ -78,7 +78,7 @@ def parts_of(
 def _named(need: Need) -> Iterator[RulePart]:
     """Yields the rules of a need that names resources."""
     for target in need.targets:
-        if target.kind in NEVER_ASKED:
+        if target.kind in NEVER_INTERCEPTED:
             continue
         scope = need.scope
         if target.namespaced is not None and target.kind[1] == WILDCARD:
@@ -112,7 +112,7 @@ def _targets(
 ) -> Iterator[RuleTarget]:
     """Yields the targets of a kind; their group is ``*`` if the kind's group is."""
     for target in targets_of(*kind, served):
-        if target.kind not in NEVER_ASKED:
+        if target.kind not in NEVER_INTERCEPTED:
             yield replace(target, group=WILDCARD) if kind[0] == WILDCARD else target
 
 
@@ -125,7 +125,7 @@ def _parts(need: Need, target: RuleTarget) -> Iterator[RulePart]:
     resources: tuple[str, ...] = (target.resource, *OBJECTS_BESIDE.get(target.resource, ()))
     if target.resource == WILDCARD and target.group in ("", WILDCARD):
         resources = EVERYTHING
-    for operation in need.wants(target.operations):
+    for operation in need.covered_operations(target.operations):
         for resource in resources:
             yield RulePart(target.group, resource, operation, scope)
 

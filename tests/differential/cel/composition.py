@@ -325,8 +325,8 @@ def answers_here(questions: list[ComposedQuestion], expected: list[str]) -> list
         state = evaluator.begin(UNLIMITED, {})
         messages = [violation.msg for violation in evaluator.evaluate(None, review, state)]
         found.append(messages[0] if messages else "")
-    for at, told_here in enumerate(found):
-        if told_here == "refused":
+    for at, outcome_here in enumerate(found):
+        if outcome_here == "refused":
             expected[at] = "refused"
     return found
 

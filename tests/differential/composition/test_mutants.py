@@ -84,7 +84,7 @@ def fault(module: str, right: str, wrong: str) -> Mutant:
 def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_killed(opa: Oracle):
     batch = questions(opa, *(ComposedRule(name, "body", rule) for name, rule in RULES.items()))
     for module in ("inline.py", "expression.py", "function_requests.py"):
-        assert Trial(without_a_fault(module), batch).outcome().fate is Fate.UNTOLD
+        assert Trial(without_a_fault(module), batch).outcome().fate is Fate.EQUIVALENT
     found = Trial(fault("expression.py", '" and ".join', '" or ".join'), batch).outcome()
     assert found.fate is Fate.KILLED
     assert found.killer in batch
@@ -113,7 +113,7 @@ def test_several_at_once_are_distinguished(opa: Oracle):
     for trial in ended(trials(), jobs=2):
         assert len(begun) - len(over) <= 2
         over.append(trial)
-        expected = Fate.UNTOLD if trial.mutant.description == "no fault" else Fate.KILLED
+        expected = Fate.EQUIVALENT if trial.mutant.description == "no fault" else Fate.KILLED
         assert trial.outcome().fate is expected
     assert sorted(map(id, over)) == sorted(map(id, begun))
     assert [one.mutant for one in begun] == some
@@ -151,7 +151,7 @@ def test_what_may_change_an_answer_is_to_be_killed_by_questions(capsys):
     """Other tests that find it do not count, unless it is said why it changes no answer."""
     some = [Mutant("m.py", n, "a fault", f"line {n}", lambda: ast.parse("")) for n in range(8)]
     tally = Tally(some, {some[6].name: "only slower"}, {some[5].name: "only slower"})
-    fates = [*[Fate.KILLED] * 4, *[Fate.CAUGHT] * 2, *[Fate.SURVIVED, Fate.UNTOLD]]
+    fates = [*[Fate.KILLED] * 4, *[Fate.CAUGHT] * 2, *[Fate.SURVIVED, Fate.EQUIVALENT]]
     for mutant, fate in zip(some, fates, strict=True):
         tally.add(mutant, fate, 3)
     assert (tally.killed, tally.same, tally.able, tally.unexplained) == (4, 1, 1, 1)

@@ -61,7 +61,7 @@ class Fate(Enum):
     KILLED = "killed by questions"
     CAUGHT = "killed by the generator's own tests alone"
     SURVIVED = "survive"
-    UNTOLD = "write the same code for all questions"
+    EQUIVALENT = "write the same code for all questions"
 
 
 @dataclass(slots=True)
@@ -244,7 +244,7 @@ def checked_again(questions: Iterable[Question]) -> Iterator[Question]:
 
 
 def _fate_by(questions: Iterable[Question]) -> tuple[Fate, int | str]:
-    fate = Fate.UNTOLD
+    fate = Fate.EQUIVALENT
     for number, one in enumerate(questions):
         WRITTEN.same = one.digest
         signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS)

@@ -47,7 +47,7 @@ KYVERNO = tuple(
 )
 """Kyverno's kinds as version 1.16 serves them: not at the first requested version."""
 OPTIONS = SweepOptions(
-    chunk_size=2, violations_limit=20, continuous=False, from_cache=False, tells_drift=False
+    chunk_size=2, violations_limit=20, continuous=False, from_cache=False, reports_drift=False
 )
 
 

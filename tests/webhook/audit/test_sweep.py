@@ -100,7 +100,7 @@ def test_every_object_is_reported_once_and_its_totals_are_published() -> None:
 def drifts_in(stage: Any, **policies: Any) -> list[tuple[str, str, tuple[str, ...], bool]]:
     """Returns the drifts that mutators report for one Pod."""
     source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")})
-    scope = Scope(PolicySet(snapshot(), stages=(stage,), **policies), tells_drift=True)
+    scope = Scope(PolicySet(snapshot(), stages=(stage,), **policies), reports_drift=True)
     _, sink = sweep(scope, source)
     assert sink.starts[0].kinds <= {POD}
     return [
@@ -154,7 +154,7 @@ def test_what_mutators_would_change_is_reported_for_kinds_that_they_name_and_not
     scope = Scope(PolicySet(snapshot(), mutators.snapshot))
     _, sink = sweep(scope, source)
     assert not sink.all
-    _, sink = sweep(replace(scope, tells_drift=True), source)
+    _, sink = sweep(replace(scope, reports_drift=True), source)
     [audited] = sink.all
     assert [(drift.mutator.name, drift.paths) for drift in audited.drifts] == [
         ("a", ("/spec",)),
@@ -162,7 +162,7 @@ def test_what_mutators_would_change_is_reported_for_kinds_that_they_name_and_not
     ]
     assert sink.starts[0].kinds == {POD}
     spared = replace(scope.policies, exclusions=Exclusions(mutation="space".__eq__))
-    _, sink = sweep(replace(scope, policies=spared, tells_drift=True), source)
+    _, sink = sweep(replace(scope, policies=spared, reports_drift=True), source)
     assert [item.drifts for item in sink.all] == [()]
 
 

@@ -289,8 +289,8 @@ def test_the_command_ends_as_its_row_says(folder, command, code, arguments):
     assert code in exit_codes.CODES[command]
     if code:
         assert run.stderr or run.stdout or "--fail" in arguments
-    told_as_others = command.startswith(("rego", "conftest"))  # as opa and conftest tell it
-    if code == exit_codes.UNKNOWN and not told_as_others:
+    as_original = command.startswith(("rego", "conftest"))  # as opa and conftest tell it
+    if code == exit_codes.UNKNOWN and not as_original:
         assert run.stderr or "replayed" in run.stdout
         assert "PASS" not in run.stdout
 

@@ -206,8 +206,8 @@ def test_faults_end_at_ten_as_opa_s_compiler_does(tmp_path):
         assert lines[10].endswith("rego_unsafe_var_error: var x9 is unsafe")
         assert lines[11:] == ["rego_compile_error: error limit reached"]
     for name in ("check", "test"):
-        all_told = waddle("rego", name, policies, "--max-errors", "0").stderr
-        assert all_told.startswith("12 errors occurred:")
+        all_errors = waddle("rego", name, policies, "--max-errors", "0").stderr
+        assert all_errors.startswith("12 errors occurred:")
 
 
 def test_annotations_that_are_said_twice_or_wrong_are_refused_as_by_opa(tmp_path):

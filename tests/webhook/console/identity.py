@@ -156,13 +156,13 @@ class Provider:
                 secret = OctKey.import_key(json.dumps(self.key.as_dict(private=False)))
                 return jwt.encode({"alg": "HS256", "kid": "one"}, claims, secret)
             case "jwk" | "jku" | "x5c" | "x5u" | "crit" as field:
-                return self._signed_by_a_stranger(field, claims)
+                return self._signed_by_another_key(field, claims)
             case "rotated":
                 return jwt.encode({"alg": "ES256", "kid": "two"}, claims, self.new)
             case _:
                 return jwt.encode({"alg": "RS256", "kid": "one"}, claims, self.key)
 
-    def _signed_by_a_stranger(self, field: str, claims: dict[str, Any]) -> str:
+    def _signed_by_another_key(self, field: str, claims: dict[str, Any]) -> str:
         """By a key that the token itself brings, or says where to find."""
         key = RSAKey.generate_key(2048, {"kid": "own"}, private=True)
         public = key.as_dict(private=False)

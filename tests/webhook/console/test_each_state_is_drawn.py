@@ -15,10 +15,10 @@ from jinja2 import DictLoader
 from tests.behaviour.serving import REQUIRED_LABELS, SLOW, constraint, pod, thing, write_policies
 from tests.policies import exception, template
 from tests.webhook.console import living
-from tests.webhook.console.asked import ask
 from tests.webhook.console.assembled import pod as replica
 from tests.webhook.console.assembled import policy, status_by
 from tests.webhook.console.branches import MarkingEnvironment
+from tests.webhook.console.client import ask
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
 from tests.webhook.console.world import BELOW, DRAWING, WORLDS, World, marks

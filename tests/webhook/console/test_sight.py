@@ -23,9 +23,9 @@ def of_namespaces(count: int) -> Picture:
 
 def test_a_page_that_does_not_ask_about_all_namespaces_says_how_many_more_there_are():
     whole = of_namespaces(sight.NARROW_MAX + 7)
-    narrowed, unasked = sight.narrow(whole, frozenset())
-    assert (len(narrowed), unasked) == (sight.NARROW_MAX, 7)
-    seen = sight.seen(whole, frozenset(narrowed), unasked)
+    narrowed, unchecked = sight.narrow(whole, frozenset())
+    assert (len(narrowed), unchecked) == (sight.NARROW_MAX, 7)
+    seen = sight.seen(whole, frozenset(narrowed), unchecked)
     assert seen.violations is not None
     assert len(seen.violations) == sight.NARROW_MAX
     (trouble,) = pages.shown(seen, Visitor("ada"))["trouble"]
@@ -36,9 +36,9 @@ def test_a_page_that_does_not_ask_about_all_namespaces_says_how_many_more_there_
 
 def test_a_page_that_asks_about_all_of_them_says_nothing():
     whole = of_namespaces(sight.NARROW_MAX)
-    narrowed, unasked = sight.narrow(whole, frozenset())
-    assert (len(narrowed), unasked) == (sight.NARROW_MAX, 0)
-    assert sight.seen(whole, frozenset(narrowed), unasked).trouble == ()
+    narrowed, unchecked = sight.narrow(whole, frozenset())
+    assert (len(narrowed), unchecked) == (sight.NARROW_MAX, 0)
+    assert sight.seen(whole, frozenset(narrowed), unchecked).trouble == ()
 
 
 def test_who_may_read_reports_everywhere_is_asked_about_no_namespace():

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.webhook.console.asked import ask
+from tests.webhook.console.client import ask
 from tests.webhook.console.pictures import HOSTILE, constraint, violation
 from tests.webhook.console.world import World
 from webhook.api.names import CLUSTER_WIDE

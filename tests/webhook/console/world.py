@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.patience import PATIENCE_SECONDS
-from tests.webhook.console.asked import Answered, ask
 from tests.webhook.console.branches import MarkingEnvironment
+from tests.webhook.console.client import Answered, ask
 from webhook import log
 from webhook.console.application import Console, ConsoleOptions
 from webhook.console.drawing import Drawing

@@ -11,7 +11,7 @@ from tests.webhook.external_data.recorded import Answers, good, response_of
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.external_data.exchange import (
-    ASKED_KEYS_MAX,
+    REQUEST_KEYS_MAX,
     REQUESTS_MAX,
     ROUNDS_MAX,
     Answering,
@@ -180,7 +180,7 @@ violation[{{"msg": m}}] {{
 def test_too_many_keys_are_not_asked() -> None:
     provider = Answers()
     rego = (
-        f"keys := [format_int(n, 10) | n := numbers.range(1, {ASKED_KEYS_MAX + 1})[_]]\n"
+        f"keys := [format_int(n, 10) | n := numbers.range(1, {REQUEST_KEYS_MAX + 1})[_]]\n"
         'violation[{"msg": m}] { m := external_data({"provider": "p", "keys": keys}).system_error }'
     )
     assert [one.msg for one in reviewed(rego, provider).responses.results] == [

@@ -36,7 +36,7 @@ def test_a_constraint_takes_little_beside_its_document():
     )
     texts = [constraint_text(number) for number in range(COUNT)]
     subject.add_constraint(json.loads(texts[0]))  # fills the caches
-    assert subject.snapshot
+    assert subject.snapshot.revision
     gc.collect()
     tracemalloc.start()
     try:

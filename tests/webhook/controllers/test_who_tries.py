@@ -277,9 +277,9 @@ def test_what_is_found_as_policies_are_applied_is_kept_once(tmp_path, trials, ve
 
     async def story(held):
         found = AppliedFault(document, verdict, "policy is too large")
-        held.prevalidation.tell_faults([found, found])
+        held.prevalidation.report_faults([found, found])
         await turns_until(lambda: held.last_outcome(document) == (verdict, "uid-1"))
-        held.prevalidation.tell_faults([found])
+        held.prevalidation.report_faults([found])
         for _ in range(10):
             await asyncio.sleep(0)
         assert [method for method, _ in held.server.requests] == ["POST"]
@@ -298,7 +298,7 @@ def test_a_word_of_a_pod_that_is_gone_gives_way_to_what_is_found(tmp_path, trial
 
     async def story(held):
         held.arrives(large, "trying", "uid-9")
-        held.prevalidation.tell_faults([AppliedFault(large, "ended", "policy is too large")])
+        held.prevalidation.report_faults([AppliedFault(large, "ended", "policy is too large")])
         await turns_until(lambda: held.last_outcome(large) == ("ended", "uid-1"))
 
     played(tmp_path, trials, story)

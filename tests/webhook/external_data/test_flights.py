@@ -51,7 +51,7 @@ class Awaited(NamedTuple):
         return self.round.cancel()
 
 
-class Asking:
+class Caller:
     """A thread that asks providers, with the Providers that it knows."""
 
     def __init__(self, pair: Any = None, clock: Callable[[], float] | None = None) -> None:
@@ -92,8 +92,8 @@ class Asking:
 
 
 @contextmanager
-def running(**options: Any) -> Iterator[Asking]:
-    made = Asking(**options)
+def running(**options: Any) -> Iterator[Caller]:
+    made = Caller(**options)
     tasks: list[asyncio.Task[None]] = []
     loops: list[asyncio.AbstractEventLoop] = []
     started = threading.Event()
@@ -126,7 +126,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProviderProces
 
 
 @pytest.fixture
-def asking(process: ProviderProcess) -> Iterator[Asking]:
+def caller(process: ProviderProcess) -> Iterator[Caller]:
     process.forget()
     with running() as made:
         made.put(process, timeout=30)
@@ -137,78 +137,78 @@ def keys_requested(process: ProviderProcess) -> list[list[str]]:
     return [request["keys"] for request in process.requests()]
 
 
-def test_keys_are_asked_in_their_order_and_known_ones_come_first(asking, process):
-    assert asking.ask("o/b", "o/a", "o/b").responses == (
+def test_keys_are_asked_in_their_order_and_known_ones_come_first(caller, process):
+    assert caller.ask("o/b", "o/a", "o/b").responses == (
         *(("o/b", "o/b is known"), ("o/a", "o/a is known"), ("o/b", "o/b is known")),
     )
-    response = asking.ask("o/c", "o/a")
+    response = caller.ask("o/c", "o/a")
     assert (response.responses, response.status_code, response.is_cached) == (
         (("o/a", "o/a is known"), ("o/c", "o/c is known")),
         200,
         False,
     )
-    response = asking.ask("o/c", "o/b")
+    response = caller.ask("o/c", "o/b")
     assert (response.status_code, response.is_cached, response.is_idempotent) == (0, True, True)
     assert keys_requested(process) == [["o/b", "o/a", "o/b"], ["o/c"]]
-    assert asking.registry.counters[PROVIDER_KEYS] == {("asked",): 4, ("cached",): 3}
+    assert caller.registry.counters[PROVIDER_KEYS] == {("asked",): 4, ("cached",): 3}
 
 
-def test_equal_questions_at_once_are_one_request_and_others_are_not_joined(asking, process):
-    begun = [asking.begin("slow500/a", "e/b") for _ in range(5)]
-    begun.append(asking.begin("e/b", "slow500/a"))
+def test_equal_questions_at_once_are_one_request_and_others_are_not_joined(caller, process):
+    begun = [caller.begin("slow500/a", "e/b") for _ in range(5)]
+    begun.append(caller.begin("e/b", "slow500/a"))
     responses = {future.result(PATIENCE_SECONDS).responses for future in begun}
     assert len(responses) == 2
     assert sorted(keys_requested(process)) == [["e/b", "slow500/a"], ["slow500/a", "e/b"]]
 
 
-def test_one_key_that_fails_a_request_fails_no_other(asking):
-    bad, good = asking.begin("system/a", "f/b"), asking.begin("f/b")
+def test_one_key_that_fails_a_request_fails_no_other(caller):
+    bad, good = caller.begin("system/a", "f/b"), caller.begin("f/b")
     assert bad.result(PATIENCE_SECONDS).system_error == "system/a cannot be looked up"
     assert good.result(PATIENCE_SECONDS).responses == (("f/b", "f/b is known"),)
 
 
-def test_whoever_gives_up_leaves_an_answer_for_the_next(asking, process):
-    first = asking.begin("slow500/late")
+def test_whoever_gives_up_leaves_an_answer_for_the_next(caller, process):
+    first = caller.begin("slow500/late")
     until(lambda: keys_requested(process), "it is asked")
     assert first.cancel()
-    assert asking.registry.counters[PROVIDER_WAITS_ENDED] == {(): 1}
-    until(lambda: asking.cache.look("p", ["slow500/late"]).items, "it is kept")
-    assert asking.ask("slow500/late").is_cached
+    assert caller.registry.counters[PROVIDER_WAITS_ENDED] == {(): 1}
+    until(lambda: caller.cache.look("p", ["slow500/late"]).items, "it is kept")
+    assert caller.ask("slow500/late").is_cached
     assert keys_requested(process) == [["slow500/late"]]
 
 
-def test_an_unknown_provider_is_reported_and_what_was_known_of_one_that_is_gone_stays(asking):
-    asking.ask("g/a")
-    asking.providers = {}
-    assert asking.ask("g/a").responses == (("g/a", "g/a is known"),)
-    response = asking.ask("g/a", "g/b")
+def test_an_unknown_provider_is_reported_and_what_was_known_of_one_that_is_gone_stays(caller):
+    caller.ask("g/a")
+    caller.providers = {}
+    assert caller.ask("g/a").responses == (("g/a", "g/a is known"),)
+    response = caller.ask("g/a", "g/b")
     assert (response.responses, response.errors, response.status_code, response.system_error) == (
         *(None, None, 400, "key is not found in provider cache"),
     )
-    assert asking.ask("a", name="nobody").status_code == 400
-    assert asking.registry.counters[PROVIDER_REQUESTS]["_other", "unknown"] == 2
+    assert caller.ask("a", name="nobody").status_code == 400
+    assert caller.registry.counters[PROVIDER_REQUESTS]["_other", "unknown"] == 2
 
 
-def test_what_another_generation_said_is_forgotten(asking, process):
-    asking.ask("h/a")
-    asking.put(process, timeout=29)
-    assert not asking.ask("h/a").is_cached
+def test_what_another_generation_said_is_forgotten(caller, process):
+    caller.ask("h/a")
+    caller.put(process, timeout=29)
+    assert not caller.ask("h/a").is_cached
     assert keys_requested(process) == [["h/a"], ["h/a"]]
     connections = [request["connection"] for request in process.requests()]
     assert len(set(connections)) == 2, "a client of its own"
 
 
-def test_connections_are_kept(asking, process):
+def test_connections_are_kept(caller, process):
     for number in range(5):
-        asking.ask(f"k/{number}")
+        caller.ask(f"k/{number}")
     assert len({request["connection"] for request in process.requests()}) == 1
 
 
-def test_all_connections_of_a_crowd_are_kept_for_the_next(asking, process):
+def test_all_connections_of_a_crowd_are_kept_for_the_next(caller, process):
     """With ten of them kept, most requests of eight admissions at once began with a handshake."""
 
     def crowd(name: str) -> set[int]:
-        for waiting in [asking.begin(f"slow300/{name}-{number}") for number in range(20)]:
+        for waiting in [caller.begin(f"slow300/{name}-{number}") for number in range(20)]:
             assert waiting.result(PATIENCE_SECONDS).responses
         return {request["connection"] for request in process.requests()}
 
@@ -217,46 +217,46 @@ def test_all_connections_of_a_crowd_are_kept_for_the_next(asking, process):
     assert crowd("second") == connections
 
 
-def test_a_mutator_has_what_is_said_now(asking, process):
-    assert asking.ask("counted/a").responses == (("counted/a", "1"),)
-    assert asking.ask("error/a", fresh=True).errors == (("error/a", "error/a is refused"),)
-    assert not asking.ask("error/a", fresh=True).is_cached
-    assert asking.ask("counted/a", fresh=True).is_cached, "what was said a moment ago"
+def test_a_mutator_has_what_is_said_now(caller, process):
+    assert caller.ask("counted/a").responses == (("counted/a", "1"),)
+    assert caller.ask("error/a", fresh=True).errors == (("error/a", "error/a is refused"),)
+    assert not caller.ask("error/a", fresh=True).is_cached
+    assert caller.ask("counted/a", fresh=True).is_cached, "what was said a moment ago"
 
 
 def test_a_value_that_is_used_is_asked_for_again_before_it_is_too_old(process):
     now = [1000.0]
     process.forget()
-    with running(clock=lambda: now[0]) as asking:
-        asking.put(process, timeout=30)
-        assert asking.ask("counted/r").responses == (("counted/r", "1"),)
+    with running(clock=lambda: now[0]) as caller:
+        caller.put(process, timeout=30)
+        assert caller.ask("counted/r").responses == (("counted/r", "1"),)
         now[0] += 100
-        assert asking.ask("counted/r").responses == (("counted/r", "1"),)
+        assert caller.ask("counted/r").responses == (("counted/r", "1"),)
         until(lambda: len(process.requests()) == 2, "it is asked again")
-        until(lambda: asking.ask("counted/r").responses == (("counted/r", "2"),), "kept anew")
-        assert asking.ask("counted/r").is_cached
+        until(lambda: caller.ask("counted/r").responses == (("counted/r", "2"),), "kept anew")
+        assert caller.ask("counted/r").is_cached
         assert keys_requested(process) == [["counted/r"], ["counted/r"]]
 
 
-def test_a_provider_that_restarts_is_asked_again(asking, process):
-    asking.ask("i/a")
+def test_a_provider_that_restarts_is_asked_again(caller, process):
+    caller.ask("i/a")
     process.restart()
-    assert asking.ask("i/b").responses == (("i/b", "i/b is known"),)
+    assert caller.ask("i/b").responses == (("i/b", "i/b is known"),)
 
 
-def test_a_provider_that_is_away_is_not_asked_for_a_while(asking, process):
+def test_a_provider_that_is_away_is_not_asked_for_a_while(caller, process):
     process.stop()
     try:
         for number in range(FAULTS_MAX):
-            assert "connection refused" in asking.ask(f"away/{number}").system_error
-        response = asking.ask("away/x")
+            assert "connection refused" in caller.ask(f"away/{number}").system_error
+        response = caller.ask("away/x")
         assert response.system_error.startswith("failed to send external data request: Post ")
         assert "not asked again for" in response.system_error
-        assert asking.counted("suspended") == 1
+        assert caller.counted("suspended") == 1
     finally:
         process.start()
-    until(lambda: asking.ask("away/y").responses, "it is asked again")
-    assert any(b"provider answers again" in line for line in asking.lines)
+    until(lambda: caller.ask("away/y").responses, "it is asked again")
+    assert any(b"provider answers again" in line for line in caller.lines)
 
 
 @pytest.mark.parametrize(
@@ -268,37 +268,37 @@ def test_a_provider_that_is_away_is_not_asked_for_a_while(asking, process):
     ],
 )
 def test_a_provider_that_answers_is_not_suspended_whatever_the_answer_is(
-    asking, process, key, fault
+    caller, process, key, fault
 ):
     process.stop()
     try:
         for number in range(FAULTS_MAX):
-            assert "connection refused" in asking.ask(f"away/{number}").system_error
+            assert "connection refused" in caller.ask(f"away/{number}").system_error
     finally:
         process.start()
-    until(lambda: fault in asking.ask(key).system_error, "it is asked again")
-    assert asking.ask("a").responses == (("a", "a is known"),)
+    until(lambda: fault in caller.ask(key).system_error, "it is asked again")
+    assert caller.ask("a").responses == (("a", "a is known"),)
 
 
-def test_beyond_its_bound_a_request_is_reported_at_once(asking, process, monkeypatch):
+def test_beyond_its_bound_a_request_is_reported_at_once(caller, process, monkeypatch):
     monkeypatch.setattr(flights, "FLIGHTS_MAX", 3)
-    waiting = [asking.begin(f"slow1000/{number}") for number in range(3)]
+    waiting = [caller.begin(f"slow1000/{number}") for number in range(3)]
     until(lambda: len(process.requests()) == 3, "they are under way")
-    assert "3 requests to provider p are under way" in asking.ask("j/a").system_error
+    assert "3 requests to provider p are under way" in caller.ask("j/a").system_error
     assert all(future.result(PATIENCE_SECONDS).responses for future in waiting)
-    assert asking.counted("crowded") == 1
+    assert caller.counted("crowded") == 1
 
 
-def test_of_requests_that_nobody_waits_for_the_oldest_end(asking, process, monkeypatch):
+def test_of_requests_that_nobody_waits_for_the_oldest_end(caller, process, monkeypatch):
     monkeypatch.setattr(flights, "UNAWAITED_MAX", 2)
-    begun = [asking.begin(f"hang/{number}") for number in range(4)]
+    begun = [caller.begin(f"hang/{number}") for number in range(4)]
     until(lambda: len(process.requests()) == 4, "they are under way")
     for future in begun:
         future.cancel()
-    until(lambda: asking.registry.counters.get(PROVIDER_ABANDONED, {}).get((), 0) == 2, "two ended")
+    until(lambda: caller.registry.counters.get(PROVIDER_ABANDONED, {}).get((), 0) == 2, "two ended")
 
 
-def test_a_name_that_is_looked_up_for_long_delays_no_other_provider(asking, process, monkeypatch):
+def test_a_name_that_is_looked_up_for_long_delays_no_other_provider(caller, process, monkeypatch):
     look_up, goes_on = socket.getaddrinfo, threading.Event()
 
     def slow(host, *rest, **options):
@@ -308,11 +308,11 @@ def test_a_name_that_is_looked_up_for_long_delays_no_other_provider(asking, proc
         return look_up(host, *rest, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
-    asking.put(process, "slow", url="https://slow.invalid/validate", timeout=30)
-    asking.put(process, url=process.url.replace("127.0.0.1", "localhost"), timeout=30)
-    waiting = [asking.begin(f"w/{number}", name="slow") for number in range(40)]
+    caller.put(process, "slow", url="https://slow.invalid/validate", timeout=30)
+    caller.put(process, url=process.url.replace("127.0.0.1", "localhost"), timeout=30)
+    waiting = [caller.begin(f"w/{number}", name="slow") for number in range(40)]
     try:
-        assert asking.ask("l/a").responses
+        assert caller.ask("l/a").responses
         assert not [each.result(0).system_error for each in waiting if each.answers.done()]
     finally:
         goes_on.set()
@@ -320,33 +320,33 @@ def test_a_name_that_is_looked_up_for_long_delays_no_other_provider(asking, proc
         assert "lookup slow.invalid: no such host" in each.result(PATIENCE_SECONDS).system_error
 
 
-def test_each_call_times_out_whether_others_are_under_way_or_none(asking, process):
+def test_each_call_times_out_whether_others_are_under_way_or_none(caller, process):
     """One timer serves all calls of a provider."""
-    asking.put(process, timeout=1)
-    first = asking.begin("hang/a")
+    caller.put(process, timeout=1)
+    first = caller.begin("hang/a")
     time.sleep(0.3)
-    second = asking.begin("hang/b")
-    for waiting in (first, second, asking.begin("hang/c")):
+    second = caller.begin("hang/b")
+    for waiting in (first, second, caller.begin("hang/c")):
         assert "no answer within 1 s" in waiting.result(PATIENCE_SECONDS).system_error
-    assert asking.ask("t/a").responses
+    assert caller.ask("t/a").responses
 
 
-def test_too_many_keys_are_not_sent(asking, process):
-    response = asking.ask(*(f"k{number}" for number in range(1001)))
+def test_too_many_keys_are_not_sent(caller, process):
+    response = caller.ask(*(f"k{number}" for number in range(1001)))
     assert response.responses is None
     assert "1001 keys are asked for at once, and 1000 may be" in response.system_error
     assert keys_requested(process) == []
 
 
-def test_neither_a_proxy_nor_other_authorities_count(asking, process, monkeypatch, tmp_path):
+def test_neither_a_proxy_nor_other_authorities_count(caller, process, monkeypatch, tmp_path):
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "roots.pem"))
     (tmp_path / "roots.pem").write_bytes(process.authority.certificate)
-    assert asking.ask("l/a").responses
+    assert caller.ask("l/a").responses
     foreign = ProviderProcess(tmp_path, authority=make_authority())
     with foreign:
-        asking.put(foreign, caBundle=process.ca_bundle)
-        assert "tls: failed to verify certificate: x509: " in asking.ask("l/b").system_error
+        caller.put(foreign, caBundle=process.ca_bundle)
+        assert "tls: failed to verify certificate: x509: " in caller.ask("l/b").system_error
 
 
 @pytest.mark.parametrize(
@@ -356,18 +356,18 @@ def test_neither_a_proxy_nor_other_authorities_count(asking, process, monkeypatc
         (("127.0.0.1",), -1, "expired"),
     ],
 )
-def test_a_certificate_is_for_the_host_and_in_its_time(asking, tmp_path, names, days, why):
+def test_a_certificate_is_for_the_host_and_in_its_time(caller, tmp_path, names, days, why):
     with ProviderProcess(tmp_path, authority=make_authority(names, days)) as foreign:
-        asking.put(foreign)
-        error = asking.ask("m/a").system_error
+        caller.put(foreign)
+        error = caller.ask("m/a").system_error
         assert "tls: failed to verify certificate: x509: " in error
         assert why in error
 
 
-def test_a_server_without_tls_gets_nothing(asking, process, tmp_path):
+def test_a_server_without_tls_gets_nothing(caller, process, tmp_path):
     with ProviderProcess(tmp_path, authority=None) as plain:
-        asking.put(plain, caBundle=process.ca_bundle, timeout=1)
-        response = asking.ask("n/a")
+        caller.put(plain, caBundle=process.ca_bundle, timeout=1)
+        response = caller.ask("n/a")
         assert response.system_error.startswith("failed to send external data request: Post ")
         assert plain.requests() == []
 
@@ -392,42 +392,42 @@ def test_a_provider_that_asks_is_shown_the_pair_that_is_served_now(tmp_path: Pat
         ProviderProcess(
             tmp_path / "p", authority=make_authority(), client_authority=trusted
         ) as provider,
-        running(pair=shown) as asking,
+        running(pair=shown) as caller,
     ):
-        asking.put(provider, timeout=30)
-        assert asking.ask("a").responses
+        caller.put(provider, timeout=30)
+        assert caller.ask("a").responses
         shown.version = second
         provider.restart()
-        assert asking.ask("b").responses
+        assert caller.ask("b").responses
         assert [request["client"] for request in provider.requests()] == ["one", "two"]
     with (
         ProviderProcess(
             tmp_path / "q", authority=make_authority(), client_authority=trusted
         ) as provider,
-        running() as asking,
+        running() as caller,
     ):
-        asking.put(provider, timeout=30)
-        response = asking.ask("a")
+        caller.put(provider, timeout=30)
+        response = caller.ask("a")
         assert response.responses is None
         assert response.system_error.startswith("failed to send external data request: Post ")
 
 
 def test_whoever_waits_when_it_ends_is_reported(process):
-    with running() as asking:
-        asking.put(process, timeout=30)
-        waiting = asking.begin("hang/end")
+    with running() as caller:
+        caller.put(process, timeout=30)
+        waiting = caller.begin("hang/end")
         until(process.requests, "it is under way")
     assert waiting.result(PATIENCE_SECONDS).responses is None
 
 
 def test_whoever_waits_for_an_earlier_version_of_a_provider_is_reported_when_it_ends(process):
     process.forget()
-    with running() as asking:
-        asking.put(process, timeout=30)
-        waiting = asking.begin("hang/earlier")
+    with running() as caller:
+        caller.put(process, timeout=30)
+        waiting = caller.begin("hang/earlier")
         until(process.requests, "it is under way")
-        asking.put(process, timeout=29)
-        assert asking.ask("v/a").responses
+        caller.put(process, timeout=29)
+        assert caller.ask("v/a").responses
     assert waiting.answers.done()
     assert waiting.result(0).responses is None
 
@@ -444,12 +444,12 @@ def test_what_has_ended_needs_no_collection_of_garbage(process, key):
     before = kept()
     gc.disable()
     try:
-        with running() as asking:
-            asking.put(process, timeout=1)
+        with running() as caller:
+            caller.put(process, timeout=1)
             for number in range(3):
-                asking.ask(f"{key}{number}")
-            asking.providers = {}
-            del asking
+                caller.ask(f"{key}{number}")
+            caller.providers = {}
+            del caller
         until(lambda: kept() <= before, "nothing is kept")
     finally:
         gc.enable()

@@ -311,8 +311,8 @@ def test_what_did_not_change_is_the_same_object_in_the_next_plan():
 
 def test_a_plan_tells_whose_objects_it_may_say_are_not_wanted():
     """Objects that another replica made for a newer template do not belong to the plan."""
-    unasked = {"named": template(generateVAP=False)}
-    made = Planner(Options(), "v1").plan(unasked, {}, PolicyScope(), lambda _: "")
+    unchecked = {"named": template(generateVAP=False)}
+    made = Planner(Options(), "v1").plan(unchecked, {}, PolicyScope(), lambda _: "")
     assert made.policies == {}
     assert made.owners == {"t-uid"}
 

@@ -526,10 +526,10 @@ def test_the_constraint_asks_only_about_the_images_of_the_rule():
     """The template takes it, and an image that no pattern names is not asked about."""
     skipping = rule(**ONE, skipImageReferences=["registry.example/skip/*"])
     made = images_of(cluster_policy(skipping, validationFailureAction="Enforce"))
-    asked_keys = []
+    sent_keys = []
 
     def nobody_has_signed(keys):
-        asked_keys.extend(keys)
+        sent_keys.extend(keys)
         return {
             "items": {key: {"value": {"verified": False, "why": ["no"], "by": []}} for key in keys}
         }
@@ -551,7 +551,7 @@ def test_the_constraint_asks_only_about_the_images_of_the_rule():
     assert [one.message for one in found] == [
         'container "c": spec.containers[0].image must be signed: registry.example/app:1: no'
     ]
-    assert asked_keys == images[:1]
+    assert sent_keys == images[:1]
 
 
 def test_the_template_and_a_verification_policy_name_the_same_images_by_a_glob():

@@ -450,8 +450,8 @@ def test_annotations_are_reported_and_one_in_error_makes_an_error() -> None:
 def test_mode_json_reads_documents() -> None:
     of_json = policy("object.a == 1", evaluation={"mode": "JSON"}, matchConstraints={})
     question = PolicyQuestion({}, None, NOTHING)
-    assert of_json.say_of_json({"a": 1}, question).result == "pass"
-    assert of_json.say_of_json({"a": 2}, question) == KyvernoVerdict("fail", "no")
+    assert of_json.verdict_of_json({"a": 1}, question).result == "pass"
+    assert of_json.verdict_of_json({"a": 2}, question) == KyvernoVerdict("fail", "no")
 
 
 def test_values_of_a_secret_are_left_out_of_errors() -> None:
@@ -582,7 +582,7 @@ def test_what_a_later_validation_asks_for_is_not_missing() -> None:
 def test_a_document_has_no_operation() -> None:
     question = PolicyQuestion({}, None, NOTHING)
     of_json = policy("request.operation == ''", evaluation={"mode": "JSON"})
-    assert of_json.say_of_json({}, question).result == "error"
+    assert of_json.verdict_of_json({}, question).result == "error"
 
 
 def test_what_was_read_of_a_request_is_not_changed_by_exceptions() -> None:

@@ -312,8 +312,8 @@ class _Checker:
                 self.report(at, fault)
             of = self.opened(assigned.value, item) if assigned.optional else item
             if not self.mapping.fits(field_type, of):
-                types_told = f"is '{field_type}' but provided type is '{of}'"
-                self.report(at, f"expected type of field '{assigned.name}' {types_told}")
+                mismatch = f"is '{field_type}' but provided type is '{of}'"
+                self.report(at, f"expected type of field '{assigned.name}' {mismatch}")
         return message_type.type
 
     # --- macros -------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ class Answerer(Protocol):
         """Returns the answer; raises :class:`~webhook.cel.errors.NobodyAnswers`."""
 
 
-class _Asking(NamedTuple):
+class _AccessCheck(NamedTuple):
     """A check under construction: the question so far, and the answerer."""
 
     answerer: Answerer
@@ -86,7 +86,7 @@ class _Asking(NamedTuple):
 
 def authorizer(answerer: Answerer, user: str, groups: Sequence[str]) -> Opaque:
     """Returns the variable ``authorizer`` for the user of a request."""
-    return Opaque(AUTHORIZER, _Asking(answerer, AccessQuestion(user, tuple(groups))))
+    return Opaque(AUTHORIZER, _AccessCheck(answerer, AccessQuestion(user, tuple(groups))))
 
 
 def request_resource(of: Opaque, **about: str) -> Opaque:
@@ -95,7 +95,7 @@ def request_resource(of: Opaque, **about: str) -> Opaque:
 
 
 def _more(type_name: str, of: Opaque, **about: str | tuple[str, ...]) -> Opaque:
-    asking: _Asking = of.value
+    asking: _AccessCheck = of.value
     changed = replace(asking.question, **about)  # type: ignore[arg-type]  # each of its field's type
     return Opaque(type_name, asking._replace(question=changed))
 
@@ -172,7 +172,7 @@ def label_selector(meter: Meter, of: Opaque, text: str) -> Opaque:
 def check(meter: Meter, of: Opaque, verb: str) -> Opaque:
     """Returns the decision on a verb."""
     meter.charge(CHECK_COST - 1)
-    asking: _Asking = of.value
+    asking: _AccessCheck = of.value
     return Opaque(DECISION, asking.answerer.decide(replace(asking.question, verb=verb)))
 
 

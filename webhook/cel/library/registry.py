@@ -99,17 +99,17 @@ def narrowed(name: str, operands: tuple[Operand, ...]) -> str:
     forms = []
     for candidate in _FORMS.get((name, len(operands)), ()):
         pairs = list(zip(candidate.operands, operands, strict=True))
-        if all(_compatible(has, wants) for has, wants in pairs):
-            types = tuple([has if wants is None else wants for has, wants in pairs])
+        if all(_compatible(actual, expected) for actual, expected in pairs):
+            types = tuple([actual if expected is None else expected for actual, expected in pairs])
             forms.append(Form(types, candidate.run, candidate.charges))
     _FORMS[key, len(operands)] = forms
     return key
 
 
-def _compatible(has: Operand, wants: Operand) -> bool:
-    if type(wants) is tuple:
-        return has is list or has is None
-    return has is None or wants is None or has == wants
+def _compatible(actual: Operand, expected: Operand) -> bool:
+    if type(expected) is tuple:
+        return actual is list or actual is None
+    return actual is None or expected is None or actual == expected
 
 
 _WHOLE: Final = frozenset({"dyn", "flatten", "size", "sort", "type"})

@@ -117,7 +117,7 @@ def command(  # noqa: PLR0913  # one for each option
 
     manifests = sources.manifests
     if not any(is_policy(item.document) or is_extension(item.document) for item in manifests):
-        _tell_nothing(manifests)
+        _report_nothing(manifests)
         return exit_codes.UNKNOWN
     try:
         base = _client(sources)
@@ -135,7 +135,7 @@ def command(  # noqa: PLR0913  # one for each option
     )
 
 
-def _tell_nothing(manifests: Sequence[Manifest]) -> None:
+def _report_nothing(manifests: Sequence[Manifest]) -> None:
     """Reports files without policies to check, and names those that are not checked."""
     from webhook.kyverno.kinds import why_not_run  # noqa: PLC0415  # see command
 

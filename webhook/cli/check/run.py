@@ -275,7 +275,7 @@ def effect_on_manifests(
         effect.take(shown, old.responses.results, new.results, new.excused)
     for document in documents:
         _take_document(before, after, document, effect, checked, ask)
-    _tell_of_defaults(after, objects, checked)
+    _report_defaults(after, objects, checked)
     for key, change in effect.constraints.items():
         change.matched = key in matched or key in after.foreign.matched_keys
     return effect
@@ -317,7 +317,7 @@ def _take_document(
     effect.take(document.name, old.results, new.results, new.excused)
 
 
-def _tell_of_defaults(after: PolicySet, objects: Iterable[Manifest], checked: PolicyCheck) -> None:
+def _report_defaults(after: PolicySet, objects: Iterable[Manifest], checked: PolicyCheck) -> None:
     """Notes that the API server sets defaults before its own policies see an object."""
     count = sum(kind == POLICY for kind, _ in after.foreign.matched_keys)
     if count and not all(is_admission_review(item.document) for item in objects):
@@ -495,7 +495,7 @@ async def effect_on_cluster(
     logger = log.Log(_nowhere).logger("check")
     sweep = Sweep(
         timestamp.now(),
-        Scope(after, tells_drift=bool(checked.mutation.cluster)),
+        Scope(after, reports_drift=bool(checked.mutation.cluster)),
         ListSource(client, page_objects),
         Namespaces(client, after.snapshot.namespaces),
         _Comparison(effect, before, checked, ask),

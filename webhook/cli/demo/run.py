@@ -163,7 +163,7 @@ class _Demonstration:
         (folder / "tls.crt").write_bytes(pair.certificate)
         (folder / "tls.key").write_bytes(pair.key)
         sidecar = await self._child(tasks, "sidecar", "sidecar", f"--config={folder}/sidecar.json")
-        tasks.create_task(_tell_end(sidecar, "Decisions are no longer recorded."))
+        tasks.create_task(_report_end(sidecar, "Decisions are no longer recorded."))
         common = (
             *("serve", f"--kubeconfig={kubeconfig}", f"--cert-dir={folder}", "--host=127.0.0.1"),
             *("--port=0", "--health-addr=127.0.0.1:0", "--prometheus-host=127.0.0.1"),
@@ -212,7 +212,7 @@ class _Demonstration:
             f"--decisions={self._folder}/decisions.jsonl",
         )
         self._port = (await console.ports())["address"]
-        tasks.create_task(_tell_end(console, "The console's pages are no longer served."))
+        tasks.create_task(_report_end(console, "The console's pages are no longer served."))
 
     async def _child(
         self,
@@ -265,12 +265,12 @@ async def _follow(child: Child, installation: Installation, *, audits: bool) -> 
         await ready(ports["health"], until=lambda: not child.running)
     if child.running:
         await _quietly(lambda: installation.mark(child.name, ready=True))
-    await _tell_end(child, "The other replicas go on answering.")
+    await _report_end(child, "The other replicas go on answering.")
     if not child.ending:
         await _quietly(lambda: installation.remove_pod(child.name))
 
 
-async def _tell_end(child: Child, effect: str) -> None:
+async def _report_end(child: Child, effect: str) -> None:
     """Reports an unexpected end of a process, and its consequences."""
     code = await child.ended()
     if not child.ending:

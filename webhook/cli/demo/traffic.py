@@ -92,15 +92,15 @@ class Traffic:
             )
         except ApiError as error:
             outcome = _OUTCOMES.get(error.status, "lost")
-            self._say_once(outcome, error.message)
+            self._report_once(outcome, error.message)
         except ApiUnreachable as error:
             outcome = "lost"
-            self._say_once(outcome, str(error))
+            self._report_once(outcome, str(error))
         else:
             outcome = "allowed"
         self.counts[outcome] += 1
 
-    def _say_once(self, outcome: str, message: str) -> None:
+    def _report_once(self, outcome: str, message: str) -> None:
         if outcome not in self._reported:
             self._reported.add(outcome)
             first = {

@@ -75,7 +75,7 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
     if not judged:
         complain("the files have no policy of Kyverno")
         return exit_codes.UNKNOWN
-    _say_what_overlaps(converted)
+    _report_overlaps(converted)
     tests = _tests(filenames, judged)
     how = (
         f"{_HOW}\n{_HOW_IMAGES}"
@@ -229,7 +229,7 @@ def _images_notes(
         yield Note("differs", f"{prefix}{text}")
 
 
-def _say_what_overlaps(converted: Sequence[Json]) -> None:
+def _report_overlaps(converted: Sequence[Json]) -> None:
     """An image has to satisfy every policy about it, whichever constraint asks."""
     specs = [
         object_of(document["spec"]) for document in converted if document["kind"] == CONSTRAINT

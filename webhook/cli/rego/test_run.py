@@ -92,7 +92,7 @@ def _run_once(tests: UnitTests, files: RegoFiles, options: UnitTestOptions) -> i
     results, code = list(tests.run(options.timeout, runtime=runtime())), exit_codes.OK
     if options.coverage or options.threshold > 0 or options.coverage_runs is not None:
         kinds = KINDS if options.coverage_runs is None else options.coverage_runs
-        code = _tell_coverage(
+        code = _report_coverage(
             tests,
             files,
             results,
@@ -174,7 +174,7 @@ def _explained(  # noqa: PLR0917  # the test, and the parts of its evaluation to
     return lines
 
 
-def _tell_coverage(  # noqa: PLR0917  # the tests, and the options of the report
+def _report_coverage(  # noqa: PLR0917  # the tests, and the options of the report
     tests: UnitTests,
     files: RegoFiles,
     results: Sequence[RegoTestResult],

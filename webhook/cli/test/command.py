@@ -127,8 +127,8 @@ def command(  # noqa: PLR0913  # each is an option
         chosen = target_run.chosen_target(target, declared)
         texts = target_run.read_libraries(libraries)
         sources = replace(sources, manifests=target_run.modernise(sources.manifests, texts))
-        told_traces = traces.append if trace else None
-        client = new_client(targets=tuple(declared.values()), trace=told_traces, **of_clients)
+        collect_trace = traces.append if trace else None
+        client = new_client(targets=tuple(declared.values()), trace=collect_trace, **of_clients)
         from webhook.cli.run_times import RunTimes  # noqa: PLC0415
 
         warned = len(sources.warnings)

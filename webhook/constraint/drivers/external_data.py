@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from webhook.constraint.errors import PolicyError
 from webhook.external_data.exchange import (
-    ASKED_KEYS_MAX,
+    REQUEST_KEYS_MAX,
     REQUESTS_MAX,
     Answering,
     ProviderRequest,
@@ -102,8 +102,8 @@ def _external_data(context: Context, operand: Value) -> Value:
     count = len(request.keys)
     if not count:
         return {"responses": [], "errors": [], "status_code": 0, "system_error": ""}
-    if count > ASKED_KEYS_MAX:
-        return _value(failure(f"{count} keys are asked for at once, and {ASKED_KEYS_MAX} may be"))
+    if count > REQUEST_KEYS_MAX:
+        return _value(failure(f"{count} keys are asked for at once, and {REQUEST_KEYS_MAX} may be"))
     asking: Asking | None = getattr(context, "asking", None)
     if asking is None:
         raise BuiltinError(f"{NAME}: nobody can be asked here")

@@ -102,17 +102,17 @@ class ExpressionKeeper:
             for name, (_, _, warnings) in self._sources.items()
             if warnings
         }
-        told_of = {}
+        checks = {}
         for key, kinds in named.items():
             source = self._source_of(key)
             if source is None:
                 continue
             types = {gvk: of for gvk, of in known.items() if gvk.group_kind in kinds}
-            told_of[key] = self._checked(key, source, types)
-            if told_of[key][2]:
-                statuses[key] = {WARNINGS: told_of[key][2]}
+            checks[key] = self._checked(key, source, types)
+            if checks[key][2]:
+                statuses[key] = {WARNINGS: checks[key][2]}
             await asyncio.sleep(0)  # other tasks run between two constraints
-        self._found = told_of
+        self._found = checks
         self._notify(statuses)
 
     def _source(

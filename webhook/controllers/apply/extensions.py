@@ -284,7 +284,7 @@ class ExtensionController:
         }
         for key in self._changed:
             state = self._states.get(key)
-            self._tell_readiness(key, state)
+            self._observe_readiness(key, state)
             subject = subject_key(*key)
             with self._object_faults.object("status", *key):
                 self._published.publish(subject, partial(self._status, key, state))
@@ -295,7 +295,7 @@ class ExtensionController:
         self._changed.clear()
         return True
 
-    def _tell_readiness(self, key: ExtensionKey, state: ExtensionState | None) -> None:
+    def _observe_readiness(self, key: ExtensionKey, state: ExtensionState | None) -> None:
         error = "" if state is None or state.in_force is not None else state.error
         self._tracker.take(*key, error, waits=self._wait_for_broken)
 

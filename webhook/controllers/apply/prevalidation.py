@@ -164,8 +164,8 @@ class Prevalidation:
         self._of_revision: dict[str, _Held] = {}
         self._compiling = asyncio.Semaphore(COMPILED_AT_ONCE)
         self._to_try: dict[bool, deque[_ToTry]] = {True: deque(), False: deque()}
-        self._to_tell: deque[AppliedFault] = deque()
-        self._is_to_tell = asyncio.Event()
+        self._to_report: deque[AppliedFault] = deque()
+        self._is_to_report = asyncio.Event()
         self._is_to_try = {True: asyncio.Event(), False: asyncio.Event()}
         revisions.listener = self._notify
 
@@ -176,7 +176,7 @@ class Prevalidation:
             try:
                 for large in (True, False):
                     tasks.create_task(self._try_forever(large=large))
-                tasks.create_task(self._tell_faults_forever())
+                tasks.create_task(self._report_faults_forever())
                 for item in self._revisions.known.all():
                     self._notify(item)  # an earlier process of this Pod may have claimed it
                 await asyncio.get_running_loop().create_future()
@@ -262,21 +262,21 @@ class Prevalidation:
         with self._object_faults.object("revision", "outcome", name):
             await self._records.withdraw(name, _nobody(), self._pod.uid)
 
-    def tell_faults(self, faults: Iterable[AppliedFault]) -> None:
+    def report_faults(self, faults: Iterable[AppliedFault]) -> None:
         """Records faults found when generations were applied, if none is recorded yet."""
         for fault in faults:
-            if len(self._to_tell) < HELD_MAX:
-                self._to_tell.append(fault)
-                self._is_to_tell.set()
+            if len(self._to_report) < HELD_MAX:
+                self._to_report.append(fault)
+                self._is_to_report.set()
 
-    async def _tell_faults_forever(self) -> None:
+    async def _report_faults_forever(self) -> None:
         while True:
-            await self._is_to_tell.wait()
-            self._is_to_tell.clear()
-            while self._to_tell:
-                await self._tell_one(self._to_tell.popleft())
+            await self._is_to_report.wait()
+            self._is_to_report.clear()
+            while self._to_report:
+                await self._report_fault(self._to_report.popleft())
 
-    async def _tell_one(self, fault: AppliedFault) -> None:
+    async def _report_fault(self, fault: AppliedFault) -> None:
         document = fault.document
         with self._object_faults.object("revision", "outcome", document["kind"], fault.name):
             digest = revision.digest_of(document)
@@ -312,7 +312,7 @@ class Prevalidation:
             # Of the replicas that get here at once one creates the revision; the others read it.
             seconds = WRITE_SECONDS if claims else RECORD_SECONDS
             over = self._claimant(held)
-            standing = await self._say(held, "trying", over=over, seconds=seconds)
+            standing = await self._report(held, "trying", over=over, seconds=seconds)
             outcome = None if standing is None else _trusted(standing)
             if standing is None or standing.uid == self._pod.uid or standing.is_final:
                 break
@@ -389,7 +389,7 @@ class Prevalidation:
             claim.cancel()
         if tried is not None:
             # Written before enforcement: else a policy that was stopped would be compiled again.
-            await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)
+            await self._report(held, tried.verdict, tried, seconds=WRITE_SECONDS)
         return None
 
     async def _try_forever(self, *, large: bool) -> None:
@@ -407,14 +407,14 @@ class Prevalidation:
                 some = [waiting.popleft() for _ in range(min(len(waiting), TRIED_TOGETHER))]
                 some = [trial for trial in some if not trial.answer.done()]
 
-                def tell_from_thread(
+                def notify_from_thread(
                     number: int, tried: Tried | None, some: list[_ToTry] = some
                 ) -> None:
                     loop.call_soon_threadsafe(notify, some[number].answer, tried)
 
                 try:
                     requests = [trial.request for trial in some]
-                    await asyncio.to_thread(self._try, requests, tell_from_thread)
+                    await asyncio.to_thread(self._try, requests, notify_from_thread)
                 except Exception as error:  # noqa: BLE001  # reported for each of them; the others are tried
                     for trial in some:
                         if not trial.answer.done():
@@ -423,10 +423,10 @@ class Prevalidation:
     async def _claim(self, held: _Held) -> TrialOutcome | None:
         """Claims the trial after a delay; returns the outcome of a replica that finished first."""
         await asyncio.sleep(CLAIM_SECONDS)
-        standing = await self._say(held, "trying")
+        standing = await self._report(held, "trying")
         return None if standing is None else _trusted(standing)
 
-    async def _say(
+    async def _report(
         self,
         held: _Held,
         verdict: TrialVerdict,

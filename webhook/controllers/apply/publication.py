@@ -345,9 +345,9 @@ class ClusterPolicies:
         self.policy.retry()
         self.reconciler.look_at_data()
         if self._projection is not None:
-            self._tell_kept(self._projection)
+            self._log_kept(self._projection)
 
-    def _tell_kept(self, projection: SyncProjection) -> None:
+    def _log_kept(self, projection: SyncProjection) -> None:
         """Logs the kept paths of synced kinds, if they have changed since the last look."""
         now = projection.paths
         for gvk, reads in now.items():

@@ -85,7 +85,7 @@ class Reconciler:
         self._policy_watches = policy_watches
         self._data_watches = data_watches
         self._config_changed = False
-        self._knows_templates = data.projection is None
+        self._are_templates_known = data.projection is None
         """Whether all templates of the first list are known, which select the kept fields of synced
         objects."""
         expect = tracker.expect
@@ -205,7 +205,7 @@ class Reconciler:
 
     def _take_templates_listed(self) -> None:
         self._policy.listed(TEMPLATES)
-        self._knows_templates = True
+        self._are_templates_known = True
         self._follow_data()
 
     def absent(self, gvk: GroupVersionKind) -> None:
@@ -241,7 +241,7 @@ class Reconciler:
             self._data.data(event.gvk, event.key, _present(event))
 
     def _follow_data(self) -> None:
-        if not self._knows_templates:
+        if not self._are_templates_known:
             return  # Each template would have a kind listed anew that reads more fields.
         self._data_watches.replace_watch(self._data.kinds)
         self._policy.synced(self._data.synced)

@@ -504,7 +504,7 @@ class Following:
                 self._aggregation.touch_foreign()
         faults = policies.policy.take_generation_faults()
         if self._prevalidation is not None:
-            self._prevalidation.tell_faults(faults)
+            self._prevalidation.report_faults(faults)
         if self._revisions is not None and policies.is_serving:
             self._revisions.keep(policies.take_good())
         if self._aggregation is not None:

@@ -39,15 +39,15 @@ _OURS: Final = frozenset(
 """The fields that must equal ours; any other may be a default that a later API server fills in."""
 
 
-def says_the_same(desired: Any, current: Any) -> bool:
+def is_contained(desired: Any, current: Any) -> bool:
     """Returns whether a current value has all that is desired, and no other of our fields."""
     if isinstance(desired, dict) and isinstance(current, dict):
         return all(
-            name in current and says_the_same(value, current[name])
+            name in current and is_contained(value, current[name])
             for name, value in desired.items()
         ) and not any(name in _OURS and name not in desired for name in current)
     if isinstance(desired, list) and isinstance(current, list):
-        return len(desired) == len(current) and all(map(says_the_same, desired, current))
+        return len(desired) == len(current) and all(map(is_contained, desired, current))
     return bool(desired == current)
 
 
@@ -99,7 +99,7 @@ class Rewrites:
     @staticmethod
     def differs(desired: Json, current: Json) -> bool:
         """Whether an object is not as it should be."""
-        return not says_the_same(desired["spec"], current.get("spec"))
+        return not is_contained(desired["spec"], current.get("spec"))
 
     @staticmethod
     def foreign(desired: Json, current: Json) -> bool:

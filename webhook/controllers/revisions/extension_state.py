@@ -90,7 +90,7 @@ def extension_status(
     additions |= origin_fields(in_force)
     if standing.is_preview:
         additions["preview"] = True
-    if status.says_active:
+    if status.reports_active:
         additions |= _activity(state)
     if state.fighting:
         additions["fighting"] = state.fighting
@@ -103,7 +103,7 @@ def extension_status(
         return pod_status.pod_status(
             pod,
             pod_status.status_subject(status, state.document),
-            enforced=is_enforced if status.says_enforced else None,
+            enforced=is_enforced if status.reports_enforced else None,
             additions=additions,
         )
     except pod_status.InvalidName:
@@ -112,7 +112,7 @@ def extension_status(
 
 def _error(status: StatusKind, state: ExtensionState) -> Json:
     """Returns an object's fault in the form of its kind of status."""
-    if not status.says_active:
+    if not status.reports_active:
         return {"message": state.error}
     return {
         "type": status.error_type,

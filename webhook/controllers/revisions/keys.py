@@ -54,7 +54,7 @@ READ_SECONDS: Final = 240.0
 SHARED_SECONDS: Final = 600.0
 """After which a new key signs: each replica has read it twice by then."""
 
-ASKED_SECONDS: Final = 5.0
+UNKNOWN_KEY_SECONDS: Final = 5.0
 """The shortest time between two reads because of an unknown key: any user may name one in a
 revision."""
 
@@ -245,7 +245,7 @@ class RevisionKeys:
             if now != before:
                 self._changed()
             before = now
-            await asyncio.sleep(ASKED_SECONDS * (1.0 + jitter))
+            await asyncio.sleep(UNKNOWN_KEY_SECONDS * (1.0 + jitter))
 
     def _changed(self) -> None:
         for listener in self.listeners:
@@ -263,9 +263,9 @@ class RevisionKeys:
             self._take_copies(text(data, COPIES))
         except (ApiError, ApiUnreachable) as error:
             is_certain = isinstance(error, ApiError) and (error.is_forbidden or error.is_absent)
-            self._tell_fault(f"{place}: {error}")
+            self._log_fault(f"{place}: {error}")
             return is_certain
-        self._tell_fault("" if self.ring.keys else f"{place} holds no key yet")
+        self._log_fault("" if self.ring.keys else f"{place} holds no key yet")
         return True
 
     async def _renew(self) -> Json:
@@ -286,7 +286,7 @@ class RevisionKeys:
             self._log.info("the key that signs revisions was created", secret=self._secret)
         return data
 
-    def _tell_fault(self, fault: str) -> None:
+    def _log_fault(self, fault: str) -> None:
         before, self._fault = self._fault, fault
         if fault and fault != before:
             self.failures += 1

@@ -262,7 +262,7 @@ def _state(
         return "error"
     if entry.get("preview") is True:
         return "previewed"
-    if kind.says_enforced and entry.get("enforced") is not True:
+    if kind.reports_enforced and entry.get("enforced") is not True:
         return "unenforced"
     if entry.get("rolledBackTo") and entry.get("activeGeneration") != generation:
         return "rolledback"

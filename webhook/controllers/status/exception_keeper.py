@@ -123,7 +123,7 @@ class ExceptionKeeper:
                 self._used.pop(key, None)
                 self._states.pop(key, None)
                 self._swapped.pop(key, None)
-                self._tell_states()
+                self._count_states()
             else:
                 self._states.setdefault(key, "")
             self.keeper.add(key, DEBOUNCE_SECONDS)
@@ -154,7 +154,7 @@ class ExceptionKeeper:
             for key in self._states:
                 self.keeper.add(key, DEBOUNCE_SECONDS)
 
-    def _tell_states(self) -> None:
+    def _count_states(self) -> None:
         counts = Counter(state for state in self._states.values() if state)
         self._registry.replace(
             EXCEPTIONS_BY_STATE, {(state.lower(),): float(n) for state, n in counts.items()}
@@ -182,7 +182,7 @@ class ExceptionKeeper:
         state = state_of(status_of(document) if desired is None else desired)
         if self._states.get(key) != state:
             self._states[key] = state
-            self._tell_states()
+            self._count_states()
         # Read from the object itself: other facts may be of an earlier version.
         is_old = facts.item is not None and ended_at(document) + self._keep_seconds <= now
         if desired is None and not (is_old and self._may_delete()):

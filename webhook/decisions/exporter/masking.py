@@ -87,7 +87,7 @@ class Masking:
         return masked
 
 
-_ASKED_PATHS: Final[tuple[Path, ...]] = (
+_PROVIDER_PATHS: Final[tuple[Path, ...]] = (
     ("keys", "*"),
     ("responses", "*", "*"),
     ("errors", "*", "*"),
@@ -101,7 +101,7 @@ def _mask_provider_calls(record: dict[str, Any]) -> list[str]:
     of_all = []
     for call in record["externalData"]:
         kept = dict(call)
-        for path in _ASKED_PATHS:
+        for path in _PROVIDER_PATHS:
             _replace(kept, path, masked)
         of_all.append(kept)
     record["externalData"] = of_all

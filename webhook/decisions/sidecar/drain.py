@@ -137,7 +137,7 @@ class Drain(threading.Thread):
                 except OSError as error:
                     self._wait(SinkUnavailable(f"queue: {error.strerror}"))
                     continue
-                self._tell_losses()
+                self._report_losses()
                 if lines:
                     self._deliver(lines)
                     self._save(at_once=False)
@@ -151,7 +151,7 @@ class Drain(threading.Thread):
             self._sink.close()
             self._dead_letters.close()
 
-    def _tell_losses(self) -> None:
+    def _report_losses(self) -> None:
         losses = self.reader.dropped, self.reader.corrupt
         if losses != self._losses:
             self._losses = losses

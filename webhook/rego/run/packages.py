@@ -20,7 +20,7 @@ from webhook.rego.run.runtime import (
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value, key, make_object
 
 
-class Branching:
+class DataNode:
     """A step of a path below ``data`` at run time.
 
     It has a ``document`` computed by rules, or ``children`` by the keys of their names. The
@@ -38,16 +38,16 @@ class Branching:
     ) -> None:
         self.name = name
         self.document = document
-        self.children: dict[Any, Branching] = {}
+        self.children: dict[Any, DataNode] = {}
         self.hidden = hidden
 
 
-def adopt(node: Branching, children: Sequence[Branching]) -> None:
+def set_children(node: DataNode, children: Sequence[DataNode]) -> None:
     """Sets the children of a step."""
     node.children = {key(child.name): child for child in children}
 
 
-def extent(state: State, node: Branching | None, names: tuple[Value, ...]) -> Value:
+def extent(state: State, node: DataNode | None, names: tuple[Value, ...]) -> Value:
     """Returns the whole document at a path: base documents merged with the documents of rules."""
     state[CONTEXT].charge(1)
     if state[REPLACED] and node is not None:
@@ -65,7 +65,7 @@ def extent(state: State, node: Branching | None, names: tuple[Value, ...]) -> Va
     return merge(base, virtual)
 
 
-def _leaves(state: State, node: Branching, names: tuple[Value, ...]) -> Value:
+def _leaves(state: State, node: DataNode, names: tuple[Value, ...]) -> Value:
     leaves = []
     for child in node.children.values():
         if child.hidden:
@@ -96,7 +96,7 @@ def merge(base: Value, virtual: Value) -> Value:
 
 
 def explore(
-    state: State, node: Branching | None, names: tuple[Value, ...], rest: Sequence[Value]
+    state: State, node: DataNode | None, names: tuple[Value, ...], rest: Sequence[Value]
 ) -> Iterator[tuple[Value, ...]]:
     """Yields every document at a path whose steps are values, or UNDEFINED for any name.
 
@@ -129,7 +129,7 @@ def explore(
 
 def _descend(
     state: State,
-    node: Branching | None,
+    node: DataNode | None,
     names: tuple[Value, ...],
     step: Value,
     rest: Sequence[Value],

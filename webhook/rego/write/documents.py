@@ -89,7 +89,7 @@ class Documents:
         elif isinstance(request, requests.Built):
             self._built(name, request)
         else:
-            self._branching(name, request.node)
+            self._data_node(name, request.node)
         self.repeats = outer
 
     def _finish(
@@ -432,7 +432,7 @@ class Documents:
 
     # --- packages ------------------------------------------------------------------------------------------
 
-    def _branching(self, name: str, node: Node) -> None:
+    def _data_node(self, name: str, node: Node) -> None:
         document = "None"
         children: list[str] = []
         if node.rules:
@@ -444,14 +444,14 @@ class Documents:
                 document = self.unit.want(requests.Document(node))
         else:
             children = [
-                self.unit.want(requests.BranchingNode(child)) for child in node.children.values()
+                self.unit.want(requests.PackageNode(child)) for child in node.children.values()
             ]
         hidden = node.path == ("system",)
         below = "".join(f"{child}, " for child in children)
         constant = self.unit.constant(node.name).source
-        self.unit.branchings.append(f"{name} = Branching({constant}, {document}, hidden={hidden})")
+        self.unit.data_nodes.append(f"{name} = DataNode({constant}, {document}, hidden={hidden})")
         if children:
-            self.unit.adoptions.append(f"adopt({name}, ({below}))")
+            self.unit.child_links.append(f"set_children({name}, ({below}))")
 
 
 _STATE: Final = ("S",)

@@ -97,7 +97,7 @@ class Built(_Chosen):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BranchingNode(_OfNode):
+class PackageNode(_OfNode):
     """A package, for paths that are only known at run time."""
 
     letter = "n"
@@ -138,7 +138,7 @@ FunctionRequest: TypeAlias = (
     | Function
     | ObjectDocument
     | Built
-    | BranchingNode
+    | PackageNode
     | Collection
     | Grouped
 )

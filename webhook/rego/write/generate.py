@@ -61,12 +61,12 @@ NAMESPACE: Final[dict[str, Any]] = {
     "Numeral": Numeral,
     "BuiltinError": BuiltinError,
     "Branch": runtime.Branch,
-    "Branching": packages.Branching,
+    "DataNode": packages.DataNode,
     "Groups": kept.Groups,
     "Mock": runtime.Mock,
     "COMPLETE": runtime.COMPLETE,
     "FUNCTION": runtime.FUNCTION,
-    "adopt": packages.adopt,
+    "set_children": packages.set_children,
     "agreed": runtime.agreed,
     "as_mock": runtime.as_mock,
     "build": make_object,
@@ -132,7 +132,7 @@ def parts_of(unit: Unit) -> list[str]:
     CPython's compiler blocks all other threads while it runs, so it compiles one part at a time.
     """
     functions = sources(unit.functions, unit.payments, modifies=unit.modifies)
-    ends = [*unit.ends, *unit.branchings, *unit.adoptions]
+    ends = [*unit.ends, *unit.data_nodes, *unit.child_links]
     parts = ["\n".join(unit.header), *functions, "\n".join(ends)]
     return [f"{part}\n" for part in parts if part]
 

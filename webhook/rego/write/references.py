@@ -26,12 +26,12 @@ from webhook.rego.write.expression import (
 )
 from webhook.rego.write.facts import Origin, SizeOf, ValueAt
 from webhook.rego.write.function_requests import (
-    BranchingNode,
     Built,
     Document,
     Matching,
     Members,
     ObjectDocument,
+    PackageNode,
 )
 from webhook.rego.write.statement import Line
 from webhook.rego.write.unification import UNREAD
@@ -403,10 +403,10 @@ class References:
         """A path that leaves the constants among packages: found at run time."""
         function = self._function
         function.effects += 1
-        branching = function.unit.want(BranchingNode(node))
+        data_node = function.unit.want(PackageNode(node))
         names = function.unit.constant(tuple(node.path))
         if at == len(path):
-            return function.defined(call("extent", function.state, branching, names))
+            return function.defined(call("extent", function.state, data_node, names))
         steps: list[Expression | str] = []
         opened = []
         for part in path[at:]:
@@ -420,7 +420,7 @@ class References:
         function.charge_turns()
         function.loop(
             "".join(f"{local.source}, " for local in (*targets, value)),
-            call("explore", function.state, branching, names, tuple_of(steps)),
+            call("explore", function.state, data_node, names, tuple_of(steps)),
         )
         for part, local in zip(opened, targets, strict=True):
             function.patterns.match(part, local)

@@ -71,8 +71,8 @@ class Unit:
         self.modifies = False
         """Whether a modifier makes documents be computed more than once."""
         self.requested: list[tuple[str, FunctionRequest]] = []
-        self.branchings: list[str] = []
-        self.adoptions: list[str] = []
+        self.data_nodes: list[str] = []
+        self.child_links: list[str] = []
         self.names: dict[Hashable, str] = {}
         self._place_of: dict[tuple[str, int, int], int] = {}
         self._constants: dict[str, str] = {}

@@ -12,7 +12,7 @@ NOBODY: Final = "request.userInfo.username == 'nobody'"
 """Admits only requests of a user that does not exist."""
 
 
-def ask_for_everything(api: Api) -> None:
+def install_catch_all_webhooks(api: Api) -> None:
     """Have everything sent that one user does, who is nobody, to where Waddle would answer."""
     for kind, path in (("Validating", "admit"), ("Mutating", "mutate")):
         webhook = {

@@ -12,7 +12,7 @@ from tests.webhook.audit.swept import RESOURCES, Given, RecordingSink
 from tests.webhook.external_data.recorded import Answers, refused
 from webhook import log
 from webhook.audit.namespaces import Namespaces
-from webhook.audit.reviewer import ASKED_TOGETHER, Reviewer
+from webhook.audit.reviewer import REQUESTS_AT_ONCE, Reviewer
 from webhook.audit.scope import Scope
 from webhook.audit.sink import Sinks, SweepEnd
 from webhook.audit.sweep import Sweep
@@ -63,9 +63,9 @@ def test_the_requests_of_a_page_go_out_at_once_and_each_object_is_reported_once(
 
 def test_of_many_requests_some_go_out_at_a_time() -> None:
     ask = Answers(refused)
-    names = [f"p{number}" for number in range(ASKED_TOGETHER + 5)]
+    names = [f"p{number}" for number in range(REQUESTS_AT_ONCE + 5)]
     end, sink = sweep(names, ask)
-    assert [len(requests) for requests in ask.rounds] == [ASKED_TOGETHER, 5]
+    assert [len(requests) for requests in ask.rounds] == [REQUESTS_AT_ONCE, 5]
     assert sink.totals["Asks", "a"] == end.reviewed == len(names)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests import policies
-from tests.asking_everything import EVERYTHING, NOBODY
+from tests.catch_all_webhooks import EVERYTHING, NOBODY
 from tests.patience import PATIENCE_SECONDS, until
-from tests.system.asking import dry_run, register_both
+from tests.system.admission_calls import dry_run, register_both
 from tests.system.condition_reading import conditions, events, holds, says
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.proxy import Proxy
