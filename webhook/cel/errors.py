@@ -75,7 +75,7 @@ class CompileError(Exception):
         self.problems = sorted(
             problems[:PROBLEMS_MAX], key=lambda problem: (problem.line, problem.column)
         )
-        """Sorts faults by place; faults at one place stay in the order of their discovery."""
+        """Sorted by place; problems at one place stay in the order of their discovery."""
         self.truncated_count = len(problems) - len(self.problems)
 
     def __str__(self) -> str:

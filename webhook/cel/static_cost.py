@@ -49,7 +49,7 @@ _END: Final = {"exists_one": 2}
 
 
 def static_cost(checked: Checked, declared: Declared) -> int:
-    """Estimate the highest cost of an expression about declared values."""
+    """Estimates the highest cost of an expression about declared values."""
     return _Estimate(checked, declared).cost(checked.parsed.root)
 
 
@@ -262,28 +262,24 @@ class _Estimate:
             if name is not None:
                 self.locals[name].pop()
         count = self.size(node.range) or ANY_SIZE
-        if node.kind in {"all", "exists", "exists_one"}:
-            self.sizes[node] = ONE
-        else:
-            self.sizes[node] = count
+        self.sizes[node] = ONE if node.kind in {"all", "exists", "exists_one"} else count
         if _BEGIN.get(node.kind) == LIST:
             self.entries[node] = Entries(is_list=True, key=ONE, value=union(_EMPTY, item))
         return plus(plus(cost, _END.get(node.kind, 1)), times(count[1], turn))
 
     def enter(self, node: ast.Fold) -> None:
-        """Variables of a macro: an item or a key, or both."""
+        """Adds the variables of a macro: an item or a key, or both."""
         entries = self.entries_of(node.range)
         is_list = self.types[node.range].name == "list" if entries is None else entries.is_list
-        at_key = "@indices" if is_list else "@keys"
-        at_value = "@items" if is_list else "@values"
-        key, value = (None, None) if entries is None else (entries.key, entries.value)
+        at_key, at_value = ("@indices", "@items") if is_list else ("@keys", "@values")
+        path = self.path(node.range)
+        key = onward(path, at_key), None if entries is None else entries.key
+        value = onward(path, at_value), None if entries is None else entries.value
         if node.second is not None:
-            self.push(node.first, onward(self.path(node.range), at_key), key)
-            self.push(node.second, onward(self.path(node.range), at_value), value)
-        elif is_list:
-            self.push(node.first, onward(self.path(node.range), at_value), value)
+            self.push(node.first, *key)
+            self.push(node.second, *value)
         else:
-            self.push(node.first, onward(self.path(node.range), at_key), key)
+            self.push(node.first, *(value if is_list else key))
 
     def push(
         self, name: str, path: Path | None, size: Size | None, entries: Entries | None = None

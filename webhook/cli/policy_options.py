@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 _Command = Callable[..., Any]
 
-STANDARD_INPUT = "/dev/stdin"
+STANDARD_INPUT: Final = "/dev/stdin"
 
 
 def dash_is_standard_input(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    """For options and arguments that are names of files as they are typed, one or several."""
+    """Returns the file names of an option or argument, with ``-`` as standard input's path."""
     if isinstance(value, tuple):
         return tuple(STANDARD_INPUT if path == "-" else path for path in value)
     return STANDARD_INPUT if value == "-" else value
@@ -33,7 +33,7 @@ class InputPath(click.Path):
 
 
 def together(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
-    """Combine several options into one decorator, in the order they are written."""
+    """Combines several options into one decorator, in the order they are written."""
 
     def decorate(command: _Command) -> _Command:
         for option in reversed(options):
@@ -44,7 +44,7 @@ def together(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _
 
 
 def filenames_option(text: str) -> Callable[[_Command], _Command]:
-    """``-f FILE``, and the same as arguments: the command gets both as ``filenames``."""
+    """Makes ``-f FILE``, and the same as arguments: the command gets both as ``filenames``."""
 
     def decorate(command: _Command) -> _Command:
         @functools.wraps(command)
@@ -67,7 +67,7 @@ KUBECONFIG = click.option(
     metavar="FILE",
     default=None,
     callback=dash_is_standard_input,
-    help=("The kubeconfig. The default is $KUBECONFIG, the Pod's own account, or the user's file."),
+    help="The kubeconfig. The default is $KUBECONFIG, the Pod's own account, or the user's file.",
 )
 
 

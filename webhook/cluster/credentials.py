@@ -136,6 +136,8 @@ def _proxy(proxy_url: str | None, server: str, environment: Mapping[str, str]) -
 
 
 def _tls(configuration: Any) -> ssl.SSLContext:
+    if isinstance(configuration, ServiceAccount):
+        return configuration.tls
     if not configuration.verify_ssl:
         raise CredentialsError(
             "the kubeconfig turns verification off (insecure-skip-tls-verify): anyone "

@@ -32,10 +32,9 @@ def is_in_pod(environment: Mapping[str, str]) -> bool:
 
 
 class ServiceAccount:
-    """A Pod's account, with the fields of the ``kubernetes`` package's ``Configuration``."""
+    """A Pod's account, with fields of the ``kubernetes`` package's ``Configuration``."""
 
-    verify_ssl = True
-    cert_file = key_file = tls_server_name = proxy = None
+    tls_server_name = proxy = None
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Reads variables and files; raises :class:`InvalidServiceAccount`."""
@@ -45,17 +44,17 @@ class ServiceAccount:
         if ":" in host or "%" in host:
             host = f"[{host}]"
         self.host = f"https://{host}:{port}"
-        self.ssl_ca_cert: str | None = str(FOLDER / "ca.crt")
         self.warning = ""
         """Why the system's authorities are trusted instead of the Pod's file; else empty.
 
         In some clusters the API server has a certificate of theirs.
         """
+        authorities = FOLDER / "ca.crt"
         try:
-            ssl.create_default_context(cafile=self.ssl_ca_cert)
+            self.tls = ssl.create_default_context(cafile=authorities)
         except (OSError, ssl.SSLError) as error:
-            self.warning = f"{self.ssl_ca_cert}: {reason_of(error)}"
-            self.ssl_ca_cert = None
+            self.warning = f"{authorities}: {reason_of(error)}"
+            self.tls = ssl.create_default_context()
         _read_token()
 
     def get_api_key_with_prefix(self, _name: str) -> str:

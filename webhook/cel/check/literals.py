@@ -88,7 +88,10 @@ def _parts(item: ast.Expr) -> Iterator[ast.Expr]:
 
 
 def problems_of_literals(checked: Checked) -> list[Problem]:
-    """Literals that cannot be read, formats that cannot be filled, lists of different types."""
+    """Returns the problems of literals.
+
+    These are unreadable ones, formats that cannot be filled, and lists of different types.
+    """
     source = checked.parsed.source
     problems: list[tuple[int, str]] = []
     for node, exempt, times in _walk(checked.parsed.root):
@@ -209,7 +212,7 @@ def _constant(node: ast.Expr, checked: Checked) -> Value:
 
 
 def known_members(node: ast.Expr, checked: Checked) -> frozenset[Value] | None:
-    """The set that cel-go makes of a list of constants to look for something in it; None for none."""
+    """Returns the set that cel-go makes of a list of constants to search it; None for none."""
     if not isinstance(node, ast.ListOf) or node.optional:
         return None
     return constants([known_value(item, checked) for item in node.items])
@@ -228,7 +231,7 @@ def _of_parts(empty: Value, parts: Sequence[ast.Expr], checked: Checked) -> Valu
     return empty if known else NOTHING
 
 
-def _is_lost(node: ast.Name, checked: Checked) -> bool:
+def _has_no_value(node: ast.Name, checked: Checked) -> bool:
     """Returns whether a name has no value in cel-go though it is declared.
 
     Two cases: a variable that holds a type, which cel-go takes for the name of a type, and the name
@@ -252,7 +255,7 @@ def fault_of_constants(checked: Checked) -> str | None:
     """Returns why a conversion of a constant, a constant pattern, or a map of constants fails."""
     # In the order of cel-go's planner: operands before their operators, from left to right.
     for node, _, _ in reversed(list(_walk(checked.parsed.root))):
-        if isinstance(node, ast.Name) and _is_lost(node, checked):
+        if isinstance(node, ast.Name) and _has_no_value(node, checked):
             return f"reference to undefined type: {node.name.removeprefix('.')}"
         if isinstance(node, ast.Message) and not _is_message(checked.names[node]):
             return f"unknown type: {node.type_name.removeprefix('.')}"

@@ -1,9 +1,7 @@
 """Calls whose operands cel-go inspects for its cost count, apart from their evaluation.
 
 The cost count assumes that some operands are lists. cel-go panics if an operand is no list, or if
-its evaluation failed (ext/lists.go). No ``&&`` or ``
-
-`` absorbs such a panic.
+its evaluation failed (ext/lists.go). No ``&&`` or ``||`` absorbs such a panic.
 """
 
 from __future__ import annotations

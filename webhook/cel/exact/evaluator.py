@@ -91,14 +91,9 @@ class _Builder:
             case ast.Call():
                 return self.call(node)
             case ast.ListOf() | ast.MapOf():
-                composite = (
-                    self.list_of(node) if isinstance(node, ast.ListOf) else self.map_of(node)
-                )
-                return (
-                    composite
-                    if known_value(node, self.checked) is NOTHING
-                    else nodes.once(composite)
-                )
+                run = self.list_of(node) if isinstance(node, ast.ListOf) else self.map_of(node)
+                is_constant = known_value(node, self.checked) is not NOTHING
+                return nodes.once(run) if is_constant else run
             case ast.Message():
                 return self.message(node)
             case ast.Fold():

@@ -1,8 +1,6 @@
 """The grammar of CEL, by recursive descent (cel-go, parser/gen/CEL.g4), with optional syntax.
 
-A chain of ``&&`` or of ``
-
-`` becomes one call with many operands.
+A chain of ``&&`` or of ``||`` becomes one call with many operands.
 """
 
 from __future__ import annotations

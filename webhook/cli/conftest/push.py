@@ -77,5 +77,5 @@ def command(  # each is an option
 
 
 def _log(text: str) -> None:
-    """A line as Go's log writes it."""
+    """Writes a line as Go's log does."""
     write(f"{time.strftime('%Y/%m/%d %H:%M:%S')} {text}")

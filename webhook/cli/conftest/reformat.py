@@ -10,7 +10,7 @@ import click
 from webhook import __version__
 from webhook.cli import exit_codes
 from webhook.cli.conftest.options import CONFIG_FILE, ConftestExit, Flags
-from webhook.cli.conftest.test import notify
+from webhook.cli.conftest.test import write_results
 from webhook.cli.policy_options import STANDARD_INPUT
 from webhook.printable import reason_of
 
@@ -48,4 +48,4 @@ def command(files: tuple[str, ...], *, output: str, config_file: str) -> None:
         raise ConftestExit(f"failed to open input file: {files[0]}: {error.strerror}") from None
     except (UnreadableResults, UnicodeDecodeError) as error:
         raise ConftestExit(f"failed to parse JSON input: {reason_of(error)}") from None
-    notify(results, output, OutputOptions(version=__version__), trace=False)
+    write_results(results, output, OutputOptions(version=__version__), trace=False)

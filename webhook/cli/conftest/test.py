@@ -101,13 +101,13 @@ def _run(paths: list[str], options: dict[str, Any]) -> int:
             github_hide_passed=options["github_hide_passed"],
             version=__version__,
         )
-        notify(outcome.results, options["output"], shown, trace=options["trace"])
+        write_results(outcome.results, options["output"], shown, trace=options["trace"])
         if options["no_fail"]:
             code = 0
     return code or (exit_codes.NO if outcome.faults else 0)
 
 
-def notify(results: list[Any], word: str, shown: Any, *, trace: bool) -> None:
+def write_results(results: list[Any], word: str, shown: Any, *, trace: bool) -> None:
     """Writes results to standard output, and their traces before to standard error."""
     from webhook.conftest import output  # noqa: PLC0415  # as above
     from webhook.conftest.output.stdout import traced  # noqa: PLC0415  # as above

@@ -20,7 +20,7 @@ from webhook.cli.conftest.options import (
     is_coloured,
     lists,
 )
-from webhook.cli.conftest.test import notify, policy_options, printed
+from webhook.cli.conftest.test import policy_options, printed, write_results
 from webhook.cli.terminal import complain
 
 _HELP = """Run the unit tests of policies: rules whose names begin with test_.
@@ -90,5 +90,5 @@ def _run(options: dict[str, Any]) -> int:
                 github_hide_passed=options["github_hide_passed"],
                 version=__version__,
             )
-            notify(outcome.results, options["output"], shown, trace=options["trace"])
+            write_results(outcome.results, options["output"], shown, trace=options["trace"])
     return code or (exit_codes.NO if outcome.faults else 0)

@@ -16,6 +16,7 @@ from webhook.cli.rego.options import (
     SCHEMA,
     V0,
     V1,
+    format_option,
     refused,
 )
 
@@ -33,15 +34,7 @@ Nothing is printed where all is well.
 @click.argument(
     "paths", metavar="PATH...", nargs=-1, required=True, callback=dash_is_standard_input
 )
-@click.option(
-    "-f",
-    "--format",
-    "output",
-    type=click.Choice(["pretty", "json"]),
-    default="pretty",
-    show_default=True,
-    help="The format of the errors.",
-)
+@format_option("The format of the errors.")
 @click.option("-S", "--strict", is_flag=True, help="Also report what OPA's strict mode reports.")
 @MAX_ERRORS
 @BUNDLE

@@ -85,6 +85,21 @@ IGNORE = click.option(
     multiple=True,
     help="Names of files and folders to ignore below a path, such as '.*'. Repeatable.",
 )
+
+
+def format_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes ``--format``, which is ``pretty`` or ``json``; the command gets it as ``output``."""
+    return click.option(
+        "-f",
+        "--format",
+        "output",
+        type=click.Choice(["pretty", "json"]),
+        default="pretty",
+        show_default=True,
+        help=help_text,
+    )
+
+
 BUNDLE = click.option(
     "-b",
     "--bundle",

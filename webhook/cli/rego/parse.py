@@ -8,7 +8,7 @@ import click
 
 from webhook.cli import exit_codes
 from webhook.cli.policy_options import dash_is_standard_input
-from webhook.cli.rego.options import V0, V1
+from webhook.cli.rego.options import V0, V1, format_option
 
 _HELP = """Print the syntax tree of a Rego file: what the parser makes of it.
 
@@ -34,15 +34,7 @@ def _include(ctx: click.Context, _: click.Parameter, value: str) -> bool:
 
 @click.command(name="parse", help=_HELP + exit_codes.paragraph("rego parse"))
 @click.argument("path", metavar="PATH", callback=dash_is_standard_input)
-@click.option(
-    "-f",
-    "--format",
-    "output",
-    type=click.Choice(["pretty", "json"]),
-    default="pretty",
-    show_default=True,
-    help="pretty prints a line for each node, json prints OPA's JSON.",
-)
+@format_option("pretty prints a line for each node, json prints OPA's JSON.")
 @click.option(
     "--json-include",
     "comments",

@@ -20,6 +20,7 @@ from webhook.cli.rego.options import (
     VAR_VALUES,
     WASM,
     Duration,
+    format_option,
     refused,
 )
 
@@ -44,15 +45,7 @@ are listed and not run.
 @click.option(
     "-r", "--run", "selection", metavar="REGEX", default="", help="Run only tests that match."
 )
-@click.option(
-    "-f",
-    "--format",
-    "output",
-    type=click.Choice(["pretty", "json"]),
-    default="pretty",
-    show_default=True,
-    help="The format of the results.",
-)
+@format_option("The format of the results.")
 @click.option(
     "-v",
     "--verbose",

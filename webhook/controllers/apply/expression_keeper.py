@@ -92,21 +92,18 @@ class ExpressionKeeper:
             name: self._source(name, template) for name, template in self._templates.items()
         }
         named = {
-            key: kinds
+            key: (source, kinds)
             for key, constraint in self._constraints.items()
-            if self._source_of(key) is not None and (kinds := named_kinds(constraint.document))
+            if (source := self._source_of(key)) and (kinds := named_kinds(constraint.document))
         }
-        known = await self._types.look({kind for kinds in named.values() for kind in kinds})
+        known = await self._types.look({kind for _, kinds in named.values() for kind in kinds})
         statuses: Statuses = {
             (TEMPLATES, name): {WARNINGS: warnings}
             for name, (_, _, warnings) in self._sources.items()
             if warnings
         }
         checks = {}
-        for key, kinds in named.items():
-            source = self._source_of(key)
-            if source is None:
-                continue
+        for key, (source, kinds) in named.items():
             types = {gvk: of for gvk, of in known.items() if gvk.group_kind in kinds}
             checks[key] = self._checked(key, source, types)
             if checks[key][2]:
@@ -151,8 +148,8 @@ def named_kinds(constraint: Mapping[str, Any]) -> frozenset[GroupKind]:
     """Returns the kinds that a constraint's match names. Entries with a ``*`` are left out."""
     listed = ((constraint.get("spec") or {}).get("match") or {}).get("kinds") or ()
     named = set()
-    for finding in listed:
-        groups, kinds = finding.get("apiGroups") or ("*",), finding.get("kinds") or ("*",)
+    for entry in listed:
+        groups, kinds = entry.get("apiGroups") or ("*",), entry.get("kinds") or ("*",)
         if "*" not in groups and "*" not in kinds:
             named |= {GroupKind(group, kind) for group in groups for kind in kinds}
     return frozenset(named)

@@ -82,7 +82,7 @@ class KindTypes:
         types, read = {}, dict[str, Any]()
         for kind in sorted_kinds:
             gvk = await self._at_version(kind)
-            if gvk is not None and (schema := await self._of(gvk, read)) is not None:
+            if gvk is not None and (schema := await self._type_of(gvk, read)) is not None:
                 types[gvk] = schema
         self._known = {
             gvk: kept for gvk, kept in self._known.items() if gvk.group_kind in sorted_kinds
@@ -104,14 +104,14 @@ class KindTypes:
         version = self._versions[of.group]
         return GroupVersionKind(of.group, version, of.kind) if version else None
 
-    async def _of(self, gvk: GroupVersionKind, read: dict[str, Any]) -> ObjectType | None:
-        """The type of a kind; ``read`` has the documents of this look, which are megabytes."""
+    async def _type_of(self, gvk: GroupVersionKind, read: dict[str, Any]) -> ObjectType | None:
+        """Returns the type of a kind; ``read`` has the documents of this look, which are megabytes."""
         path = f"apis/{gvk.group}/{gvk.version}" if gvk.group else f"api/{gvk.version}"
         url = self._index.get(path)
         if url is None:
             return None
         known = self._known.get(gvk)
-        if known is None or known[0] != url:  # which has a digest of the document
+        if known is None or known[0] != url:  # the URL has a digest of the document
             if url not in read:
                 read[url] = await self._client.request("GET", url.partition("?")[0])
             known = self._known[gvk] = url, kind_type(read[url], gvk)

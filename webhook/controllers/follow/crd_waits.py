@@ -31,8 +31,8 @@ class CrdWaits:
 
     def look(self, desired: Collection[str], crds: Iterable[Json]) -> Mapping[str, str]:
         """Returns why CRDs that have been desired for a while are not established, by name."""
-        there = {crd["metadata"]["name"]: crd for crd in crds}
-        reasons = {name: why_not_established(there.get(name)) for name in desired}
+        existing = {crd["metadata"]["name"]: crd for crd in crds}
+        reasons = {name: why_not_established(existing.get(name)) for name in desired}
         now = self._clock()
         self._since = {
             name: self._since.get(name, now) for name, reason in reasons.items() if reason

@@ -54,11 +54,12 @@ class ExtensionState:
     def with_in_force(self, in_force: InForce, now: str) -> ExtensionState:
         """Returns this state with a revision in force; the time stays if it was in force before."""
         before = self.in_force
-        is_same = before is not None and _named(before) == _named(in_force)
+        is_same = before is not None and _identity(before) == _identity(in_force)
         return replace(self, in_force=in_force, in_force_at=self.in_force_at if is_same else now)
 
 
-def _named(in_force: InForce) -> tuple[int, str, str, str]:
+def _identity(in_force: InForce) -> tuple[int, str, str, str]:
+    """Returns what tells one revision in force from another."""
     return in_force.generation, in_force.digest, in_force.revision, in_force.rollback
 
 

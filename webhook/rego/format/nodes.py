@@ -7,7 +7,7 @@ but its text includes them. The nodes behind ``else if`` without braces share on
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Place:
 
     def on_row(self, row: int) -> Place:
         """Returns this place on another line, for the layout only."""
-        moved = Place(self.source, self.offset, self.start, self.end)
+        moved = self.spanning(self.start, self.end)
         moved.row = row
         return moved
 
@@ -268,7 +268,7 @@ def walk(node: Any) -> Iterator[Any]:
         todo.extend(reversed([*children(part)]))
 
 
-TRUE = "true"
+TRUE: Final = "true"
 
 
 def is_true(term: Any) -> bool:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from webhook.rego.format.bodies import BodyLayout
     from webhook.rego.format.options import LayoutRules
 
-_ANY: Final = "any"
-
 
 class TermLayout:
     """Writes terms."""
@@ -118,14 +116,15 @@ class TermLayout:
         else:
             if parentheses:
                 lines.write("(")
-            if self._is_called_rightly(terms, name, term.place):
+            if self._has_arity(terms, name, term.place):
                 lines.lose(self.bare, terms[1], True)
                 lines.write(f" {symbol} ")
                 lines.lose(self.bare, terms[2], True)
                 if parentheses:
                     lines.write(")")
 
-    def _is_called_rightly(self, terms: list[TermNode], name: str, place: Place) -> bool:
+    def _has_arity(self, terms: list[TermNode], name: str, place: Place) -> bool:
+        """Returns whether a call has the operator's number of operands; else reports it."""
         if len(terms) - 1 == arity(name):
             return True
         self.refuse_arity(terms[1:], name, place)
@@ -150,7 +149,7 @@ class TermLayout:
         """Writes ``value in domain``, or ``key, value in domain``."""
         lines = self.lines
         name = text(terms[0])
-        if not self._is_called_rightly(terms, name, place):
+        if not self._has_arity(terms, name, place):
             return
         *keys, domain = terms[1:]
         bracketed = parentheses and len(keys) > 1
@@ -202,12 +201,12 @@ class TermLayout:
 
     def element(self, term: TermNode) -> None:
         """Writes an operand of a call or of a rule's head."""
-        self._united(term, is_union(term) and term.place.in_parentheses)
+        self._wrapped(term, is_union(term) and term.place.in_parentheses)
 
     def _item(self, term: TermNode) -> None:
-        self._united(term, is_union(term))
+        self._wrapped(term, is_union(term))
 
-    def _united(self, term: TermNode, parentheses: bool) -> None:
+    def _wrapped(self, term: TermNode, parentheses: bool) -> None:
         if not parentheses:
             self.term(term)
             return
@@ -437,4 +436,4 @@ def _expected_types(name: str) -> list[str]:
         return ["any<number, set[any]>"] * 2
     if name in {"and", "or"}:
         return ["set[any]"] * 2
-    return [_ANY] * arity(name)
+    return ["any"] * arity(name)

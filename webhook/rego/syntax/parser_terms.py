@@ -517,15 +517,15 @@ class TermParser:
                 return ast.ArrayComprehension(head, body, location=cursor.since(start))
         return ast.Array(self._list_after(self.rest(head), t.RBRACK), location=cursor.since(start))
 
-    def _comprehension_body(self, end: int) -> ast.Body | None:
-        """Parses ``| body end``; None, and nothing consumed, if a list continues instead."""
+    def _comprehension_body(self, end: int, *, of_object: bool = False) -> ast.Body | None:
+        """Parses ``| body end``; None, and nothing consumed, if the collection continues instead."""
         cursor = self.cursor
         bar, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
         cursor.i = bar + 1
         try:
             body = self.bodies.body(end)
         except Refused:
-            if cursor.kinds[cursor.i] != t.COMMA:
+            if not of_object and cursor.kinds[cursor.i] != t.COMMA:
                 raise
             cursor.i, cursor.wildcards, cursor.depth = bar, wildcards, depth
             return None
@@ -570,14 +570,8 @@ class TermParser:
         cursor.i += 1
         value = self.term()
         if cursor.kinds[cursor.i] == t.OR and may_comprehend:
-            bar, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
-            cursor.i = bar + 1
-            try:
-                body = self.bodies.body(t.RBRACE)
-            except Refused:
-                cursor.i, cursor.wildcards, cursor.depth = bar, wildcards, depth
-            else:
-                cursor.i += 1
+            body = self._comprehension_body(t.RBRACE, of_object=True)
+            if body is not None:
                 return ast.ObjectComprehension(key, value, body, location=cursor.since(start))
         value = self.rest(value)
         kind = cursor.kinds[cursor.i]

@@ -27,16 +27,16 @@ from webhook.rego.check.variables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from webhook.rego.check.ir import Body, Function, Lit, Term
+    from webhook.rego.check.ir import Body, Function, Lit
 
 KEYS_MAX: Final = 4
-"""Variables around a comprehension that it may be kept by."""
+"""The most variables to group by."""
 
 
 def keys_of(
     term: ir.Comprehension, around: Iterable[str], arity: Callable[[Function], int]
 ) -> tuple[str, ...]:
-    """Variables ``around`` a comprehension by which its solutions may be kept; none if it may not."""
+    """Returns the variables ``around`` a comprehension to group its solutions by; none if it may not."""
     if term.kind == "object":
         return ()  # its conflicts would be those of others, too
     used: set[str] = set()
@@ -98,14 +98,12 @@ def _seeks(lit: Lit, keys: set[str]) -> bool:
     if isinstance(lit, ir.Call) and lit.name == "walk":
         return True
     for term in terms_of(lit):
-        for part in _references(term):
+        for part in walk(term):
+            if not isinstance(part, ir.Ref):
+                continue
             sought: set[str] = set()
             for step in part.path:
                 visible(step, sought)
             if not sought.isdisjoint(keys):
                 return True
     return False
-
-
-def _references(term: Term) -> Iterable[ir.Ref]:
-    return [part for part in walk(term) if isinstance(part, ir.Ref)]

@@ -153,7 +153,7 @@ def _verify_with_keys(
     context: Context, jwt: str, certificate: str, verify: Callable[[Any, bytes, bytes], bool]
 ) -> bool:
     token = _split(context, jwt)
-    keys = jwt_keys.from_certificate(context, certificate)
+    keys = jwt_keys.read_keys(context, certificate)
     signature = decode_base64url(token.signature)
     header = _header(token.decoded_header())
     for key in jwt_keys.candidates(keys, header.kid, header.alg):
@@ -248,7 +248,7 @@ def _constraints(context: Context, given: Value) -> _Constraints:
             if not isinstance(value, str):
                 raise BuiltinError(f"{name} constraint: must be a string")
             if name == "cert":
-                required.keys = jwt_keys.from_certificate(context, value)
+                required.keys = jwt_keys.read_keys(context, value)
             else:
                 setattr(required, name, value)
         else:

@@ -15,9 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import (
 
 from webhook.golang.strings import utf8
 from webhook.rego.builtins import operands
-from webhook.rego.builtins.keys import asymmetric as keys
-from webhook.rego.builtins.keys import jwk, pem
-from webhook.rego.builtins.x509 import certificate as certificates
+from webhook.rego.builtins.keys import asymmetric, jwk, pem
+from webhook.rego.builtins.x509 import certificate
 from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
 
@@ -50,6 +49,15 @@ _KEYS: Final[dict[str, tuple[Any, Any]]] = {
     "ES": (ec.EllipticCurvePublicKey, ec.EllipticCurvePrivateKey),
     "Ed": (ed25519.Ed25519PublicKey, ed25519.Ed25519PrivateKey),
 }
+"""The types of a family's public and private keys."""
+
+_KEY_FAULTS: Final = {
+    "RS": ("*rsa.PrivateKey", "failed to produce rsa.PrivateKey"),
+    "PS": ("*rsa.PrivateKey", "failed to produce rsa.PrivateKey"),
+    "ES": ("*ecdsa.PrivateKey", "keyconv: failed to produce ecdsa.PrivateKey"),
+    "Ed": ("ed25519.PrivateKey", "failed to produce ed25519.PrivateKey"),
+}
+"""The expected type and the reason in the error for a private key of another family."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +71,21 @@ class VerificationKey:
 
     @property
     def public_only(self) -> Any:
-        """The public key; ``None`` for a private one, which ``io.jwt.verify_*`` refuse."""
+        """Returns the public key; None for a private key, which ``io.jwt.verify_*`` refuse."""
         return None if self.private else self.material
 
 
-def from_certificate(context: Context, text: str) -> list[VerificationKey]:
-    """The keys of a PEM certificate, a PEM public key, or JSON web keys; cached in the query."""
+def read_keys(context: Context, text: str) -> list[VerificationKey]:
+    """Reads a PEM certificate, a PEM public key, or JSON web keys; cached in the query."""
     cached: dict[str, list[VerificationKey]] = context.cache.setdefault(_CACHE, {})
     keys = cached.get(text)
     if keys is None:
         context.charge(_STEPS_A_KEY * (1 + len(text) // _KEY_BYTES_MIN // 10))
-        keys = cached[text] = _from_certificate(text)
+        keys = cached[text] = _read_keys(text)
     return keys
 
 
-def _from_certificate(text: str) -> list[VerificationKey]:
+def _read_keys(text: str) -> list[VerificationKey]:
     block, rest = pem.decode(utf8(text))
     if block is not None:
         return [VerificationKey(_pem_key(block, rest))]
@@ -100,15 +108,15 @@ def _pem_key(block: pem.Block, rest: bytes) -> Any:
         raise BuiltinError("extra data after a PEM certificate block")
     if block.label == "CERTIFICATE":
         try:
-            fields = certificates.parse(block.data)
+            fields = certificate.parse(block.data)
         except BuiltinError as error:
-            raise BuiltinError(
-                f"failed to parse a PEM certificate: {error.message}",
-            ) from None
-        return keys.parse_spki(operands.decode_base64(fields["RawSubjectPublicKeyInfo"])).load()
+            raise BuiltinError(f"failed to parse a PEM certificate: {error.message}") from None
+        return asymmetric.parse_spki(
+            operands.decode_base64(fields["RawSubjectPublicKeyInfo"])
+        ).load()
     if block.label == "PUBLIC KEY":
         try:
-            return keys.parse_pkix(block.data).load()
+            return asymmetric.parse_pkix(block.data).load()
         except BuiltinError as error:
             raise BuiltinError(f"failed to parse a PEM public key: {error.message}") from None
     raise BuiltinError("failed to extract a Key from the PEM certificate")
@@ -135,7 +143,7 @@ def verifier(algorithm: str) -> Callable[[Any, bytes, bytes], bool]:
         if not isinstance(key, public):
             return False
         try:
-            _check(family, digest, key, signed, signature)
+            _verify(family, digest, key, signed, signature)
         except (InvalidSignature, ValueError):
             return False
         return True
@@ -143,7 +151,7 @@ def verifier(algorithm: str) -> Callable[[Any, bytes, bytes], bool]:
     return verify
 
 
-def _check(
+def _verify(
     family: str, digest: hashes.HashAlgorithm | None, key: Any, signed: bytes, signature: bytes
 ) -> None:
     """Raises unless the key made the signature."""
@@ -207,7 +215,7 @@ def parse_signing(text: str) -> jwk.Key:
 
 
 def sign(key: jwk.Key, algorithm: str, signed: bytes) -> bytes:
-    """The signature of ``signed``; raises :class:`BuiltinError` for a key of another kind."""
+    """Returns the signature of ``signed``; raises :class:`BuiltinError` for a key of another kind."""
     if algorithm in SECRET_DIGESTS:
         if not isinstance(key.material, bytes):
             raise _wrong_key(key, "[]byte", "keyconv: failed to produce []byte")
@@ -226,14 +234,6 @@ def sign(key: jwk.Key, algorithm: str, signed: bytes) -> bytes:
         return bytes(key.material.sign(signed, padding.PKCS1v15(), digest))
     pss = padding.PSS(padding.MGF1(digest), padding.PSS.DIGEST_LENGTH)
     return bytes(key.material.sign(signed, pss, digest))
-
-
-_KEY_FAULTS: Final = {
-    "RS": ("*rsa.PrivateKey", "failed to produce rsa.PrivateKey"),
-    "PS": ("*rsa.PrivateKey", "failed to produce rsa.PrivateKey"),
-    "ES": ("*ecdsa.PrivateKey", "keyconv: failed to produce ecdsa.PrivateKey"),
-    "Ed": ("ed25519.PrivateKey", "failed to produce ed25519.PrivateKey"),
-}
 
 
 def _wrong_key(key: jwk.Key, expected: str, failed: str) -> BuiltinError:
