@@ -78,10 +78,12 @@ def left_over(cluster: Cluster, before: set[str]) -> list[str]:
         return []
     ending = set(_ending(cluster))
     now = keys(cluster)  # keys deleted until now were not listed as ending
-    nobodys = _nobodys.setdefault(cluster.etcd, set())
+    without_providers = _nobodys.setdefault(cluster.etcd, set())
     # The name of an object's namespace, or its kind, stands before its own.
-    nobodys |= {key for key in now - before if ending & {key.removeprefix(CRD), key.split("/")[-2]}}
-    made, taken = now - before - nobodys, before - now - nobodys
+    without_providers |= {
+        key for key in now - before if ending & {key.removeprefix(CRD), key.split("/")[-2]}
+    }
+    made, taken = now - before - without_providers, before - now - without_providers
     return sorted([*(f"left {key}" for key in made), *(f"took {key}" for key in taken)])
 
 

@@ -408,15 +408,15 @@ FAULTS: Final[dict[str, Fault]] = {
         "trials",
         "webhook.controllers.apply.prevalidation",
         "Prevalidation._claim",
-        'await self._say(held, "trying")',
+        'await self._report(held, "trying")',
         "None",
         found_by=762,
     ),
-    "an outcome that is not told": Fault(
+    "an outcome that is not reported": Fault(
         "trials",
         "webhook.controllers.apply.prevalidation",
         "Prevalidation._try_here",
-        "await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)",
+        "await self._report(held, tried.verdict, tried, seconds=WRITE_SECONDS)",
         "pass",
         found_by=264,
     ),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import InvalidAdmissionPolicy
 from webhook.api.shapes import object_of
-from webhook.cel.errors import NobodyAnswers
+from webhook.cel.errors import NoAuthorizer
 from webhook.cel.library.authorizers import AccessDecision, authorizer, request_resource
 from webhook.constraint.wildcard import WILDCARD
 from webhook.values import dataclass
@@ -76,12 +76,12 @@ class Answers:
     def decide(self, question: AccessQuestion) -> AccessDecision:
         """Returns the best answer.
 
-        Raises :class:`~webhook.cel.errors.NobodyAnswers` without one.
+        Raises :class:`~webhook.cel.errors.NoAuthorizer` without one.
         """
         for answer in self._answers:
             if answer.is_about(question):
                 return answer.decision
-        raise NobodyAnswers(
+        raise NoAuthorizer(
             f"asks the authorizer {question}, which no SubjectAccessReview among the files answers"
         )
 

@@ -15,7 +15,7 @@ from webhook.admission_policies.json_patch import TestFailed, patched
 from webhook.admission_policies.list_types import merge_type
 from webhook.api.gvk import gvk_of
 from webhook.cel.check.environment import is_object
-from webhook.cel.errors import EvaluationError, NobodyAnswers
+from webhook.cel.errors import EvaluationError, NoAuthorizer
 from webhook.cel.run.conversions import CONVERSIONS
 from webhook.cel.run.meter import POLICY_COST
 from webhook.cel.run.values import NOTHING, Duration, Opaque, Optional, Timestamp, Uint
@@ -70,7 +70,7 @@ def change(
             policy.conditions, {**given, "params": params, "namespaceObject": None}, look
         ):
             return PolicyChange(obj, is_skipped=True)
-    except NobodyAnswers as wanting:
+    except NoAuthorizer as wanting:
         return PolicyChange(obj, undecided=(f"a match condition {wanting}",))
     except EvaluationError as error:
         pass_on(error)
@@ -80,7 +80,7 @@ def change(
         composed = Composed(policy.variables, {**given, "object": obj}, params)
         try:
             obj = _changed(mutation, obj, composed, look, definitions)
-        except NobodyAnswers as wanting:
+        except NoAuthorizer as wanting:
             undecided.append(f"expression '{mutation.expression.source.strip()}' {wanting}")
         except EvaluationError as error:
             pass_on(error)
@@ -98,7 +98,7 @@ def _changed(
     expression = mutation.expression
     try:
         value = Purse(POLICY_COST, look).pay(expression, composed.env)
-    except NobodyAnswers:
+    except NoAuthorizer:
         raise
     except EvaluationError as error:
         pass_on(error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.admission_policies.authorizer import NO_ANSWERS, authorizers
-from webhook.cel.errors import EvaluationError, NobodyAnswers, TimeUp
+from webhook.cel.errors import EvaluationError, NoAuthorizer, TimeUp
 from webhook.cel.run.meter import EXPRESSION_COST, POLICY_COST, Meter
 from webhook.constraint.drivers.cel_review import objects_of, variables_of
 from webhook.constraint.drivers.cel_validator import (
@@ -140,7 +140,7 @@ def evaluate_exact(
             policy.conditions, {**inputs, "params": params, "namespaceObject": None}, look
         ):
             return _SKIPPED
-    except NobodyAnswers as wanting:
+    except NoAuthorizer as wanting:
         return PolicyVerdict(undecided=(f"a match condition {wanting}",))
     except EvaluationError as error:
         pass_on(error)
@@ -153,7 +153,7 @@ def evaluate_exact(
     }
     for validation in failed_validations(policy.validations, composed, look, cost=POLICY_COST):
         source = validation.validation.expression.source.strip(SPACES)
-        if isinstance(validation.error, NobodyAnswers):
+        if isinstance(validation.error, NoAuthorizer):
             undecided.append(f"expression '{source}' {validation.error}")
         elif not validation.is_error:
             failures.append(PolicyFailure(validation.message, reasons[id(validation.validation)]))

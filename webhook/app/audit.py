@@ -15,7 +15,7 @@ from webhook.app.loop_thread import LoopThread
 from webhook.app.priority import give_way
 from webhook.audit.events import AuditEvents
 from webhook.audit.kept import KeptResults
-from webhook.audit.reviewer import PatientLimits
+from webhook.audit.reviewer import AuditLimits
 from webhook.audit.shares import Shares
 from webhook.audit.sweeps import SweepOptions, Sweeps
 from webhook.backoff import Backoff
@@ -118,7 +118,7 @@ class AuditThread:
         """Returns the sweeps of one session, with their sinks; starts the tasks beside them."""
         settings = self._settings
         shares = Shares(client, settings.pod.namespace, settings.pod.uid)
-        limits = PatientLimits(
+        limits = AuditLimits(
             settings.limits.review_timeout_seconds,
             settings.deciding.evaluation_budget_seconds,
             rest=give_way if settings.serves_admission else None,
@@ -175,7 +175,7 @@ class AuditThread:
         )
 
     def _reports(
-        self, client: ClusterClient, tasks: asyncio.TaskGroup, shares: Shares, limits: PatientLimits
+        self, client: ClusterClient, tasks: asyncio.TaskGroup, shares: Shares, limits: AuditLimits
     ) -> AuditSink:
         """Returns the sinks of reports of the audit."""
         # Imported here: an unused module would cost memory and start-up time.

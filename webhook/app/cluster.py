@@ -161,10 +161,10 @@ class ClusterThread:
             return None
         # Imported here: an unused module would cost memory and start-up time.
         from webhook.app.priority import give_way  # noqa: PLC0415
-        from webhook.audit.reviewer import PatientLimits  # noqa: PLC0415
+        from webhook.audit.reviewer import AuditLimits  # noqa: PLC0415
         from webhook.reports.feed import AdmissionReports  # noqa: PLC0415
 
-        limits = PatientLimits(
+        limits = AuditLimits(
             settings.limits.review_timeout_seconds,
             settings.deciding.evaluation_budget_seconds,
             rest=give_way,

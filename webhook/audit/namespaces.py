@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.audit.patience import patiently
+from webhook.audit.retries import with_retries
 from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import NAMESPACES
 
@@ -47,7 +47,7 @@ class Namespaces:
 
     async def _ask(self, name: str) -> Namespace | None:
         try:
-            return self._client.kept(await patiently(lambda: self._client.get(NAMESPACES, name)))
+            return self._client.kept(await with_retries(lambda: self._client.get(NAMESPACES, name)))
         except ApiError as error:
             if error.is_absent:
                 return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
+from webhook.audit.retries import FORBIDDEN_SECONDS, with_retries
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.page_size import PageSize, sized_page
 from webhook.cluster.pages import check_object, read_page
@@ -146,7 +146,7 @@ class Pages:
         metadata = obj["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace", "")
         try:
-            return await patiently(
+            return await with_retries(
                 lambda: self._client.get(self._resource, name, namespace),
                 forbidden_seconds=self._forbidden_seconds,
             )
@@ -176,7 +176,7 @@ class Pages:
     async def _page(self) -> dict[str, Any]:
         while True:
             try:
-                page: dict[str, Any] = await patiently(
+                page: dict[str, Any] = await with_retries(
                     self._ask, forbidden_seconds=self._forbidden_seconds
                 )
             except ApiError as error:

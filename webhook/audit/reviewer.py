@@ -22,7 +22,7 @@ from webhook.external_data.exchange import (
     ProviderResponse,
     Unanswered,
     no_answers,
-    nobodys,
+    without_providers,
 )
 from webhook.mutation.drift import OPERATION, Drift, drifts_of
 from webhook.mutation.errors import MutationError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _FoundT = TypeVar("_FoundT")
 
 
-class PatientLimits:
+class AuditLimits:
     """Gives the limits of a review that begins now."""
 
     def __init__(
@@ -58,14 +58,14 @@ class PatientLimits:
         ``rest`` gives way to admissions, if there are any.
         """
         self._seconds = review_seconds
-        self._budget = Budget.of(evaluation_seconds * PATIENCE, rest=rest, guard=Guard())
+        self._budget = Budget.of(evaluation_seconds * LIMIT_MULTIPLE, rest=rest, guard=Guard())
 
     def __call__(self) -> Limits:
         """The deadline counts from now."""
         return Limits(deadline=time.monotonic() + self._seconds, budget=self._budget)
 
 
-PATIENCE: Final = 10
+LIMIT_MULTIPLE: Final = 10
 """An evaluation's limit as a multiple of an admission's: no request waits for it. A slower template
 is suspended for the audit only."""
 
@@ -127,7 +127,7 @@ class Reviewer:
         answers: dict[ProviderRequest, ProviderResponse] = {}
         for at in range(0, len(requests), REQUESTS_AT_ONCE):
             some = tuple(requests[at : at + REQUESTS_AT_ONCE])
-            answers |= nobodys(some) if self._ask is None else await self._ask(some)
+            answers |= without_providers(some) if self._ask is None else await self._ask(some)
         return known.more(answers)
 
     async def attempt(

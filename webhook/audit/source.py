@@ -10,7 +10,7 @@ from webhook.api.gvk import GroupVersionKind, split_group_version
 from webhook.api.resource import Resource
 from webhook.audit.kinds import listable
 from webhook.audit.pages import ListStatistics, Pages, Partial
-from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
+from webhook.audit.retries import FORBIDDEN_SECONDS, with_retries
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.page_size import PageSize
 
@@ -95,7 +95,7 @@ class ListSource:
 
         The next call of :meth:`kinds` returns the same.
         """
-        self._looked = await patiently(lambda: listable(self._client))
+        self._looked = await with_retries(lambda: listable(self._client))
         return self._looked
 
     def unseen(self) -> frozenset[GroupVersionKind]:
@@ -106,7 +106,7 @@ class ListSource:
         """Returns every kind that can be listed."""
         del snapshot
         looked, self._looked = self._looked, None
-        return await patiently(lambda: listable(self._client)) if looked is None else looked
+        return await with_retries(lambda: listable(self._client)) if looked is None else looked
 
     async def pages(
         self,
@@ -125,7 +125,7 @@ class ListSource:
             resource,
             size=self._sizes.setdefault(gvk, PageSize.first(self._page_objects)),
             statistics=self.statistics,
-            forbidden_seconds=self._patience_with(gvk),
+            forbidden_seconds=self._forbidden_seconds_of(gvk),
             # For a new kind all objects would be fetched twice.
             partial=Partial(kept.known, self._partial_size(gvk))
             if kept is not None and len(kept)
@@ -151,7 +151,7 @@ class ListSource:
     def _partial_size(self, gvk: GroupVersionKind) -> PageSize:
         return self._partial_sizes.setdefault(gvk, PageSize.first(self._page_objects))
 
-    def _patience_with(self, gvk: GroupVersionKind) -> float:
+    def _forbidden_seconds_of(self, gvk: GroupVersionKind) -> float:
         """Returns how long a refusal may be the API server's start; one result is for all kinds."""
         is_settled = time.monotonic() - self._refused_at < SETTLED_SECONDS
         return 0.0 if is_settled or gvk in self._refused else self._forbidden_seconds

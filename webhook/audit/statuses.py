@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.fitting import first_of, status_room
 from webhook.api.shapes import status_of
-from webhook.audit.patience import is_passing
+from webhook.audit.retries import is_passing
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.policy_kinds.known import constraints_of

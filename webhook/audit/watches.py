@@ -123,8 +123,8 @@ class _Watch:
         key = key_of(obj)
         known = self.reflector.store.get(key.namespace, key.name) if self._is_synced else None
         version = obj["metadata"].get("resourceVersion")
-        is_news = known is None or known["metadata"].get("resourceVersion") != version
-        return _Kept(obj, self._owner.room.take(obj) if self._is_synced and is_news else None)
+        is_new = known is None or known["metadata"].get("resourceVersion") != version
+        return _Kept(obj, self._owner.room.take(obj) if self._is_synced and is_new else None)
 
     def change(self, changes: Iterable[Change]) -> None:
         """Queues changes after the first list."""
@@ -150,7 +150,7 @@ class ObjectWatches:
         self._waiting: dict[tuple[GroupVersionKind, str], Changed] = {}
         self.room = _Room()
         self._overflowed: set[GroupVersionKind] = set()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -198,7 +198,7 @@ class ObjectWatches:
             self._waiting[place] = Changed(resource, identity, None)
         else:
             self._waiting[place] = Changed(resource, identity, whole.object, whole)
-        self._news.set()
+        self._changed.set()
 
     async def wait_synced(self, seconds: float) -> None:
         """Returns when every kind's first list is complete, or after so many seconds."""
@@ -213,14 +213,14 @@ class ObjectWatches:
         """Returns at a change, or after so many seconds."""
         try:
             async with asyncio.timeout(seconds):
-                await self._news.wait()
+                await self._changed.wait()
         except TimeoutError:
             return
 
     def take(self) -> list[Changed]:
         """Takes the changes since the last call, in the order of their first change."""
         taken, self._waiting = list(self._waiting.values()), {}
-        self._news.clear()
+        self._changed.clear()
         return taken
 
     def take_overflowed(self) -> frozenset[GroupVersionKind]:

@@ -30,7 +30,7 @@ class ShownError(EvaluationError):
         self.after = after
 
 
-class NobodyAnswers(EvaluationError):
+class NoAuthorizer(EvaluationError):
     """An evaluation calls the authorizer where there is none."""
 
 

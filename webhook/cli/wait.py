@@ -174,7 +174,7 @@ class _Wait:
         self._client = client
         self._named = named
         self._namespace = namespace
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._watches: dict[str, Reflector] = {}
         self._shown = named.shown
         self._fault = "the API server has not answered"
@@ -183,11 +183,11 @@ class _Wait:
     def change(self, changes: Iterable[Change]) -> None:
         """Notes a change of a store."""
         del changes
-        self._news.set()
+        self._changed.set()
 
     def synced(self) -> None:
         """Notes that a store is complete."""
-        self._news.set()
+        self._changed.set()
 
     def report_timeout(self, seconds: float) -> int:
         """Reports the missing replicas at the end; returns the exit code."""
@@ -273,7 +273,7 @@ class _Wait:
         for watch in self._watches.values():
             await watch.wait_synced()
         while True:
-            self._news.clear()
+            self._changed.clear()
             document = self._watches["object"].store.get(self._named.namespace, self._named.name)
             if document is None:
                 complain(f"{self._shown}: it was deleted")
@@ -300,7 +300,7 @@ class _Wait:
             if not self._fault:
                 write(printable(f"{self._shown}: {progress}"))
                 return 0
-            await self._news.wait()
+            await self._changed.wait()
 
     async def _of_kyverno(self, document: Object) -> tuple[str, str]:
         """Returns the state of a Kyverno policy, and the reason against it: one of them is empty.
@@ -344,7 +344,7 @@ class _Wait:
         """Waits for an event of the object, or a possible change of configurations."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CONFIGURATION_SECONDS):
-                await self._news.wait()
+                await self._changed.wait()
 
     def _look(self, document: Object, kind: StatusKind) -> Convergence:
         uid_field = kind.uid_field

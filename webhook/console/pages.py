@@ -37,7 +37,7 @@ POLICIES_PAGE: Final = 100
 OWN_VIOLATIONS: Final = 50
 """The most violations on a policy's own page, which links to all of them."""
 
-DAYS_GRAVE: Final = 7
+CRITICAL_DAYS: Final = 7
 """A certificate that ends in fewer days is overdue: replicas renew it with a third of its time
 left."""
 
@@ -113,7 +113,7 @@ def _certificate(certificate: ShownCertificate) -> ObjectDocument:
         )
     }
     known = [number for number in days.values() if number is not None]
-    wrong = certificate.is_trusted is False or any(number < DAYS_GRAVE for number in known)
+    wrong = certificate.is_trusted is False or any(number < CRITICAL_DAYS for number in known)
     return {
         "configuration": certificate.configuration,
         "address": certificate.address,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from webhook.cluster import authorization
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import ACCESS_REVIEWS
-from webhook.console import visibility as sight
+from webhook.console import visibility
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -93,8 +93,8 @@ class Rights:
 
     async def seen(self, visitor: Visitor, picture: Picture) -> Picture:
         """Returns the part of a picture that the visitor may see; raises :class:`RightsUnknown`."""
-        granted = await self.granted(visitor, sight.broad(picture))
-        further, unchecked = sight.narrow(picture, granted)
+        granted = await self.granted(visitor, visibility.broad(picture))
+        further, unchecked = visibility.narrow(picture, granted)
         if further:
             granted |= await self.granted(visitor, further)
         key = id(picture), granted
@@ -103,7 +103,7 @@ class Rights:
         if known is None or known[0] is not picture:
             for old in [stale for stale, pair in self._pictures.items() if pair[0] is not picture]:
                 del self._pictures[old]
-            known = picture, sight.seen(picture, granted, unchecked)
+            known = picture, visibility.seen(picture, granted, unchecked)
             self._pictures[key] = known
             while len(self._pictures) > PICTURES_MAX:
                 self._pictures.popitem(last=False)

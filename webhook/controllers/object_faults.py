@@ -163,13 +163,13 @@ class ObjectFaults:
     def _take(self, follower: Follower, name: tuple[str, ...], error: Exception) -> None:
         """Remember, count and log the error of an object."""
         key, text = (follower, *name), described(error)
-        is_news = self._known.get(key) != text
+        is_new = self._known.get(key) != text
         if key in self._known or len(self._known) < REMEMBERED_MAX:
             self._known[key] = text
         if self._registry is not None:
             self._registry.count(OBJECT_FAULTS, follower)
             self._show()
-        if is_news and self._log is not None:
+        if is_new and self._log is not None:
             self._log.fault(
                 "an object cannot be followed; all others are",
                 error,

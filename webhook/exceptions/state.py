@@ -48,7 +48,7 @@ class ExceptionVerdict(NamedTuple):
     message: str = ""
 
 
-class ExceptionNews(NamedTuple):
+class ExceptionEvent(NamedTuple):
     """The text of an Event about an exception."""
 
     reason: str
@@ -207,13 +207,13 @@ def ended_at(document: Mapping[str, Any]) -> float:
         return math.inf
 
 
-def news_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> ExceptionNews | None:
+def event_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> ExceptionEvent | None:
     """Returns the news for an Event, from one status to the next."""
     state, message = state_of(after), str(after.get("message", ""))
     if _announces_end(after) and not _announces_end(before):
-        return ExceptionNews("Expiring", message, is_warning=True)
+        return ExceptionEvent("Expiring", message, is_warning=True)
     if state != state_of(before) and state in ("Expired", "Invalid", "Unused"):
-        return ExceptionNews(state, message, is_warning=state != "Unused")
+        return ExceptionEvent(state, message, is_warning=state != "Unused")
     return None
 
 

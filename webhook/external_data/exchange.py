@@ -27,7 +27,7 @@ UNKNOWN_PROVIDER: Final = 400
 NOT_SENT: Final = 500
 """The status of a request that was not sent, as in Gatekeeper."""
 
-_NOBODY: Final = -1
+_NO_PROVIDER: Final = -1
 
 
 class ProviderRequest(NamedTuple):
@@ -82,23 +82,23 @@ def failure(message: str, status_code: int = NOT_SENT) -> ProviderResponse:
     return ProviderResponse(None, None, status_code, message)
 
 
-def nobody(provider: str, advice: str = "") -> ProviderResponse:
+def no_provider(provider: str, advice: str = "") -> ProviderResponse:
     """Returns the failure without any available provider: the review has no verdict.
 
     ``advice`` is the remedy.
     """
     message = f"no provider {provider} answers here"
-    return ProviderResponse(None, None, _NOBODY, f"{message}: {advice}" if advice else message)
+    return ProviderResponse(None, None, _NO_PROVIDER, f"{message}: {advice}" if advice else message)
 
 
-def is_nobody(response: ProviderResponse) -> bool:
+def has_no_provider(response: ProviderResponse) -> bool:
     """Returns whether no provider was available."""
-    return response.status_code == _NOBODY
+    return response.status_code == _NO_PROVIDER
 
 
-def nobodys(requests: Sequence[ProviderRequest], advice: str = "") -> ProviderAnswers:
+def without_providers(requests: Sequence[ProviderRequest], advice: str = "") -> ProviderAnswers:
     """Returns failures for all requests, without any available provider."""
-    return {request: nobody(request.provider, advice) for request in requests}
+    return {request: no_provider(request.provider, advice) for request in requests}
 
 
 TOO_MANY_ROUNDS: Final = failure(

@@ -12,7 +12,7 @@ from webhook.external_data.exchange import (
     ProviderResponse,
     Unanswered,
     failure,
-    is_nobody,
+    has_no_provider,
 )
 from webhook.mutation.errors import MutationError
 from webhook.mutation.pace import UNBOUNDED, Pace
@@ -112,7 +112,7 @@ def _response(request: ProviderRequest, known: Answering) -> ProviderResponse | 
 def _read(request: ProviderRequest, response: ProviderResponse) -> _ProviderValues | None:
     """Reads a provider's response, with Gatekeeper's errors; None where there is none."""
     name, system_error = request.provider, response.system_error.strip()
-    if is_nobody(response):
+    if has_no_provider(response):
         return _ProviderValues(fault=system_error)
     if response.responses is None or response.errors is None:
         if response.status_code == UNKNOWN_PROVIDER:

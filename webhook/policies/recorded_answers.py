@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.external_data.exchange import ProviderResponse, nobody
+from webhook.external_data.exchange import ProviderResponse, no_provider
 from webhook.policies.manifests import UnreadableFile, read_values
 from webhook.values import dataclass
 
@@ -73,7 +73,7 @@ class RecordedAnswers:
     def _answer(self, request: ProviderRequest) -> ProviderResponse:
         provider = self._providers.get(request.provider)
         if provider is None:
-            return nobody(request.provider, self._advice.format(request.provider))
+            return no_provider(request.provider, self._advice.format(request.provider))
         answer = provider if isinstance(provider, RecordedProvider) else provider(request)
         return answer.answer(request)
 

@@ -15,7 +15,7 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.exporter.admission import verdict_of
-from webhook.external_data.exchange import ProviderRequest, ProviderResponse, nobodys
+from webhook.external_data.exchange import ProviderRequest, ProviderResponse, without_providers
 from webhook.printable import quantity
 from webhook.review.loops import review
 from webhook.review.subject import Subject
@@ -205,7 +205,7 @@ def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
 
     def answered(requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
         missing = tuple(request for request in requests if request not in recorded)
-        more = nobodys(missing, _NOT_RECORDED) if ask is None else ask(missing)
+        more = without_providers(missing, _NOT_RECORDED) if ask is None else ask(missing)
         known = {key: recorded[key] for key in requests if key in recorded}
         return {**more, **known}
 

@@ -70,9 +70,9 @@ class Capacity:
 
     def refuse(self) -> None:
         """Records a report that was not created for lack of room."""
-        is_news = not self.is_reached
+        is_new = not self.is_reached
         self._refused_at = self._clock()
-        if is_news:
+        if is_new:
             self._log.error(
                 "no more resources get a report: --report-max-resources is reached; reports "
                 "that exist are kept up to date",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.external_data.exchange import Unanswered, no_answers, nobodys
+from webhook.external_data.exchange import Unanswered, no_answers, without_providers
 from webhook.review.outcome import Found
 from webhook.review.walk import walk
 
@@ -41,7 +41,7 @@ def review(
         if isinstance(outcome, Found):
             return outcome
         if outcome.requests:
-            answers = nobodys(outcome.requests) if ask is None else ask(outcome.requests)
+            answers = without_providers(outcome.requests) if ask is None else ask(outcome.requests)
             subject = subject.with_answers(answers)
             continue
         document = None if namespace is None else namespace(_namespace(outcome))
@@ -63,7 +63,9 @@ async def review_async(
         if isinstance(outcome, Found):
             return outcome
         if outcome.requests:
-            answers = nobodys(outcome.requests) if ask is None else await ask(outcome.requests)
+            answers = (
+                without_providers(outcome.requests) if ask is None else await ask(outcome.requests)
+            )
             subject = subject.with_answers(answers)
             continue
         subject = _with_namespace(subject, await namespace(_namespace(outcome)))
@@ -81,7 +83,7 @@ def answered(attempt: Callable[[AnswersSoFar], T], ask: Ask | None) -> T:
             return attempt(answers)
         except Unanswered as wanting:
             requests = wanting.requests
-        answers = answers.more(nobodys(requests) if ask is None else ask(requests))
+        answers = answers.more(without_providers(requests) if ask is None else ask(requests))
 
 
 def _namespace(needs: Needs) -> str:

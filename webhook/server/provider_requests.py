@@ -10,7 +10,7 @@ from webhook.external_data.exchange import (
     ReviewMoment,
     answering,
     failure,
-    nobody,
+    no_provider,
 )
 from webhook.server.preparation import Awaiting
 
@@ -86,7 +86,7 @@ class ReviewRequests:
         """
         self.rounds += 1
         if self._client is None:
-            self.answers |= {request: nobody(request.provider, _OFF) for request in requests}
+            self.answers |= {request: no_provider(request.provider, _OFF) for request in requests}
             return
         self.begin(requests)
         ending, self._round = self._round, None

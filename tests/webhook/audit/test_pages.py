@@ -16,7 +16,7 @@ from aiohttp import web
 from tests.webhook.audit.made import POD, SECRET, items
 from webhook.api.resource import Resource
 from webhook.audit.pages import GET_COST, ListStatistics, Pages, Partial, PartialObject
-from webhook.audit.patience import patiently
+from webhook.audit.retries import with_retries
 from webhook.audit.source import ListSource, UnreadableKind
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
@@ -309,7 +309,7 @@ def test_patience_ends() -> None:
 
     async def run() -> None:
         with pytest.raises(ApiUnreachable):
-            await patiently(fail, seconds=0)
+            await with_retries(fail, seconds=0)
 
     asyncio.run(run())
 

@@ -18,7 +18,7 @@ from webhook.external_data.exchange import (
     ProviderRequest,
     ProviderResponse,
     failure,
-    nobody,
+    no_provider,
 )
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet
@@ -217,7 +217,7 @@ def test_without_anybody_to_ask_there_is_no_verdict_and_the_provider_is_named() 
         "external_data: no provider p answers here"
     ]
     assert outcome.responses.results == ()
-    advised = reviewed(one(ONE), lambda request: {request[0]: nobody("p", "give answers")})
+    advised = reviewed(one(ONE), lambda request: {request[0]: no_provider("p", "give answers")})
     assert advised.responses.faults[0].message.endswith("here: give answers")
 
 

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from tests.simulation.cluster_users import CONFIG
-from tests.webhook.controllers.wishes import CONFIG_MAP, Wishes
+from tests.webhook.controllers.requested_kinds import CONFIG_MAP, RequestedKinds
 from webhook.api.config import CONFIG as CONFIG_KIND
 from webhook.api.pod_status import Pod
 from webhook.cluster.store import Key
@@ -123,14 +123,14 @@ class Replica:
 
     def __init__(self, *, projects: bool) -> None:
         self.client = Client(targets=(AdmissionTarget(),), drivers=(InRego(), InCel()))
-        self.watches = Wishes()
+        self.watches = RequestedKinds()
         self.objects: dict[Key, Any] = {}
         self.is_behind = False
         self.policies = ClusterPolicies(
             self.client,
             Serving(),
             Pod("p", "waddle", "uid", ("webhook",)),
-            (Wishes(), self.watches),
+            (RequestedKinds(), self.watches),
             registry=Registry(),
             log=Log(lambda _: None).logger("x"),
             wait_for_broken=False,

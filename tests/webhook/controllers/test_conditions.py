@@ -11,7 +11,7 @@ from webhook.api.pod_status import (
     StatusError,
     pod_status,
 )
-from webhook.controllers.status.condition_keeper import is_news
+from webhook.controllers.status.condition_keeper import is_reportable
 from webhook.controllers.status.conditions import (
     FAULT_CHARACTERS_MAX,
     TYPES,
@@ -286,7 +286,7 @@ def test_conditions_that_are_not_ours_tell_no_state():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "news"),
+    ("old", "new", "reportable"),
     [
         (("", 0), ("Active", 1), False),
         (("Active", 1), ("Active", 2), False),
@@ -300,8 +300,8 @@ def test_conditions_that_are_not_ours_tell_no_state():
         (("RolledBack", 2), ("Active", 2), True),
     ],
 )
-def test_trouble_is_news_and_so_is_its_end(old, new, news):
-    assert is_news(old, new) is news
+def test_trouble_is_news_and_so_is_its_end(old, new, reportable):
+    assert is_reportable(old, new) is reportable
 
 
 def test_an_object_that_is_being_deleted_is_enforced_by_nobody():

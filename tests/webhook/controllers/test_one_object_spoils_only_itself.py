@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests import policies
 from tests.webhook.controllers.pod_statuses import pod, says
+from tests.webhook.controllers.requested_kinds import CONFIG_MAP, RequestedKinds
 from tests.webhook.controllers.signing import keys_of, rollouts_of
-from tests.webhook.controllers.wishes import CONFIG_MAP, Wishes
 from webhook.api import pod_status
 from webhook.api.config import CONFIG, SYNC_SET
 from webhook.api.pod_status import CONSTRAINT, Pod
@@ -98,8 +98,8 @@ class Bench:
             self.data,
             ExtensionController(tracker, POD, object_faults=object_faults),
             namespace="waddle-system",
-            policy_watches=Wishes(),
-            data_watches=Wishes(),
+            policy_watches=RequestedKinds(),
+            data_watches=RequestedKinds(),
             object_faults=object_faults,
         )
         self.reconciler.begin()

@@ -7,8 +7,8 @@ from typing import Any
 from tests import policies
 from tests.simulation.cluster_users import CONFIG
 from tests.simulation.control_plane import CONFIG_MAPS
+from tests.webhook.controllers.requested_kinds import CONFIG_MAP, RequestedKinds
 from tests.webhook.controllers.session import NAMESPACE, TEMPLATES, Session, session
-from tests.webhook.controllers.wishes import CONFIG_MAP, Wishes
 from webhook.api.config import CONFIG as CONFIG_KIND
 from webhook.api.pod_status import Pod
 from webhook.cluster.store import Key
@@ -128,12 +128,12 @@ class Bench:
         """``requiring``: kinds of templates that come before Config, and require ConfigMaps."""
         self.lines: list[bytes] = []
         self.client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
-        self.watches = Wishes()
+        self.watches = RequestedKinds()
         self.policies = ClusterPolicies(
             self.client,
             Serving(),
             Pod("p", NAMESPACE, "uid", ("webhook",)),
-            (Wishes(), self.watches),
+            (RequestedKinds(), self.watches),
             registry=Registry(),
             log=Log(self.lines.append).logger("x"),
             wait_for_broken=False,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.webhook.controllers.wishes import Wishes, template
+from tests.webhook.controllers.requested_kinds import RequestedKinds, template
 from webhook import log
 from webhook.api.pod_status import Pod
 from webhook.cluster.store import Key
@@ -23,7 +23,7 @@ def policies():
         Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),)),
         Serving(),
         Pod("p", "waddle-system", "uid", ("webhook",)),
-        (Wishes(), Wishes()),
+        (RequestedKinds(), RequestedKinds()),
         registry=Registry(),
         log=log.Log(lambda line: None).logger("test"),
         wait_for_broken=False,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests import policies
-from tests.webhook.controllers.wishes import CONFIG_MAP, Wishes, template
+from tests.webhook.controllers.requested_kinds import CONFIG_MAP, RequestedKinds, template
 from webhook.api.config import CONFIG, SYNC_SET
 from webhook.api.pod_status import Pod
 from webhook.cluster.kinds import NAMESPACE
@@ -32,7 +32,7 @@ class Bench:
     def __init__(self, **options):
         self.client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
         self.tracker = Tracker(lambda: 0.0)
-        self.policy_watches, self.data_watches = Wishes(), Wishes()
+        self.policy_watches, self.data_watches = RequestedKinds(), RequestedKinds()
         self.policy = PolicyController(self.client, self.tracker, POD, lambda: "now", **options)
         self.reconciler = Reconciler(
             self.client,

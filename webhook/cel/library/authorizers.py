@@ -74,7 +74,7 @@ class Answerer(Protocol):
     """Answers checks of rights."""
 
     def decide(self, question: AccessQuestion) -> AccessDecision:
-        """Returns the answer; raises :class:`~webhook.cel.errors.NobodyAnswers`."""
+        """Returns the answer; raises :class:`~webhook.cel.errors.NoAuthorizer`."""
 
 
 class _AccessCheck(NamedTuple):

@@ -143,7 +143,7 @@ class _Demonstration:
         asking = tasks.create_task(traffic.run())
         self._stack.callback(asking.cancel)
         await asyncio.sleep(QUIET_SECONDS)
-        await _misbehave(installation)
+        await _apply_bad_policies(installation)
         await asyncio.Event().wait()
 
     # --- its parts, each with its end -----------------------------------------------------------
@@ -277,7 +277,7 @@ async def _report_end(child: Child, effect: str) -> None:
         _notify(f"{child.name} has ended ({code}). {effect} Its log: {child.log}")
 
 
-async def _misbehave(installation: Installation) -> None:
+async def _apply_bad_policies(installation: Installation) -> None:
     """Applies two bad policies: one is refused, the other cannot be refused."""
     try:
         await installation.apply_policies("typo")

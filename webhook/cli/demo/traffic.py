@@ -82,7 +82,7 @@ class Traffic:
             case 1:
                 document = deployment(f"agent-{number}", owner="node-team", privileged=True)
             case 3:
-                document = deployment(f"nobodys-{number}")
+                document = deployment(f"without_providers-{number}")
             case 4:
                 resource, namespace = CONFIG_MAPS, LAB
                 document = config_map(f"notes-{number}", LAB)

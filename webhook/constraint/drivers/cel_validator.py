@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.shapes import object_of
-from webhook.cel.errors import EvaluationError, LimitExceeded, NobodyAnswers, TimeUp
+from webhook.cel.errors import EvaluationError, LimitExceeded, NoAuthorizer, TimeUp
 from webhook.cel.fast.operators import KNOWN
 from webhook.cel.fast.policy import whole_form
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
@@ -118,13 +118,13 @@ def conditions_hold(
       :class:`~webhook.cel.errors.EvaluationError`.
     """
     faults: dict[str, None] = {}  # a set in order: Go's aggregates have each text once
-    unanswered: NobodyAnswers | None = None
+    unanswered: NoAuthorizer | None = None
     purse = Purse(MATCH_CONDITIONS_COST, look)
     for condition in conditions:
         try:
             if purse.pay(condition, env) is not True:
                 return False
-        except NobodyAnswers as error:
+        except NoAuthorizer as error:
             unanswered = error
         except EvaluationError as error:
             pass_on(error)
@@ -292,7 +292,7 @@ class Composed(dict[str, Any]):
         except LimitExceeded as fault:
             self._errors[name] = fault  # another attempt has no more to spend
             raise
-        except NobodyAnswers as fault:
+        except NoAuthorizer as fault:
             self._errors[name] = fault
             raise
         except EvaluationError as fault:

@@ -19,7 +19,7 @@ from webhook.external_data.exchange import (
     ProviderResponse,
     Unanswered,
     failure,
-    is_nobody,
+    has_no_provider,
 )
 from webhook.rego import types
 from webhook.rego.builtins.registry import Context, make_builtin
@@ -60,7 +60,7 @@ class Asking:
             response = None if self._known is None else self._known(request)
             if response is None:
                 return self._miss(request)
-            if is_nobody(response):
+            if has_no_provider(response):
                 self._nobody = f"{NAME}: {response.system_error}"
                 raise _ended()
             value = self._values[request] = _value(response)

@@ -385,8 +385,8 @@ class ClusterPolicies:
 
     def log_in_force(self) -> None:
         """Logs the policies that have come into force since the last call."""
-        news, self._changes = self._changes, []
-        for message, fields in news:
+        messages, self._changes = self._changes, []
+        for message, fields in messages:
             self._log.info(message, **fields)
 
     def log_changes(self) -> None:

@@ -178,7 +178,7 @@ class Aggregation:
         self._orphans = Orphans(client, pod, log, self._indexes, self.replicas, self.object_faults)
         self._replicas: tuple[frozenset[str], ...] | None = None
         self._swapped: dict[LabelledSubject, str] = {}
-        self._doubts = Overwrites(self._renew, self._is_answered)
+        self._overwrites = Overwrites(self._renew, self._is_answered)
         events = EventWriter(client, log)
         self.conditions = ConditionKeeper(events, pod, log)
         self.rollouts = RolloutKeeper(events, pod, record, rollouts)
@@ -248,7 +248,7 @@ class Aggregation:
                 self.rollouts.seen(subject, document)
         if event.kind == "delete":
             self._swapped.pop(subject, None)
-            self._doubts.forget(subject)
+            self._overwrites.forget(subject)
         self.touch(subject)
 
     # --- running -------------------------------------------------------------------------------
@@ -350,11 +350,11 @@ class Aggregation:
             has_crd=gvk != TEMPLATE or self._has_crd is None or self._has_crd(subject.name),
         )
         entries = (status if desired is None else desired).get("byPod")
-        doubted_until = 0.0
+        deferred_until = 0.0
         if entries == status.get("byPod"):
-            self._doubts.agree(subject, entries)
+            self._overwrites.agree(subject, entries)
         else:
-            doubted_until = self._doubts.until(subject, entries, status.get("byPod"), now)
+            deferred_until = self._overwrites.until(subject, entries, status.get("byPod"), now)
         coverage = None
         if self._coverage is not None and subject.kind in _OF_ADMISSIONS:
             coverage = await self._coverage.state_of(document)
@@ -364,7 +364,7 @@ class Aggregation:
             return
         held = status.get("byPod"), status.get("conditions")
         rank = rendezvous.rank("/".join(subject), replicas.writers, self._pod.uid)
-        if not self._keeper.waits_for_turn(subject, rank, held=held, not_before=doubted_until):
+        if not self._keeper.waits_for_turn(subject, rank, held=held, not_before=deferred_until):
             await self._replace(subject, document, resource, desired)
 
     async def _replace(
@@ -398,7 +398,7 @@ class Aggregation:
         if written["metadata"]["resourceVersion"] == version:
             self._swapped.pop(subject, None)  # Nothing changed, so that no event will come.
         self._keeper.settled(subject)
-        self._doubts.agree(subject, status.get("byPod"))
+        self._overwrites.agree(subject, status.get("byPod"))
         if subject.kind in CONDITIONED:
             await self.conditions.written(subject, document, status, written)
             await self.rollouts.written(subject, document, written)

@@ -151,7 +151,7 @@ class ConditionKeeper:
         conditions = conditions_of(status)
         old = state_of(conditions_of(status_of(before)))
         new = state_of(conditions)
-        if not is_news(old, new):
+        if not is_reportable(old, new):
             return
         message = next(
             (text(item, "message") for item in conditions if item["type"] == "Active"), ""
@@ -176,7 +176,7 @@ class ConditionKeeper:
         )
 
 
-def is_news(old: tuple[str, int], new: tuple[str, int]) -> bool:
+def is_reportable(old: tuple[str, int], new: tuple[str, int]) -> bool:
     """Returns whether a change of state and generation deserves an Event.
 
     There are three cases: trouble does, also in another generation; any other change of state does;

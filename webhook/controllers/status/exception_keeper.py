@@ -16,7 +16,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.status.aggregation import DEBOUNCE_SECONDS
 from webhook.events.policies import EventWriter, event
-from webhook.exceptions.state import ended_at, news_of, next_status, seconds_to_change, state_of
+from webhook.exceptions.state import ended_at, event_of, next_status, seconds_to_change, state_of
 from webhook.metrics.policies import EXCEPTIONS as EXCEPTIONS_BY_STATE
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.replicas import rendezvous
@@ -210,15 +210,15 @@ class ExceptionKeeper:
         if written["metadata"]["resourceVersion"] == version:
             self._swapped.pop(key, None)  # Nothing changed, and nothing is on its way.
         self.keeper.settled(key, DEBOUNCE_SECONDS)
-        news = news_of(status_of(document), desired["status"])
-        if news is not None:
+        change = event_of(status_of(document), desired["status"])
+        if change is not None:
             await self._events.write(
                 event(
                     document,
-                    news.reason,
-                    news.message,
+                    change.reason,
+                    change.message,
                     instance=self._pod.name,
-                    is_warning=news.is_warning,
+                    is_warning=change.is_warning,
                 )
             )
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from webhook.audit.patience import patiently
+from webhook.audit.retries import with_retries
 from webhook.cluster import event_loop
 from webhook.cluster.errors import ApiError, ApiUnreachable
 
@@ -21,7 +21,7 @@ def patient_answer(*script: Exception | str, forbidden_seconds: float) -> str:
         return answer
 
     async def run() -> str:
-        return await patiently(ask, forbidden_seconds=forbidden_seconds)
+        return await with_retries(ask, forbidden_seconds=forbidden_seconds)
 
     return event_loop.run(run())
 

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 
-PATIENCE_SECONDS: Final = 120.0
+OUTAGE_SECONDS: Final = 120.0
 """The time for a restart of a single API server, or an election of etcd, in seconds. After it the
 kind has failed for this sweep, and the next sweep tries again."""
 
@@ -27,10 +27,10 @@ def is_passing(error: ApiError) -> bool:
     return error.is_server_fault or error.status == _BUSY
 
 
-async def patiently(
+async def with_retries(
     ask: Callable[[], Awaitable[T]],
     *,
-    seconds: float = PATIENCE_SECONDS,
+    seconds: float = OUTAGE_SECONDS,
     forbidden_seconds: float = FORBIDDEN_SECONDS,
 ) -> T:
     """Returns the result of a repeatable request.

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from tests.webhook.console.pictures import picture, violation
-from webhook.console import pages
-from webhook.console import visibility as sight
+from webhook.console import pages, visibility
 from webhook.console.picture import Picture
 from webhook.console.visitor import Right, Visitor
 from webhook.controllers.status.synced_kinds import SyncFacts
@@ -22,12 +21,12 @@ def of_namespaces(count: int) -> Picture:
 
 
 def test_a_page_that_does_not_ask_about_all_namespaces_says_how_many_more_there_are():
-    whole = of_namespaces(sight.NARROW_MAX + 7)
-    narrowed, unchecked = sight.narrow(whole, frozenset())
-    assert (len(narrowed), unchecked) == (sight.NARROW_MAX, 7)
-    seen = sight.seen(whole, frozenset(narrowed), unchecked)
+    whole = of_namespaces(visibility.NARROW_MAX + 7)
+    narrowed, unchecked = visibility.narrow(whole, frozenset())
+    assert (len(narrowed), unchecked) == (visibility.NARROW_MAX, 7)
+    seen = visibility.seen(whole, frozenset(narrowed), unchecked)
     assert seen.violations is not None
-    assert len(seen.violations) == sight.NARROW_MAX
+    assert len(seen.violations) == visibility.NARROW_MAX
     (trouble,) = pages.shown(seen, Visitor("ada"))["trouble"]
     assert trouble.startswith(
         "What you may read in 7 more namespaces and kinds of constraints is not"
@@ -35,17 +34,17 @@ def test_a_page_that_does_not_ask_about_all_namespaces_says_how_many_more_there_
 
 
 def test_a_page_that_asks_about_all_of_them_says_nothing():
-    whole = of_namespaces(sight.NARROW_MAX)
-    narrowed, unchecked = sight.narrow(whole, frozenset())
-    assert (len(narrowed), unchecked) == (sight.NARROW_MAX, 0)
-    assert sight.seen(whole, frozenset(narrowed), unchecked).trouble == ()
+    whole = of_namespaces(visibility.NARROW_MAX)
+    narrowed, unchecked = visibility.narrow(whole, frozenset())
+    assert (len(narrowed), unchecked) == (visibility.NARROW_MAX, 0)
+    assert visibility.seen(whole, frozenset(narrowed), unchecked).trouble == ()
 
 
 def test_who_may_read_reports_everywhere_is_asked_about_no_namespace():
-    whole = of_namespaces(sight.NARROW_MAX + 7)
+    whole = of_namespaces(visibility.NARROW_MAX + 7)
     granted = frozenset({REPORTS})
-    assert sight.narrow(whole, granted) == ([], 0)
-    assert sight.seen(whole, granted).violations == whole.violations
+    assert visibility.narrow(whole, granted) == ([], 0)
+    assert visibility.seen(whole, granted).violations == whole.violations
 
 
 def test_what_is_kept_of_synced_objects_is_seen_by_who_may_list_templates_configs_and_sync_sets():
@@ -54,6 +53,6 @@ def test_what_is_kept_of_synced_objects_is_seen_by_who_may_list_templates_config
     configs = Right("config.gatekeeper.sh", "configs", "waddle")
     sync_sets = Right("syncset.gatekeeper.sh", "syncsets")
     every = frozenset({templates, configs, sync_sets})
-    assert sight.seen(whole, every).sync is whole.sync
+    assert visibility.seen(whole, every).sync is whole.sync
     for one in every:
-        assert sight.seen(whole, every - {one}).sync is None
+        assert visibility.seen(whole, every - {one}).sync is None

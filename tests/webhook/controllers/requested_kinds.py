@@ -7,7 +7,7 @@ from webhook.watch.registrar import Registrar
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 
 
-class Wishes(Registrar):
+class RequestedKinds(Registrar):
     """Records the requested kinds, and the begin of each request."""
 
     def __init__(self):
