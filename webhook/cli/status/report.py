@@ -38,7 +38,7 @@ class ClusterStanding(NamedTuple):
 
     ``coverage`` by UID is how many of an object's requests the API server sends.
     ``admission_policies`` are the API server's own, ``kyverno_policies`` Kyverno's, ``synced`` the
-    kinds whose objects policies read.
+    kinds whose objects policies read. ``outages`` say what keeps requests from the replicas.
     """
 
     replicas: Sequence[Replica]
@@ -48,11 +48,12 @@ class ClusterStanding(NamedTuple):
     admission_policies: Sequence[AdmissionPolicyStanding] = ()
     kyverno_policies: Sequence[KyvernoStanding] = ()
     synced: Sequence[SyncedKind] = ()
+    outages: Sequence[str] = ()
 
 
 def as_table(standing: ClusterStanding, namespace: str) -> str:
     """Returns a line for each object and a column for each replica, then exceptions and faults."""
-    replicas, objects, exceptions, coverage, admission_policies, kyverno, synced = standing
+    replicas, objects, exceptions, coverage, admission_policies, kyverno, synced, _ = standing
     others = [
         *_exceptions(exceptions),
         *_admission_policies(admission_policies),
@@ -62,6 +63,7 @@ def as_table(standing: ClusterStanding, namespace: str) -> str:
     lines = [_replica_line(item) for item in replicas]
     if not lines:
         lines = [f"the namespace {namespace} has no replica of Waddle's webhook; -n names another"]
+    lines += map(printable, standing.outages)
     if not objects:
         lines += ["", "there are no templates, constraints or mutators"]
         return "\n".join([*lines, *others])
@@ -246,8 +248,9 @@ def _warnings(item: Convergence) -> list[str]:
 
 def as_json(standing: ClusterStanding) -> str:
     """Returns all data, for programs."""
-    replicas, objects, exceptions, coverage, admission_policies, kyverno, synced = standing
+    replicas, objects, exceptions, coverage, admission_policies, kyverno, synced, _ = standing
     document = {
+        "outages": list(standing.outages),
         "replicas": [_replica(item) for item in replicas],
         "objects": [
             {
