@@ -60,9 +60,8 @@ def as_table(standing: ClusterStanding, namespace: str) -> str:
         *_kyverno_policies(kyverno),
         *_synced(synced),
     ]
-    lines = [_replica_line(item) for item in replicas]
-    if not lines:
-        lines = [f"the namespace {namespace} has no replica of Waddle's webhook; -n names another"]
+    nobody = f"the namespace {namespace} has no replica of Waddle's webhook; -n names another"
+    lines = [_replica_line(item) for item in replicas] or [nobody]
     lines += map(printable, standing.outages)
     if not objects:
         lines += ["", "there are no templates, constraints or mutators"]
@@ -233,10 +232,12 @@ def _cell(standing: Standing) -> str:
 
 def _faults(item: Convergence) -> list[str]:
     deleted = [f"{item.kind}/{item.name}: it is being deleted"] if item.is_deleted else []
+    replicas: dict[str, list[str]] = {}
+    for each in item.standings:
+        if text := each.fault or (each.reason if each.state == "rolledback" else ""):
+            replicas.setdefault(text, []).append(each.replica.name)
     return deleted + [
-        f"{item.kind}/{item.name} on {standing.replica.name}: {standing.fault or standing.reason}"
-        for standing in item.standings
-        if standing.fault or standing.state == "rolledback"
+        f"{item.kind}/{item.name} on {', '.join(names)}: {text}" for text, names in replicas.items()
     ]
 
 
