@@ -230,7 +230,8 @@ HELD = {
         "tests/system/test_installed_by_helm.py",
         'helm("push", package',
     ),
-    "helm install waddle oci://registry.example/charts/waddle": (
+    "helm install waddle oci://registry.example/charts/waddle --namespace waddle-system"
+    " --create-namespace": (
         "tests/system/test_installed_by_helm.py",
         'helm("install", "waddle", chart',
     ),

@@ -40,6 +40,11 @@ BY_HELM = (
         " --set mutation.enabled=true",
         words="STATUS: deployed",
     ),
+    Step(
+        "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
+        " --reset-then-reuse-values",
+        words="STATUS: deployed",
+    ),
     Step("waddle uninstall --webhooks --yes", words="waddle-validating-webhook-configuration"),
     Step("helm uninstall waddle --namespace waddle-system --no-hooks", words="uninstalled"),
     Step(
