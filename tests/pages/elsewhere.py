@@ -378,6 +378,10 @@ LEFT = {
             "kubectl -n waddle-system port-forward deploy/waddle-webhook 9090",
             "curl 'localhost:9090/readyz?verbose'",
             "kubectl -n waddle-system logs deploy/waddle-audit",
+            (
+                "kubectl -n waddle-system logs -l gatekeeper.sh/operation=webhook -c decisions"
+                " --tail=-1 > decisions.jsonl"
+            ),
             "kubectl logs -c decisions",
             "kubectl -n waddle-system logs -l gatekeeper.sh/operation=webhook --tail=100 --prefix",
         ),

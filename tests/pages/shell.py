@@ -37,7 +37,13 @@ spec:
 """
 
 
+OPERATING = (ROOT / "docs" / "operating.md").read_text()
+((_, KUSTOMIZATION),) = re.findall(
+    r"`(kustomization\.yaml)`:\n\n```yaml\n(.*?)```", OPERATING, re.DOTALL
+)
+
 FILES = {
+    "kustomization.yaml": KUSTOMIZATION,
     "template.yaml": LABELS,
     "constraint.yaml": OWNER,
     "policies/template.yaml": REQUIRED_LABELS,

@@ -42,6 +42,11 @@ BY_HELM = (
     ),
     Step(
         "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
+        " --reset-then-reuse-values --set decisions.mode=sidecar",
+        words="STATUS: deployed",
+    ),
+    Step(
+        "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
         " --reset-then-reuse-values",
         words="STATUS: deployed",
     ),
@@ -59,6 +64,7 @@ BY_KUSTOMIZE = (
     Step(f"{APPLY} -k manifests/overlays/fail-closed", words="waddle-webhook"),
     Step(f"kubectl delete {NAME}", words="deleted"),
     Step(f"{APPLY} -k manifests/base", words="waddle-webhook"),
+    Step(f"{APPLY} -k .", words="waddle-webhook"),
     Step(f"{APPLY} -k manifests/reports/wgpolicyk8s", words="policyreports"),
 )
 
@@ -133,5 +139,41 @@ REMOVED = (
     Step("waddle uninstall --policies"),
     Step("waddle uninstall --policies --yes"),
 )
+
+TAKEN_OVER = (
+    Step(
+        f"{APPLY} -k manifests/overlays/beside-gatekeeper",
+        before="gatekeeper",
+        words="waddle-webhook",
+    ),
+    Step(
+        "kubectl delete validatingwebhookconfiguration gatekeeper-validating-webhook-configuration",
+        words="deleted",
+    ),
+    Step(
+        "kubectl delete mutatingwebhookconfiguration gatekeeper-mutating-webhook-configuration",
+        words="deleted",
+    ),
+    Step(
+        "kubectl -n gatekeeper-system delete deployment"
+        " gatekeeper-controller-manager gatekeeper-audit",
+        words="deleted",
+    ),
+    Step(f"{APPLY} --force-conflicts -k manifests/base", words="waddle-audit"),
+    Step(f"{APPLY} --force-conflicts -k manifests/crds", words="serverside-applied"),
+    Step(
+        "helm install waddle manifests/helm/waddle --namespace waddle-system --take-ownership",
+        words="STATUS: deployed",
+    ),
+    Step("waddle uninstall --webhooks --yes", words="waddle-validating-webhook-configuration"),
+    Step("kubectl delete namespace waddle-system", words="deleted"),
+    Step(
+        "kubectl delete clusterrole,clusterrolebinding,role,rolebinding -n default"
+        " -l app.kubernetes.io/name=waddle",
+        words="waddle-events",
+    ),
+    Step("kubectl get constrainttemplates", words="k8srequiredlabels"),
+)
+"""What Gatekeeper enforced goes on under Waddle, and stays when Waddle goes."""
 
 WALK = (*BY_HELM, *BY_KUSTOMIZE, *USED, *REMOVED)
