@@ -85,7 +85,8 @@ HELD = {
         "waddle(*typed.split())",
     ),
     "waddle test -f policies/general/allowed-registries/template.yaml"
-    " -f policies/general/image-digests/template.yaml -f groups/": (
+    " -f policies/general/image-digests/template.yaml -f groups/images.yaml"
+    " -f groups/pods.yaml": (
         "tests/behaviour/test_groups_do_what_the_page_says.py",
         "waddle(*typed())",
     ),

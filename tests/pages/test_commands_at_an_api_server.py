@@ -48,6 +48,12 @@ class Terminal(Shell):
         self.replica.wait_ready()
         ask_replica(self._plane, self.replica)
 
+    def before_a_policy_with_exceptions(self) -> None:
+        """The constraint of the page about exceptions, in force."""
+        self.run(Step("kubectl create namespace shop"))
+        self.type(Step("kubectl apply -f excused/policies.yaml", words="nobody", until=True))
+        self.run(Step("waddle wait NoPrivileged/nobody"))
+
     def before_a_mutator(self) -> None:
         """Applied: the page speaks of one that is."""
         self.run(Step("kubectl apply -f mutators/"))

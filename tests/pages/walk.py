@@ -116,6 +116,13 @@ USED = (
         code=1,
         words="the label owner is missing",
     ),
+    Step(
+        "kubectl apply -f excused/exception.yaml",
+        before="a policy with exceptions",
+        words="created",
+    ),
+    Step("waddle wait PolicyException/shop/agent", words="in force until 2099-12-31"),
+    Step("kubectl get policyexceptions -A", words="agent"),
     Step("kubectl apply -f loadtest/policies/p12/templates.yaml", words="created"),
     Step(
         "kubectl apply -f loadtest/policies/p12/constraints.yaml"
@@ -174,6 +181,6 @@ TAKEN_OVER = (
     ),
     Step("kubectl get constrainttemplates", words="k8srequiredlabels"),
 )
-"""What Gatekeeper enforced goes on under Waddle, and stays when Waddle goes."""
+"""Commands by which Gatekeeper's policies go on under Waddle, and stay when Waddle goes."""
 
 WALK = (*BY_HELM, *BY_KUSTOMIZE, *USED, *REMOVED)
