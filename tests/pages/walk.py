@@ -42,6 +42,11 @@ BY_HELM = (
     ),
     Step(
         "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
+        " --reset-then-reuse-values --set reports.audit=true",
+        words="STATUS: deployed",
+    ),
+    Step(
+        "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
         " --reset-then-reuse-values --set decisions.mode=sidecar",
         words="STATUS: deployed",
     ),
