@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -10,6 +11,7 @@ from tests.differential.oracle import Oracle
 from webhook.kyverno.conversion import converted
 from webhook.kyverno.exception_conversion import converted_exceptions
 from webhook.kyverno.kinds import InvalidPolicy
+from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import ValidatingPolicy
@@ -406,6 +408,47 @@ def _of_converted(policy: Json, exceptions: Sequence[Json] = ()) -> list[str]:
 def test_what_a_rule_becomes_decides_as_the_rule_with_kyverno(kyverno: Oracle, rule: Json) -> None:
     policy = _cluster_policy({"name": "r", "match": _ABOUT, **rule})
     assert _of_converted(policy) == _of_rule(kyverno, policy)
+
+
+KEYS: Final = (
+    *(
+        f"{{{{ {path} }}}}"
+        for path in (
+            "request.object.metadata.labels.team",
+            "request.object.metadata.labels.none.to_upper(@)",
+            "request.object.spec.none.length(@)",
+            "request.object.spec.none[].name",
+            "request.object.spec.none | length(@)",
+            "request.object.spec.containers[0].none",
+            "request.object.spec.containers[5].name",
+            "length(request.object.spec.containers)",
+            "request.oldObject.metadata.labels.none",
+        )
+    ),
+    "x{{ request.object.metadata.labels.none }}",
+    ["{{ request.object.metadata.labels.none }}"],
+    {"a": 1},
+)
+VALUES: Final = (None, "a", 1.5, [], ["a"], {}, "{{ request.object.spec.none }}")
+OPERATORS: Final = ("Equals", "NotEquals", "AnyIn", "AllNotIn", "GreaterThan")
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_missing_key_is_an_error_whatever_it_is_compared_with(
+    kyverno: Oracle, operator: str
+) -> None:
+    different = {}
+    for key, value in product(KEYS, VALUES):
+        condition = {"key": key, "operator": operator, "value": value}
+        deny = {"validate": {"deny": {"conditions": {"all": [condition]}}}}
+        policy = _cluster_policy({"name": "r", "match": _ABOUT, **deny})
+        [(_, becomes)] = converted(policy)
+        if isinstance(becomes, Unwritable):
+            continue
+        ours, theirs = _of_converted(policy), _of_rule(kyverno, policy)
+        if ours != theirs:
+            different[f"{key} {operator} {value}"] = f"{ours}, with Kyverno {theirs}"
+    assert different == {}
 
 
 _KINDS: Final = {"kinds": ["Pod", "Deployment"]}
