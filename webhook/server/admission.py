@@ -29,6 +29,7 @@ from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
+    WorkClock,
     decisive,
     requester,
     responsible_for,
@@ -170,6 +171,7 @@ class Admission:
         ``times`` has the recent processor time of each user.
         """
         self._times = times or ProcessorTime()
+        self._clock = WorkClock()
         self._current = current or CurrentTrace()
         self._failure_policy: FailurePolicy | None = None
         """The failure policy of the constraints that decide; None for all constraints."""
@@ -395,19 +397,18 @@ class Admission:
         ``again`` continues a review that waited for providers.
         """
         span, budget, user = case.span, self._options.budget, case.questions.requester
-        case.began = began = time.monotonic()
+        case.began = began = self._clock.begin()
         waited = began - span.received_at
         if began < span.until and self._goes_beside(case, waited):
             budget = ELSEWHERE
         elif waited > preparation.WAITED_SECONDS:
             budget = self._crowded_budget
         limits = self._limits(case, span.until, budget, self._options.memo)
-        worked_before = time.thread_time()
         if again is None:
             walked = walk(self._policies(revision), self._subject(case, limits))
         else:
             walked = again(limits, case.questions.rounds)
-        worked = time.thread_time() - worked_before
+        worked = self._clock.worked_since(began)
         case.worked_seconds += worked
         self._times.note(user, worked)
         return walked

@@ -32,6 +32,7 @@ from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
+    WorkClock,
     decisive,
     requester,
     responsible_for,
@@ -126,6 +127,7 @@ class Mutation:
         ``times`` has the recent processor time of each user.
         """
         self._times = times or ProcessorTime()
+        self._clock = WorkClock()
         self._serving = serving
         self._options = options
         self._registry = registry
@@ -241,15 +243,14 @@ class Mutation:
     def _attempt(self, case: _Case, policies: PolicySet) -> _Attempt:
         """Mutate on this thread, for as long as others can wait."""
         budget, user = self._options.budget, case.questions.requester
-        case.began = time.monotonic()
+        case.began = self._clock.begin()
         if self._preparations.reviewer is None:
             budget = None
         elif self._goes_beside(case, case.began - case.span.received_at):
             budget = ELSEWHERE
-        worked_before = time.thread_time()
         subject = self._subject(case, case.span.until, budget)
         attempt = _changes(policies, subject, annotates=self._options.annotations)
-        worked = time.thread_time() - worked_before
+        worked = self._clock.worked_since(case.began)
         self._times.note(user, worked)
         if type(attempt) is OutOfTime:
             since = self._times.since(case.span.received_at, user)

@@ -5,12 +5,14 @@ import time
 
 import pytest
 
+from webhook.server import responsibility
 from webhook.server.responsibility import (
     NOTES_MAX,
     ORDINARY_SECONDS,
     SMALL_MAX,
     Delay,
     ProcessorTime,
+    WorkClock,
     decisive,
     requester_of,
     responsible_for,
@@ -144,3 +146,42 @@ def test_work_beside_the_answering_thread_is_taken_once() -> None:
     for number in range(SMALL_MAX + 1):
         times.note_beside(f"user-{number}", 0.1)
     assert len(times.take_beside()) <= SMALL_MAX
+
+
+class Clock:
+    """Time that goes on by hand, of the world and of this thread's processor."""
+
+    def __init__(self) -> None:
+        self.now = self.worked = 7.0
+        self.readings = 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def thread_time(self) -> float:
+        self.readings += 1
+        return self.worked
+
+    def go_on(self, seconds: float, worked: float) -> None:
+        self.now += seconds
+        self.worked += worked
+
+
+def test_of_long_work_the_processor_time_counts_and_of_short_work_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    time_of_day = Clock()
+    monkeypatch.setattr(responsibility, "time", time_of_day)
+    clock = WorkClock()
+    for _ in range(3):
+        began = clock.begin()
+        time_of_day.go_on(0.0002, 0.0002)
+        assert clock.worked_since(began) == pytest.approx(0.0002)
+    assert time_of_day.readings == 1, "short work in one millisecond shares a reading"
+    began = clock.begin()
+    time_of_day.go_on(1.0, 0.004)  # it waited for a core
+    assert clock.worked_since(began) == pytest.approx(0.0046), "with what came before"
+    time_of_day.go_on(1.0, 0.9)
+    began = clock.begin()
+    time_of_day.go_on(0.02, 0.01)
+    assert clock.worked_since(began) == pytest.approx(0.01)
