@@ -100,6 +100,8 @@ _TESTS: Final = (
     "s := {{z | z := {x}}}; not s[{v}]",
     "l := [z | z := {x}]; count(l) != 2",
     "helper({x})",
+    "named[_].image == {v}",
+    'is_string(named[name].tty); name != "b"',
     'general[{{"msg": _, "field": {v}}}]',
     'input.review.operation == "UPDATE"',
     'input.review.userInfo.username == "a"',
@@ -167,6 +169,7 @@ def rego(random: Random, version: str = "v0") -> str:
             f"text(x) {equals} t{given}{{ is_string(x); t := x }}",
             f'text(x) {equals} t{given}{{ not is_string(x); t := sprintf("(%v)", [x]) }}',
             f"{general} {{ {fields} }}",
+            f"named[c.name] {equals} c{given}{{ c := input.review.object.spec.containers[_] }}",
         )
     )
 
@@ -491,6 +494,12 @@ def near(obj: Json, random: Random) -> Json:
     if chance < 0.4:
         changed: Any = mutated(obj, random)
         return changed if isinstance(changed, dict) and changed.get("kind") else obj
+    spec: Any = obj.get("spec")
+    containers: Any = spec.get("containers") if isinstance(spec, dict) else None
+    if chance < 0.5 and isinstance(containers, list):
+        twin = dict(containers[0]) if containers and isinstance(containers[0], dict) else {}
+        spec["containers"] = [*containers[:1], {**twin, "tty": random.choice((True, "a"))}]
+        return obj
     path = random.choice(_PLACES)
     at: Any = obj
     for name in path[:-1]:

@@ -22,6 +22,7 @@ from webhook.constraint.result import (
 )
 from webhook.constraint.secrecy import quoting_no_secret
 from webhook.external_data.exchange import ProviderRequest, Unanswered
+from webhook.rego.run.runtime import KEY_COMPARISONS
 from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
@@ -155,12 +156,13 @@ class Findings:
                 return
             matching = self._admitted(self.guard, matching, review)
         elif memo is not None:
+            compared = KEY_COMPARISONS.count
             if selection.asking and not self._ask(selection, review, began):
                 return
             matching = self._recalled(memo, selection, review)
         self._evaluate_matching(matching, review, began)
         if self._recall is not None and memo is not None:
-            memo.keep(self._recall)
+            memo.keep(self._recall, has_distinct_keys=KEY_COMPARISONS.count == compared)
             self._recall = None
 
     def _ask(self, selection: Planned, review: Review, began: float) -> bool:

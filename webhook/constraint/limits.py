@@ -103,8 +103,11 @@ class Remembering(Protocol):
     def recall(self, snapshot: Any, selection: Any, document: Any) -> Any:
         """Returns the cached findings of a review by a snapshot's selection; None for none."""
 
-    def keep(self, recall: Any) -> None:
-        """Keeps the findings of evaluations that were not recalled."""
+    def keep(self, recall: Any, *, has_distinct_keys: bool) -> None:
+        """Keeps the findings of evaluations that were not recalled.
+
+        ``has_distinct_keys`` is whether they never found two values for one key of an object.
+        """
 
 
 class Limits(NamedTuple):

@@ -122,6 +122,8 @@ class MemoMember:
     template: Template
     parameters: Any
     reads: PolicyReads | None = None
+    needs_distinct_keys: bool = False
+    """Whether these are the reads of evaluations that find one value for each key of an object."""
     is_derived: bool = False
 
     def derive(self) -> None:
@@ -135,6 +137,8 @@ class MemoMember:
         reads = dependencies_of_evaluator(self.evaluator, self.template, self.parameters)
         if reads is None or not reads.deterministic or reads.providers:
             return
+        if reads.distinct is not None:
+            reads, self.needs_distinct_keys = reads.distinct, True
         if reads.reads.at("data", "inventory") is None and not self._review(reads.deciding).whole:
             self.reads = reads
 
@@ -165,6 +169,8 @@ class Circle:
     project: Projection
     hashed: Any
     """The keyed hash, primed with a prefix that differs between circles."""
+    needs_distinct_keys: bool = False
+    """Whether a member does, so that nothing of an evaluation with two values for a key is cached."""
     looks: int = 0
     saved: float = 0.0
     """Evaluations of its members that were saved in this window."""
@@ -469,10 +475,14 @@ class Memo:
         self._hits += recall.constraints
         return recall
 
-    def keep(self, recall: Recall) -> None:
-        """Caches the findings of a review's evaluations."""
+    def keep(self, recall: Recall, *, has_distinct_keys: bool) -> None:
+        """Caches the findings of a review's evaluations.
+
+        ``has_distinct_keys`` is whether these never found two values for one key of an object.
+        """
         for circle, digest in recall.missed:
-            kept = recall.kept_of(circle)
+            is_kept = has_distinct_keys or not circle.needs_distinct_keys
+            kept = recall.kept_of(circle) if is_kept else None
             if kept is not None:
                 self._store.put(digest, kept, KEPT_BYTES + sum(map(_bytes, kept)))
             spent = recall.evaluation_ns(circle)
@@ -552,7 +562,8 @@ class Memo:
                 self._made.to_bytes(8, "big"), digest_size=DIGEST_BYTES, key=self._key
             )
             keeps = tuple(members[place].keeps_violations for place in places)
-            circles.append(Circle(tuple(places), keeps, project, hashed))
+            needs = any(members[place].needs_distinct_keys for place in places)
+            circles.append(Circle(tuple(places), keeps, project, hashed, needs))
         return tuple(circles)
 
 

@@ -169,6 +169,13 @@ class AbstractReader:
         for part in value.parts:
             self.whole(part)
 
+    def is_below(self, root: str, value: Abstract) -> bool:
+        """Whether all places of a value are below a root."""
+        self.pay()
+        return all(place[0] == root for place in value.places) and all(
+            self.is_below(root, part) for part in value.parts
+        )
+
     def compare(self, first: Abstract, other: Abstract) -> None:
         """Records a comparison; next to a scalar, the content of a container does not matter."""
         for value, beside in ((first, other), (other, first)):

@@ -87,6 +87,10 @@ class _Writer:
             return [*lines, " return [3, value]"]
         if not reads.scalar and not reads.children:
             return [*lines, " return value is not False"]
+        of_scalar = f" return {'value' if reads.scalar else 'value is not False'}"
+        every = reads.children.get(EVERY_KEY)
+        if every is not None and every.whole:
+            return [*lines, " if type(value) in CONTAINERS:", "  return [3, value]", of_scalar]
         return [
             *lines,
             " kind = type(value)",
@@ -94,7 +98,7 @@ class _Writer:
             *self._of_object(reads),
             " if kind is list:",
             f"  return {self._of_array(reads)}",
-            f" return {'value' if reads.scalar else 'value is not False'}",
+            of_scalar,
         ]
 
     def _of_object(self, reads: ReadSet) -> list[str]:

@@ -165,13 +165,16 @@ class PolicyReads:
     there is a violation, without reads for messages only. ``changing`` are functions that may
     return other results later (time, random numbers, network) or have an effect (prints).
     ``providers`` is whether the policy uses external data. Without both, equal read parts have
-    equal results.
+    equal results. ``distinct`` are the dependencies of evaluations that find one value at most for
+    each key of an object: values of one key are compared, and differ only by a mistake. None where
+    that makes no difference.
     """
 
     reads: ReadSet
     deciding: ReadSet
     changing: tuple[str, ...] = ()
     providers: bool = False
+    distinct: PolicyReads | None = None
 
     @property
     def paths(self) -> list[str]:

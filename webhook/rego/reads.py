@@ -7,6 +7,7 @@ each kind of operands that they are called with; there is no recursion in Rego.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.reads.abstract import (
@@ -78,13 +79,14 @@ def read(
     node = tree.find(tuple(path))
     assert node is not None
     interpretation = _Interpretation(tree, builtins, given or {})
+    distinct = None
     try:
-        value = interpretation.document(node)
-        deciding = interpretation.deciding(value)
-        interpretation.reader.whole(value)
-        reads = interpretation.reader.record.frozen()
+        reads, deciding = interpretation.reads_of(node)
         changing = interpretation.changing
         holding = frozenset(interpretation.holding)
+        if interpretation.compares_by_key:
+            again = _Interpretation(tree, builtins, given or {}, has_distinct_keys=True)
+            distinct = again.reads_of(node)
     except (Unclear, RecursionError):
         everything = [
             branch for of in tree.root.walk() for rule in of.rules for branch in rule.branches()
@@ -94,7 +96,11 @@ def read(
         holding = frozenset(map(id, everything))
     asks = PROVIDER in changing
     functions = tuple(sorted(changing - {PROVIDER}))
-    return Reading(PolicyReads(reads, deciding, functions, asks), holding)
+    dependencies = PolicyReads(reads, deciding, functions, asks)
+    if distinct is not None and distinct != (reads, deciding):
+        of_distinct = PolicyReads(*distinct, functions, asks)
+        dependencies = replace(dependencies, distinct=of_distinct)
+    return Reading(dependencies, holding)
 
 
 def _changing(rule: Rule, builtins: Mapping[str, Builtin]) -> set[str]:
@@ -128,9 +134,18 @@ class _Interpretation:
     """Evaluates the rules of one program over abstract values."""
 
     def __init__(
-        self, tree: Tree, builtins: Mapping[str, Builtin], given: Mapping[ReadPath, Abstract]
+        self,
+        tree: Tree,
+        builtins: Mapping[str, Builtin],
+        given: Mapping[ReadPath, Abstract],
+        *,
+        has_distinct_keys: bool = False,
     ) -> None:
+        """With ``has_distinct_keys`` no two values are found for one key of an object."""
         self.reader = AbstractReader(given)
+        self._has_distinct_keys = has_distinct_keys
+        self.compares_by_key = False
+        """Whether parts of the input are read only to compare two values of one key."""
         self.changing: set[str] = set()
         self.holding: set[int] = set()
         self._tree = tree
@@ -142,8 +157,14 @@ class _Interpretation:
         self._keeps_order = False
         """Whether it matters how many solutions it has, and in which order."""
 
-    def deciding(self, value: Abstract | None) -> ReadSet:
-        """Returns the reads so far, and the reads that decide whether there are violations."""
+    def reads_of(self, node: Node) -> tuple[ReadSet, ReadSet]:
+        """Returns the reads of a document, and those that decide whether there are violations."""
+        value = self.document(node)
+        deciding = self._deciding(value)
+        self.reader.whole(value)
+        return self.reader.record.frozen(), deciding
+
+    def _deciding(self, value: Abstract | None) -> ReadSet:
         if value is not None:
             if value.members is None or value.places or value.anything or value.fields:
                 self.reader.whole(value)
@@ -186,13 +207,23 @@ class _Interpretation:
                 value = self._branch(branch, args)
                 if value is not None:
                     self.holding.add(id(branch))
-                    if branch.kind != "set" and (several or self._repeats or branch.rest):
+                    if branch.kind == "object" and branch.key is None:
+                        self._compare_by_key(value)
+                    elif branch.kind != "set" and (several or self._repeats or branch.rest):
                         self.reader.whole(value)
                     values.append(value)
                 self._repeats, self._keeps_order = outer
         if rules[0].kind in {"set", "object"}:
             values.append(EMPTY)
         return united(values)
+
+    def _compare_by_key(self, value: Abstract) -> None:
+        """Records that a value is compared with another one of the same key, if there is one."""
+        if self.reader.is_below(INPUT, value):
+            self.compares_by_key = True
+            if self._has_distinct_keys:
+                return
+        self.reader.whole(value)
 
     def _branch(self, rule: Rule, args: tuple[Abstract, ...]) -> Abstract | None:
         env: dict[str, Abstract] = {}
@@ -495,7 +526,7 @@ class _Interpretation:
             value = self._term(term.value, inner)
             if term.key is not None:
                 self.reader.whole(self._term(term.key, inner))
-                self.reader.whole(value)  # two of equal keys must not differ
+                self._compare_by_key(value)
         except _Fails:
             value = None
         self._repeats, self._keeps_order = outer

@@ -211,6 +211,36 @@ violation[{"msg": "y"}] { input.parameters.fails; f(input.review.object.spec.num
         assert (number == 0) == (not without.results)
 
 
+BY_NAME = """package p
+violation[{"msg": msg}] {
+  startswith(containers[name].image, "bad")
+  msg := name
+}
+containers[c.name] = c { c := input.review.object.spec.containers[_] }"""
+
+
+def of_containers(*containers):
+    return request(pod() | {"spec": {"containers": list(containers)}})
+
+
+def test_containers_that_are_kept_by_name_may_differ_in_what_else_they_hold() -> None:
+    review = Reviewed(BY_NAME)
+    for name in "ab":
+        mounts = [{"name": f"token-{name}"}]
+        found = review(of_containers({"name": "c", "image": "good", "volumeMounts": mounts}))
+    assert (found.recalled, found.results) == (1, ())
+
+
+def test_of_two_containers_of_one_name_nothing_is_kept() -> None:
+    review = Reviewed(BY_NAME)
+    same = {"name": "c", "image": "good", "tty": True}
+    for _ in range(2):
+        found = review(of_containers(same, same))
+        assert (found.recalled, found.results) == (0, ())
+    found = review(of_containers(same, {**same, "tty": False}))
+    assert "object keys must be unique" in messages(found)[0]
+
+
 def test_numbers_that_policies_tell_apart_have_digests_of_their_own() -> None:
     recorder = ReadRecorder()
     recorder.whole(("a",))
@@ -383,6 +413,16 @@ def _plant_chance(monkeypatch):
     _plant_reads(monkeypatch, lambda found: replace(found, changing=()))
 
 
+def _plant_equal_keys(monkeypatch):
+    keep = Memo.keep
+
+    def kept(self, recall, *, has_distinct_keys):
+        del has_distinct_keys
+        keep(self, recall, has_distinct_keys=True)
+
+    monkeypatch.setattr(Memo, "keep", kept)
+
+
 def _plant_data(monkeypatch):
     _plant_reads(monkeypatch, lambda found: replace(found, reads=_lacking(found.reads, "data")))
 
@@ -421,6 +461,7 @@ def _plant_haste(monkeypatch):
         _plant_digest,
         _plant_read_set,
         _plant_chance,
+        _plant_equal_keys,
         _plant_data,
         _plant_old_policies,
         _plant_projection,

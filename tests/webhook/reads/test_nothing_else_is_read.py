@@ -120,6 +120,18 @@ def test_what_does_not_decide_makes_no_violation_and_takes_none(folder: Path, en
     assert differing == []
 
 
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_what_counts_for_equal_keys_alone_makes_no_difference_without_them(folder: Path) -> None:
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}: set WADDLE_CONFORMANCE")
+    evaluations, denied, differing = differences(
+        folder, REGO, lambda of: (of.distinct or of).deciding, bool
+    )
+    assert evaluations > 100
+    assert denied > evaluations / 10
+    assert differing == []
+
+
 @pytest.mark.parametrize("engine", [REGO, CEL])
 def test_a_path_that_decides_and_is_missing_is_found_out(engine: str) -> None:
     folder = ROOT / "policies"

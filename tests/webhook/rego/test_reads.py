@@ -71,6 +71,28 @@ def test_parameters_name_keys_and_cut_paths_off(parameters: dict, paths: list[st
     assert dependencies(body, parameters).paths == paths
 
 
+@pytest.mark.parametrize(
+    ("body", "rules"),
+    [
+        ("by_name[_].image", f"by_name[c.name] = c {{ c := {OBJECT}.cs[_] }}"),
+        (f"by_name := {{c.name: c | c := {OBJECT}.cs[_]}}; by_name[_].image", ""),
+    ],
+)
+def test_values_of_one_key_are_compared_whole_and_tell_nothing_where_keys_differ(
+    body: str, rules: str
+) -> None:
+    found = dependencies(body, rules=rules)
+    assert found.paths == ["review.object.cs[*]"]
+    assert found.distinct is not None
+    assert found.distinct.paths == ["review.object.cs[*].image", "review.object.cs[*].name"]
+
+
+def test_synced_values_of_one_key_are_compared_whole() -> None:
+    synced = "data.inventory.cluster.v1.Namespace[_]"
+    rules = f"by_name[c.kind] = c {{ c := {synced} }}"
+    assert dependencies("by_name[_].image", rules=rules).distinct is None
+
+
 def test_a_modifier_may_make_it_read_anything() -> None:
     body = 'q with input as {"a": 1}'
     assert dependencies(body, rules="q { input.a }").paths == ["*"]

@@ -8,6 +8,7 @@ functions for the rest. Names are short where generated code is full of them;
 from __future__ import annotations
 
 import sys
+import threading
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -221,14 +222,29 @@ def is_object(value: Value, length: int) -> bool:
 # --- building --------------------------------------------------------------------------------
 
 
+class _Comparisons(threading.local):
+    """Counts how often a thread compared two values that were found for one key of an object."""
+
+    count = 0
+
+
+KEY_COMPARISONS: Final = _Comparisons()
+
+
 def put(entries: dict[Any, Any], name: Value, value: Value, place: Location) -> None:
     """Adds (name, value) to an object being built, by key; equal duplicates count once."""
     at = key(name)
     known = entries.get(at)
     if known is None:
         entries[at] = (name, value)
-    elif not equal(known[1], value):
+    elif not _are_same(known[1], value):
         raise conflict(KEYS, place)
+
+
+def _are_same(known: Value, value: Value) -> bool:
+    """Compares two values of one key."""
+    KEY_COMPARISONS.count += 1
+    return equal(known, value)
 
 
 def finish(entries: dict[Any, tuple[Value, Value]]) -> Value:
@@ -324,7 +340,7 @@ def put_path(
         known[1].items.setdefault(key(value), value)
     elif known is None:
         node.items[at] = (names[-1], value)
-    elif kind is Branch or kind is Leaf or kind is Conflict or not equal(known[1], value):
+    elif kind is Branch or kind is Leaf or kind is Conflict or not _are_same(known[1], value):
         _disagree(root, names, Conflict(place))
 
 
