@@ -6,6 +6,10 @@ HELD = {
         "tests/webhook/cli/test_export.py",
         "waddle(*command.split(), cwd=tmp_path)",
     ),
+    "waddle audit --once --kyverno-policies=audit": (
+        "tests/system/test_kyverno_policies.py",
+        '"--kyverno-policies=audit"',
+    ),
     "waddle audit --once --admission-policies": (
         "tests/system/test_admission_policies_of_a_cluster.py",
         'waddle("audit", "--once", "--admission-policies"',

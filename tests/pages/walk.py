@@ -47,6 +47,16 @@ BY_HELM = (
     ),
     Step(
         "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
+        " --reset-then-reuse-values --set kyverno.policies=audit",
+        words="STATUS: deployed",
+    ),
+    Step(
+        "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
+        " --reset-then-reuse-values --set kyverno.policies=enforce",
+        words="STATUS: deployed",
+    ),
+    Step(
+        "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
         " --reset-then-reuse-values --set decisions.mode=sidecar",
         words="STATUS: deployed",
     ),

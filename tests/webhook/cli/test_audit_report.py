@@ -77,6 +77,12 @@ def test_every_other_format_tells_the_same(outcome):
     assert audit_report.as_table(outcome, 20).endswith(audit_report.summary(outcome))
 
 
+def test_an_audit_by_other_policies_alone_does_not_count_constraints(outcome):
+    outcome = replace(outcome, totals={})
+
+    assert audit_report.summary(outcome) == "2 violations in 1 object"
+
+
 def test_what_is_excused_is_reported_below_and_by_which_exception(outcome):
     first, *rest = outcome.findings
     excuse = Excuse("PolicyException", "shop", "for-web", "skip", "it must", "2100-01-01T00:00:00Z")

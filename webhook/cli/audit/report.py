@@ -88,9 +88,14 @@ def summary(outcome: AuditOutcome) -> str:
     left_out = 0 if end is None else end.left_out + end.stranded
     excused = f", {len(outcome.excused)} more excused" if outcome.excused else ""
     unaudited = f" ({left_out} more could not be audited)" if left_out else ""
+    of_constraints = (
+        f"; {violated} of {quantity(len(outcome.totals), 'constraint')} violated"
+        if outcome.totals
+        else ""
+    )
     return (
-        f"{quantity(len(outcome.findings), 'violation')} in {quantity(reviewed, 'object')}{excused}{unaudited}; "
-        f"{violated} of {quantity(len(outcome.totals), 'constraint')} violated"
+        f"{quantity(len(outcome.findings), 'violation')} in {quantity(reviewed, 'object')}"
+        f"{excused}{unaudited}{of_constraints}"
     )
 
 
