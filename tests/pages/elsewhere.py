@@ -379,6 +379,7 @@ LEFT = {
     **dict.fromkeys(
         (
             "kubectl -n waddle-system rollout status deployment/waddle-webhook",
+            "kubectl -n waddle-system rollout undo deployment/waddle-webhook",
             "kubectl -n waddle-system port-forward svc/waddle-console 8090",
             "kubectl -n waddle-system port-forward deploy/waddle-webhook 9090",
             "curl 'localhost:9090/readyz?verbose'",

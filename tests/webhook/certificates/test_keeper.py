@@ -302,9 +302,7 @@ def test_a_missing_secret_is_reported_and_then_found(cluster, place, tmp_path):
     with_replicas(cluster, place, tmp_path / "log", work, count=1)
 
 
-def test_whoever_asks_a_ready_replica_is_told_what_is_missing_until_it_is_back(
-    cluster, place, tmp_path
-):
+def test_a_ready_replica_says_what_is_missing_until_it_is_back(cluster, place, tmp_path):
     """The Secret comes back as it was, as a GitOps tool applies it: nothing is installed anew."""
 
     async def work(client, replicas, _stack):

@@ -54,7 +54,7 @@ async def until_kept(replica: Session, number: int, generation: int) -> None:
     await replica.until(are_kept, f"{number} revisions up to {generation}")
 
 
-def test_whoever_asks_is_told_that_the_templates_kind_is_gone_until_it_is_back(tmp_path):
+def test_a_replica_says_that_the_kind_of_templates_is_gone_until_it_is_back(tmp_path):
     """The watch of a kind that is gone may be silent for a while; another begins here at once."""
 
     async def run():

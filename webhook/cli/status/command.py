@@ -52,6 +52,9 @@ whether parameters are there, what the API server's type check warns of, and how
 cost their expressions are estimated to use up. Kyverno's policies follow. Synced kinds come last: which
 paths of their objects replicas keep for policies, and which templates wait for more.
 
+What keeps requests from the replicas stands below their names: a Service without endpoints, a Pod
+that is killed again and again, a missing CRD, and namespaces that no policy decides about.
+
 Read from the replicas' own status objects, so that it says the same whether or not
 they are aggregated into .status.byPod, beside a running Gatekeeper for instance.
 """

@@ -1,4 +1,4 @@
-"""What keeps requests from the replicas, as the cluster's own objects show it.
+"""Finds what keeps requests from the replicas, as the cluster's own objects show it.
 
 Replicas report what they enforce. Whether a request arrives is for other objects to say: the Services
 that webhooks call, their endpoints, the Pods' containers, and the CRDs of policies.

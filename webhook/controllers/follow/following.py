@@ -152,8 +152,7 @@ class Following:
         of certificates to Secret and configuration. ``trier`` tries new policies before they are
         enforced. With ``projects`` only the fields of synced objects that templates read are kept.
         """
-        self._notify, self._tick_seconds = notify, tick_seconds
-        self._is_gone = False
+        self._notify, self._tick_seconds, self._is_gone = notify, tick_seconds, False
         self._certificate_writes = certificate_writes
         self._registry, self._log, self.client, self._serving = registry, log, client, serving
         self._external_data, self._kyverno = external_data, kyverno
