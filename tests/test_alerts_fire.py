@@ -239,6 +239,36 @@ CASES = {
         "0x60",
         POD | {"kind": "template"},
     ),
+    "WaddleCertificateFaults": steady('waddle_certificate_faults{pod="w-0"}', "1x60", "0x60", POD),
+    "WaddleCertificateContested": Case(
+        {
+            'waddle_api_writes_total{pod="w-0",what="certificate"}': "0+1x60",
+            'waddle_api_writes_total{pod="w-0",what="by_pod"}': FLAT,
+        },
+        {
+            'waddle_api_writes_total{pod="w-0",what="certificate"}': RISE,
+            'waddle_api_writes_total{pod="w-0",what="by_pod"}': "0+9x60",
+        },
+    ),
+    "WaddlePolicyNotAsked": steady(
+        'waddle_policies{pod="w-0",kind="constraint",state="notasked"}',
+        "1x60",
+        "1x20 0x40",
+        {"kind": "constraint"},
+    ),
+    "WaddlePoliciesGone": steady(
+        'gatekeeper_constraints{pod="w-0",enforcement_action="deny",status="active"}',
+        "3x60 0x60",
+        "3x120",
+        {},
+        "90m",
+    ),
+    "WaddleKyvernoPolicyError": steady(
+        'waddle_kyverno_policies{pod="w-0",status="error"}',
+        "1x60",
+        "0x60",
+        {"status": "error"},
+    ),
     "WaddlePolicyRolledBack": steady(
         'waddle_policies{pod="w-0",kind="template",state="rolledback"}',
         "1x1600",

@@ -256,9 +256,8 @@ def test_the_page_s_kustomization_has_that_copy_in_another_namespace(tmp_path):
     page = (ROOT / "docs" / "external-data.md").read_text()
     kustomization = page.partition("kind: Kustomization")[2].partition("```")[0]
     (tmp_path / "manifests").symlink_to(MANIFESTS)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "kustomization.yaml").write_text(f"kind: Kustomization{kustomization}")
-    objects = kustomized(tmp_path / "mine")
+    (tmp_path / "kustomization.yaml").write_text(f"kind: Kustomization{kustomization}")
+    objects = kustomized(tmp_path)
 
     value = "externalData.trust.namespace=signing"
     made = helmed("--include-crds", "--set", value)

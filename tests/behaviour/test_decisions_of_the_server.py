@@ -374,7 +374,7 @@ def test_nothing_to_replay_is_not_taken_for_agreement(tmp_path: Path) -> None:
         "decisions", "replay", "-", "--policies", policies, stdin=json.dumps(record).encode()
     )
     assert done.returncode == 2
-    assert "recorded without an object: 1" in done.stdout
+    assert "recorded without an object (includeObjects is off): 1" in done.stdout
 
 
 def test_a_record_s_text_cannot_steer_a_terminal(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_wait_needs_a_replica_and_counts_no_starting_one(stage):
     ("arguments", "message"),
     [
         (["wait", "ConstraintTemplate/absent"], "there is no such object"),
-        (["wait", "NoSuchKind/x"], "there is no such object"),
+        (["wait", "NoSuchKind/x"], "the API server serves no NoSuchKind: correct the kind"),
         (["wait", "nonsense"], "expected KIND/NAME"),
         (["wait"], "give at least one KIND/NAME"),
         (["wait", "PolicyException/x"], "expected PolicyException/NAMESPACE/NAME"),

@@ -85,7 +85,8 @@ HELD = {
         "waddle(*typed.split())",
     ),
     "waddle test -f policies/general/allowed-registries/template.yaml"
-    " -f policies/general/image-digests/template.yaml -f groups/": (
+    " -f policies/general/image-digests/template.yaml -f groups/images.yaml"
+    " -f groups/pods.yaml": (
         "tests/behaviour/test_groups_do_what_the_page_says.py",
         "waddle(*typed())",
     ),
@@ -230,7 +231,8 @@ HELD = {
         "tests/system/test_installed_by_helm.py",
         'helm("push", package',
     ),
-    "helm install waddle oci://registry.example/charts/waddle": (
+    "helm install waddle oci://registry.example/charts/waddle --namespace waddle-system"
+    " --create-namespace": (
         "tests/system/test_installed_by_helm.py",
         'helm("install", "waddle", chart',
     ),
@@ -377,6 +379,10 @@ LEFT = {
             "kubectl -n waddle-system port-forward deploy/waddle-webhook 9090",
             "curl 'localhost:9090/readyz?verbose'",
             "kubectl -n waddle-system logs deploy/waddle-audit",
+            (
+                "kubectl -n waddle-system logs -l gatekeeper.sh/operation=webhook -c decisions"
+                " --tail=-1 > decisions.jsonl"
+            ),
             "kubectl logs -c decisions",
             "kubectl -n waddle-system logs -l gatekeeper.sh/operation=webhook --tail=100 --prefix",
         ),

@@ -78,6 +78,8 @@ RECORD = {
         }
     ],
 }
+SIDECAR_READY = '{"level":"info","logger":"sidecar","msg":"sidecar ready","records":0}\n'
+"""A line of the sidecar's own, which kubectl gives beside its records."""
 LOGGED = {
     "event_type": "violation",
     "process": "admission",
@@ -192,7 +194,7 @@ def migrating(folder: Path) -> None:
             "policies/template.yaml": REQUIRED_LABELS,
             "policies/constraint.yaml": constraint("needs-owner", "owner"),
             "deployment.yaml": POD,
-            "decisions.jsonl": json.dumps(RECORD) + "\n",
+            "decisions.jsonl": SIDECAR_READY + json.dumps(RECORD) + "\n",
             "gatekeeper.log": json.dumps(LOGGED) + "\n",
         },
     )

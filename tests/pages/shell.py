@@ -24,8 +24,15 @@ spec:
   match: {kinds: [{apiGroups: [""], kinds: [Namespace]}]}
   parameters: {label: owner}
 """
-PAGE = (ROOT / "docs" / "first-policy.md").read_text()
-FIRST = dict(re.findall(r"`(first/[\w.]+)`:\n\n```yaml\n(.*?)```", PAGE, re.DOTALL))
+
+
+def files_of(page: str, folder: str) -> dict[str, str]:
+    """Returns the files of a folder that a page shows, by their paths."""
+    text = (ROOT / "docs" / page).read_text()
+    return dict(re.findall(rf"`({folder}/[\w.]+)`:\n\n```yaml\n(.*?)```", text, re.DOTALL))
+
+
+FIRST = files_of("first-policy.md", "first")
 MUTATOR = """
 apiVersion: mutations.gatekeeper.sh/v1alpha1
 kind: AssignImage
@@ -37,13 +44,20 @@ spec:
 """
 
 
+OPERATING = (ROOT / "docs" / "operating.md").read_text()
+((_, KUSTOMIZATION),) = re.findall(
+    r"`(kustomization\.yaml)`:\n\n```yaml\n(.*?)```", OPERATING, re.DOTALL
+)
+
 FILES = {
+    "kustomization.yaml": KUSTOMIZATION,
     "template.yaml": LABELS,
     "constraint.yaml": OWNER,
     "policies/template.yaml": REQUIRED_LABELS,
     "policies/constraint.yaml": constraint("needs-owner", "owner"),
     "mutators/registry.yaml": MUTATOR,
     **FIRST,
+    **files_of("exceptions.md", "excused"),
 }
 
 

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from loadtest.bench.gatekeeper import install
 from tests.pages.shell import Shell
-from tests.pages.walk import WALK, Step
+from tests.pages.walk import TAKEN_OVER, WALK, Step
 from tests.patience import until
-from tests.programs import Programs, of_the_system
+from tests.programs import Programs, gatekeeper_sources, of_the_system
 from tests.system.admission_calls import ask_replica
 from tests.system.conftest import control_plane
 from tests.system.installed import InstalledPod, InstalledServer, Node
-from tests.system.replicas import PODS, TEMPLATES, WORKLOADS, Plane, try_request
+from tests.system.peer import Gatekeeper
+from tests.system.replicas import PODS, TEMPLATES, WEBHOOKS, WORKLOADS, Plane, try_request
 
 
 class Terminal(Shell):
@@ -46,9 +48,33 @@ class Terminal(Shell):
         self.replica.wait_ready()
         ask_replica(self._plane, self.replica)
 
+    def before_a_policy_with_exceptions(self) -> None:
+        """The constraint of the page about exceptions, in force."""
+        self.run(Step("kubectl create namespace shop"))
+        self.type(Step("kubectl apply -f excused/policies.yaml", words="nobody", until=True))
+        self.run(Step("waddle wait NoPrivileged/nobody"))
+
     def before_a_mutator(self) -> None:
         """Applied: the page speaks of one that is."""
         self.run(Step("kubectl apply -f mutators/"))
+
+    def before_gatekeeper(self) -> None:
+        """Gatekeeper by its own manifests, with a policy, and a process that the API server asks."""
+        install(self._plane.api)
+        self.run(Step(f"kubectl apply -f {gatekeeper_sources() / 'deploy' / 'gatekeeper.yaml'}"))
+        until(lambda: try_request(self._plane.api, "GET", TEMPLATES), "templates are served")
+        self.run(Step("kubectl apply -f template.yaml", words="created"))
+        folder = self.folder / "gatekeeper"
+        folder.mkdir()
+        gatekeeper = Gatekeeper(self._plane, folder)
+        self._stack.callback(gatekeeper.stop)
+        until(lambda: gatekeeper.is_ready, "Gatekeeper is ready")
+        path = f"{WEBHOOKS}/gatekeeper-validating-webhook-configuration"
+        configuration = self._plane.api.request("GET", path)
+        for webhook in configuration["webhooks"]:
+            url = f"https://127.0.0.1:{gatekeeper.port}{webhook['clientConfig']['service']['path']}"
+            webhook["clientConfig"] = {"url": url, "caBundle": self._plane.bundle}
+        self._plane.api.request("PUT", path, configuration)
 
     def before_no_replica(self) -> None:
         """Stops the running replica and deletes its Pod, as when a Deployment is deleted."""
@@ -81,4 +107,10 @@ def terminal(tmp_path: Path, program: Programs) -> Iterator[Terminal]:
 @pytest.mark.slow(20)
 def test_a_cluster_lives_by_the_commands_of_the_pages(terminal: Terminal) -> None:
     for step in WALK:
+        assert terminal.type(step) == ""
+
+
+@pytest.mark.slow(20)
+def test_the_commands_of_the_page_take_gatekeeper_s_place(terminal: Terminal) -> None:
+    for step in TAKEN_OVER:
         assert terminal.type(step) == ""

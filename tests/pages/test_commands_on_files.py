@@ -14,7 +14,7 @@ import pytest
 from tests.pages import scenes
 from tests.pages.commands import commands
 from tests.pages.elsewhere import HELD, LEFT
-from tests.pages.walk import WALK
+from tests.pages.walk import TAKEN_OVER, WALK
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 
@@ -122,6 +122,13 @@ HERE = {
     "waddle decisions compare decisions.jsonl --gatekeeper-log gatekeeper.log": Typed(
         scenes.migrating, 0, "1 violation that both found"
     ),
+    "waddle decisions tail decisions.jsonl": Typed(
+        scenes.migrating, 0, "DENY   CREATE Pod shop/web"
+    ),
+    "waddle decisions stats decisions.jsonl": Typed(scenes.migrating, 0, "1 decision, 0 delivered"),
+    "waddle decisions replay decisions.jsonl --policies policies/": Typed(
+        scenes.migrating, 0, "1 decision replayed, 0 verdicts changed"
+    ),
     "waddle size --rate 2000 --constraints 50 --p99 25": Typed(scenes.nothing, 0, "replicas"),
 }
 """By what is typed."""
@@ -156,7 +163,12 @@ def test_a_command_of_a_page_does_what_the_page_says(command: str, tmp_path: Pat
 
 def test_every_command_of_every_page_is_run_or_has_a_reason_why_not() -> None:
     """A new one is put into one of these tables, or a page has a command that nobody tried."""
-    tables = (HERE.keys(), {step.command for step in WALK}, HELD.keys(), LEFT.keys())
+    tables = (
+        HERE.keys(),
+        {step.command for step in (*WALK, *TAKEN_OVER)},
+        HELD.keys(),
+        LEFT.keys(),
+    )
     known = [command for table in tables for command in table]
     shown = commands().keys() - {ALIAS}
     assert sorted(shown - set(known)) == [], "shown, and in no table"

@@ -40,6 +40,21 @@ BY_HELM = (
         " --set mutation.enabled=true",
         words="STATUS: deployed",
     ),
+    Step(
+        "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
+        " --reset-then-reuse-values --set reports.audit=true",
+        words="STATUS: deployed",
+    ),
+    Step(
+        "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
+        " --reset-then-reuse-values --set decisions.mode=sidecar",
+        words="STATUS: deployed",
+    ),
+    Step(
+        "helm upgrade waddle manifests/helm/waddle --namespace waddle-system"
+        " --reset-then-reuse-values",
+        words="STATUS: deployed",
+    ),
     Step("waddle uninstall --webhooks --yes", words="waddle-validating-webhook-configuration"),
     Step("helm uninstall waddle --namespace waddle-system --no-hooks", words="uninstalled"),
     Step(
@@ -54,6 +69,7 @@ BY_KUSTOMIZE = (
     Step(f"{APPLY} -k manifests/overlays/fail-closed", words="waddle-webhook"),
     Step(f"kubectl delete {NAME}", words="deleted"),
     Step(f"{APPLY} -k manifests/base", words="waddle-webhook"),
+    Step(f"{APPLY} -k .", words="waddle-webhook"),
     Step(f"{APPLY} -k manifests/reports/wgpolicyk8s", words="policyreports"),
 )
 
@@ -105,6 +121,13 @@ USED = (
         code=1,
         words="the label owner is missing",
     ),
+    Step(
+        "kubectl apply -f excused/exception.yaml",
+        before="a policy with exceptions",
+        words="created",
+    ),
+    Step("waddle wait PolicyException/shop/agent", words="in force until 2099-12-31"),
+    Step("kubectl get policyexceptions -A", words="agent"),
     Step("kubectl apply -f loadtest/policies/p12/templates.yaml", words="created"),
     Step(
         "kubectl apply -f loadtest/policies/p12/constraints.yaml"
@@ -128,5 +151,41 @@ REMOVED = (
     Step("waddle uninstall --policies"),
     Step("waddle uninstall --policies --yes"),
 )
+
+TAKEN_OVER = (
+    Step(
+        f"{APPLY} -k manifests/overlays/beside-gatekeeper",
+        before="gatekeeper",
+        words="waddle-webhook",
+    ),
+    Step(
+        "kubectl delete validatingwebhookconfiguration gatekeeper-validating-webhook-configuration",
+        words="deleted",
+    ),
+    Step(
+        "kubectl delete mutatingwebhookconfiguration gatekeeper-mutating-webhook-configuration",
+        words="deleted",
+    ),
+    Step(
+        "kubectl -n gatekeeper-system delete deployment"
+        " gatekeeper-controller-manager gatekeeper-audit",
+        words="deleted",
+    ),
+    Step(f"{APPLY} --force-conflicts -k manifests/base", words="waddle-audit"),
+    Step(f"{APPLY} --force-conflicts -k manifests/crds", words="serverside-applied"),
+    Step(
+        "helm install waddle manifests/helm/waddle --namespace waddle-system --take-ownership",
+        words="STATUS: deployed",
+    ),
+    Step("waddle uninstall --webhooks --yes", words="waddle-validating-webhook-configuration"),
+    Step("kubectl delete namespace waddle-system", words="deleted"),
+    Step(
+        "kubectl delete clusterrole,clusterrolebinding,role,rolebinding -n default"
+        " -l app.kubernetes.io/name=waddle",
+        words="waddle-events",
+    ),
+    Step("kubectl get constrainttemplates", words="k8srequiredlabels"),
+)
+"""Commands by which Gatekeeper's policies go on under Waddle, and stay when Waddle goes."""
 
 WALK = (*BY_HELM, *BY_KUSTOMIZE, *USED, *REMOVED)

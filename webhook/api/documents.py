@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from webhook.api import yaml_reader
 from webhook.api.encoding import DecodeError, decode
@@ -39,6 +39,7 @@ _ESCAPES: Final = re.compile(
     r"|(?P<half>[dD][89a-fA-F][0-9a-fA-F]{2}))|.)"
 )
 """Each escape of a text."""
+_PAIR_LENGTH: Final = len(r"\ud83d\ude00")
 
 
 class InvalidDocument(ValueError):
@@ -47,6 +48,8 @@ class InvalidDocument(ValueError):
 
 def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
     """Returns every non-empty YAML document of a text; raises :class:`InvalidDocument`."""
+    if dialect == "kubernetes" and "\\u" in text and text.lstrip().startswith("{"):
+        text = _ESCAPES.sub(_yaml_escape, text)  # kubectl reads such a text as JSON first
     try:
         documents = list(yaml_reader.read(text, _DIALECTS[dialect]))
     except InvalidYaml as error:
@@ -60,9 +63,10 @@ def read_json(text: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
 
     Raises :class:`InvalidDocument`, in the dialect of suites also for a repeated key.
     """
-    text = _ESCAPES.sub(_whole_escape, text) if "\\u" in text else text
     if dialect == "suite":
+        _refuse_escapes(text)
         _json_parts(text, _unique)
+    text = _ESCAPES.sub(_whole_escape, text) if "\\u" in text else text
     try:
         return [FileDocument(decode(text), 1)]
     except DecodeError as error:
@@ -78,6 +82,28 @@ def read_json(text: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
 def _whole_escape(escape: re.Match[str]) -> str:
     """Returns an escape; half of a surrogate pair becomes U+FFFD, as in Go."""
     return "\\ufffd" if escape["half"] else escape[0]
+
+
+def _yaml_escape(escape: re.Match[str]) -> str:
+    """Returns an escape as YAML writes it, which has no surrogates."""
+    shown = _whole_escape(escape)
+    return cast("str", json.loads(f'"{shown}"')) if len(shown) == _PAIR_LENGTH else shown
+
+
+def _refuse_escapes(text: str) -> None:
+    """Raises :class:`InvalidDocument` for escapes of JSON that YAML, as go-yaml reads it, lacks."""
+    if "\\" not in text:
+        return
+    for escape in _ESCAPES.finditer(text):
+        if escape[0] == "\\/":
+            raise InvalidDocument(_place(text, escape) + "found unknown escape character")
+        if escape["half"] or len(escape[0]) == _PAIR_LENGTH:
+            problem = "found invalid Unicode character escape code"
+            raise InvalidDocument(_place(text, escape) + problem)
+
+
+def _place(text: str, escape: re.Match[str]) -> str:
+    return f"line {text.count(chr(10), 0, escape.start()) + 1}: "
 
 
 def _blanks(text: str, at: int) -> int:

@@ -63,6 +63,11 @@ _NOT_FINITE_KEYS: Final = {"NaN": ".nan", "+Inf": ".inf", "-Inf": "-.inf"}
 _LATER_MARK: Final = re.compile(r"(?<=\n---\n)\ufeff|(?<=\n---\r\n)\ufeff")
 """A byte order mark at the start of a document behind another one."""
 
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
+_PARSED_AGAIN_MAX: Final = 1 << 24
+"""Characters; some seconds."""
+
 _SLASH_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\/")
 """``\\/``, valid in JSON and YAML 1.2, but unknown to go-yaml; libyaml reads it."""
 
@@ -289,6 +294,7 @@ def _builders(
     if isinstance(text, str) and "\ufeff" in text:
         # Files that were put together: a mark would shift the first key of its document.
         text = _LATER_MARK.sub("", text)
+    text = _without_escaped_apostrophes(text)
     escaped = _text_with_slash_escapes(text, dialect)
     try:
         events: Any = yaml.parse(text, Loader=_Loader)
@@ -319,6 +325,39 @@ def _builders(
     except InvalidYaml as error:
         error.line = error.line or line
         raise
+
+
+def _without_escaped_apostrophes(text: str | bytes) -> str | bytes:
+    """Returns the text with escaped apostrophes, which go-yaml takes, as an escape that libyaml has.
+
+    Each text between quotes needs a parse, until so many characters are parsed.
+    """
+    if (b"\\'" if isinstance(text, bytes) else "\\'") not in text:  # type: ignore[operator]
+        return text
+    whole = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    whole = whole.removeprefix("\ufeff")
+    for _ in range(1 + _PARSED_AGAIN_MAX // len(whole)):
+        try:
+            for _ in yaml.parse(whole, Loader=_Loader):
+                pass
+        except yaml.MarkedYAMLError as error:
+            start = error.context_mark.index if error.context_mark else len(whole)
+            quoted = _QUOTED.match(whole, start)
+            if quoted is None:
+                return text
+            written = _ESCAPE.sub(_known_escape, quoted[0])
+            if written == quoted[0]:
+                return text
+            whole = whole[:start] + written + whole[quoted.end() :]
+        except yaml.YAMLError:
+            return text
+        else:
+            return whole
+    return text
+
+
+def _known_escape(escape: re.Match[str]) -> str:
+    return "\\u0027" if escape[0] == "\\'" else escape[0]
 
 
 def _text_with_slash_escapes(text: str | bytes, dialect: YamlDialect) -> str:

@@ -51,6 +51,7 @@ def certificate_place(settings: ServeSettings) -> CertificatePlace:
         _service_names(settings),
         settings.tls.mutating_webhook_configuration_name if settings.mutates else "",
         _named(settings.tls.provider_ca_secret),
+        validates="webhook" in settings.policies.operation,
     )
 
 

@@ -27,6 +27,7 @@ from webhook.controllers.generate import GenerationOptions
 from webhook.generation.plan import Options
 from webhook.generation.scope import exempted_patterns
 from webhook.metrics.cluster import CLUSTER_FAULTS
+from webhook.metrics.server import CERTIFICATE_FAULTS
 from webhook.policy_kinds.known import GROUPS, TEMPLATE
 from webhook.serving.revision import NamespaceAnswer
 
@@ -218,8 +219,16 @@ class ClusterThread:
         return self._state
 
     def faults(self) -> tuple[str, ...]:
-        """Returns the faults of policies and watches; any thread may ask."""
-        return self._faults
+        """Returns the faults of policies, watches and the certificate; any thread may ask."""
+        return (*self._faults, *self._certificate_faults())
+
+    def refresh(self) -> None:
+        """Brings gauges up to date for a scrape; any thread may call it."""
+        if self._certificate is not None:
+            self._registry.set(CERTIFICATE_FAULTS, len(self._certificate_faults()))
+
+    def _certificate_faults(self) -> tuple[str, ...]:
+        return () if self._certificate is None else self._certificate.faults()
 
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
         """Takes the results of this audit's share; any thread may call it."""

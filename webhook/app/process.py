@@ -563,6 +563,8 @@ class Process:
             self._admission.refresh()
         if self._decisions is not None:
             self._decisions.refresh()
+        if self._cluster is not None:
+            self._cluster.refresh()
         self._telemetry.refresh()
         if self._providers is not None:
             self._providers.refresh()

@@ -14,17 +14,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import datetime as dt
-import functools
 import random
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.backoff import Backoff
 from webhook.certificates import plan as planning
 from webhook.certificates.authorities_copy import AuthoritiesCopy
+from webhook.certificates.ca_bundle import bundles_of, trusts, with_bundle, writer_of
 from webhook.certificates.pairs import CERTIFICATE, KEY
 from webhook.certificates.plan import CertificatePlace, CertificatePlan, Lifetimes
-from webhook.certificates.reading import NEXT_CA_CERTIFICATE, decoded, secret_data
+from webhook.certificates.reading import NEXT_CA_CERTIFICATE, secret_data
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import FollowedObject, ReflectorStatistics, Settings
@@ -109,6 +109,8 @@ class ServingCertificate:
         # The authority to come that every webhook trusts, and since when.
         self._trusted: tuple[bytes, float] | None = None
         self._fault = ""
+        self._failure = ""
+        self._missing: tuple[str, ...] = ()
         self._reason = ""
 
     def statistics(self) -> CertificateStatistics:
@@ -126,11 +128,30 @@ class ServingCertificate:
         place = self._place
         if self._served is None:
             where = f"Secret {place.namespace}/{place.secret}"
+            if error := self._secret.reflector.statistics().last_error:
+                return f"{where} cannot be read: {error}"
             return self._fault or f"{where} holds no certificate that can be served yet"
         if self._was_trusted:
             return ""
         names = " or ".join(item.name for item in self._configurations)
         return f"the webhook configuration {names} does not trust the certificate yet"
+
+    def faults(self) -> tuple[str, ...]:
+        """Returns what is wrong in the cluster, and what to do; any thread may call it.
+
+        A replica that serves stays ready: requests that reach it are answered.
+        """
+        missing = [
+            f"the webhook configuration {name} does not exist, so the API server sends no requests "
+            "for it: apply the manifests"
+            for name in self._missing
+        ]
+        unread = [
+            f"{item.resource.gvk.kind} {item.name} cannot be read: {error}"
+            for item in (self._secret, *self._configurations)
+            if (error := item.reflector.statistics().last_error)
+        ]
+        return tuple(filter(None, (self._fault, self._failure, *unread, *missing)))
 
     async def run(self) -> None:
         """Watch, write and serve until cancelled."""
@@ -155,6 +176,7 @@ class ServingCertificate:
             self._note_failure(error)
             self._queue.retry(secret)
         else:
+            self._failure = ""
             self._queue.forget(secret)
             # Replicas do not coincide.
             jitter = random.uniform(0.5, 1.0)  # noqa: S311  # no secret
@@ -165,11 +187,13 @@ class ServingCertificate:
             self._statistics.conflicts += 1
             return
         self._statistics.failures += 1
+        self._failure = f"the certificate cannot be kept up to date: {error}"
         self._log.warning(
             "the certificate cannot be kept up to date; trying again", error=str(error)
         )
 
     async def _step(self) -> None:
+        self._note_missing()
         document = self._secret.document
         if document is None:
             self._log_fault(
@@ -186,7 +210,7 @@ class ServingCertificate:
         self._serve(data)
         for configuration in self._configurations:
             current = configuration.document
-            if current is not None and not _trusts(current, data):
+            if current is not None and not trusts(current, data):
                 await self._write_bundle(configuration)
         self._note_trust(data)
         if self._copy is not None:
@@ -234,6 +258,8 @@ class ServingCertificate:
 
     def _serve(self, data: Mapping[str, bytes]) -> None:
         pair = (data.get(CERTIFICATE, b""), data.get(KEY, b""))
+        if pair == self._served:
+            self._fault = ""
         if pair == self._served or not all(pair):
             return
         try:
@@ -243,6 +269,24 @@ class ServingCertificate:
             return
         self._served, self._fault = pair, ""
         self._log.info("certificate installed", secret=self._place.secret)
+
+    def _note_missing(self) -> None:
+        """Records and logs which webhook configurations do not exist."""
+        needed = [
+            item
+            for item in self._configurations
+            if self._place.validates or item.resource is not WEBHOOK_CONFIGURATIONS
+        ]
+        before = self._missing
+        self._missing = tuple(
+            item.name for item in needed if item.is_known and item.document is None
+        )
+        for name in self._missing:
+            if name not in before:
+                self._log.error(
+                    "the webhook configuration does not exist: apply the manifests",
+                    configuration=name,
+                )
 
     def _log_fault(self, fault: str) -> None:
         before, self._fault = self._fault, fault
@@ -257,14 +301,21 @@ class ServingCertificate:
         configuration = await self._client.get(seen.resource, seen.name)
         # Read after the configuration: at least as new as the Secret behind its bundle.
         data = secret_data(await self._client.get(SECRETS, place.secret, place.namespace))
-        if _trusts(configuration, data):
+        if trusts(configuration, data):
             return
-        updated = _with_bundle(configuration, planning.bundle(data, _now()))
+        updated = with_bundle(configuration, planning.bundle(data, _now()))
         store = seen.reflector.store
         mark = store.mark("", seen.name)
         written = await self._client.replace(seen.resource, updated)
         self._statistics.bundle_writes += 1
         store.take_answer(mark, written)
+        if self._was_trusted and bundles_of(configuration) != {None}:
+            self._log.warning(
+                "another writer replaced the CA bundle, and calls failed until now; have it leave out "
+                "caBundle",
+                configuration=seen.name,
+                writer=writer_of(configuration),
+            )
         self._log.info("CA bundle written", configuration=seen.name)
 
     def _note_trust(self, data: Mapping[str, bytes]) -> None:
@@ -273,7 +324,7 @@ class ServingCertificate:
             return
         # Without a configuration there is no API server to turn away.
         documents = [item.document for item in self._configurations]
-        trusted = all(item is None or _trusts(item, data) for item in documents)
+        trusted = all(item is None or trusts(item, data) for item in documents)
         if trusted and self._served is not None:
             self._was_trusted = True
         coming = data.get(NEXT_CA_CERTIFICATE, b"")
@@ -291,27 +342,3 @@ class ServingCertificate:
 
 def _now() -> dt.datetime:
     return dt.datetime.now(tz=dt.UTC)
-
-
-def _trusts(configuration: Mapping[str, Any], data: Mapping[str, bytes]) -> bool:
-    """Whether every webhook's bundle is right for this Secret."""
-    now = _now()
-    bundles = {
-        webhook["clientConfig"].get("caBundle") for webhook in configuration.get("webhooks") or ()
-    }
-    return all(planning.is_trusted(_decoded_bundle(bundle), data, now) for bundle in bundles)
-
-
-@functools.lru_cache(maxsize=4)  # for each configuration its current and its planned bundle
-def _decoded_bundle(text: str | None) -> bytes:
-    """Decodes a webhook's bundle; each check of the bundle needs it."""
-    return decoded(text)
-
-
-def _with_bundle(configuration: Json, bundle: bytes) -> Json:
-    encoded = base64.b64encode(bundle).decode()
-    webhooks = [
-        webhook | {"clientConfig": webhook["clientConfig"] | {"caBundle": encoded}}
-        for webhook in configuration.get("webhooks") or ()
-    ]
-    return configuration | {"webhooks": webhooks}

@@ -73,6 +73,8 @@ class CertificatePlace:
     """The name of a MutatingWebhookConfiguration; empty without mutation."""
     provider_secret: tuple[str, str] | None = None
     """Namespace and name of the Secret with our authorities for providers of external data."""
+    validates: bool = True
+    """Whether requests are validated: a missing ``configuration`` is a fault then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,10 @@ class ClusterCertificate:
         self._was_ready = not reason
         return reason
 
+    def faults(self) -> tuple[str, ...]:
+        """Returns what is wrong with Secret and configurations; any thread may call it."""
+        return () if self._keeper is None else self._keeper.faults()
+
     def writes(self) -> tuple[int, int]:
         """Writes of this session to Secret and configuration, and how many failed."""
         if self._keeper is None:

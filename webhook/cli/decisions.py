@@ -306,7 +306,7 @@ def _show_replay(replayed: Replay, *, as_json: bool) -> None:
     for line in replayed.totals():
         write("  " + _one_line(line))
     for number, why in (
-        (replayed.without_object, "recorded without an object"),
+        (replayed.without_object, "recorded without an object (includeObjects is off)"),
         (replayed.without_review, "not reviewed when they were recorded"),
         (replayed.masked, "replayed with masked values"),
     ):

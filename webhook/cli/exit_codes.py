@@ -101,7 +101,10 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         NO: "the source has no violation",
         UNKNOWN: "the source cannot be read: standard error says why",
     },
-    "expand": {OK: "printed", UNKNOWN: "a file or policy is invalid, or an expansion failed"},
+    "expand": {
+        OK: "printed",
+        UNKNOWN: "a file or policy is invalid, or an expansion failed: the rest is printed",
+    },
     "export": {
         OK: "every constraint is written",
         NO: "some constraints are not written: their reasons are listed",
@@ -129,7 +132,10 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         NO: "something has no equivalent, or a case has another result: its line says what",
         UNKNOWN: "no policy of Kyverno was found, or a file cannot be read",
     },
-    "mutate": {OK: "printed", UNKNOWN: "a file or mutator is invalid, or a mutation failed"},
+    "mutate": {
+        OK: "printed",
+        UNKNOWN: "a file or mutator is invalid, or a mutation failed: the rest is printed",
+    },
     "new constraint": _WRITTEN,
     "new mutator": _WRITTEN,
     "new suite": _WRITTEN,

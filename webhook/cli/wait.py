@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import StatusKind
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
+    from webhook.cluster.errors import ApiError
     from webhook.cluster.reflector import Reflector
     from webhook.cluster.store import Change, Object
     from webhook.policies.request_coverage import RequestCoverage
@@ -122,6 +123,18 @@ class _Named(NamedTuple):
     @property
     def shown(self) -> str:
         return "/".join(filter(None, (self.resource.gvk.kind, self.namespace, self.name)))
+
+
+def _refusal(error: ApiError, named: _Named) -> str:
+    """Returns why an object was not read; an absent kind is not an absent object."""
+    if not error.is_absent:
+        return str(error)
+    if f'"{named.name}" not found' in error.message:
+        return "there is no such object"
+    return (
+        f"the API server serves no {named.resource.gvk.kind}: correct the kind, or apply its "
+        "CustomResourceDefinition"
+    )
 
 
 def _named(text: str) -> _Named:
@@ -228,8 +241,7 @@ class _Wait:
                 )
             except (ApiError, ApiUnreachable) as error:
                 if isinstance(error, ApiError) and error.status < 500:
-                    absent = "there is no such object" if error.is_absent else str(error)
-                    complain(f"{self._shown}: {absent}")
+                    complain(f"{self._shown}: {_refusal(error, self._named)}")
                     return exit_codes.UNKNOWN
                 if self._fault != str(error):
                     self._fault = str(error)

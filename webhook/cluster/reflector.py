@@ -81,6 +81,7 @@ class ReflectorStatistics:
     outdated: bool = False
     """Whether the API server is at an older version, and the kind has not been listed again yet."""
     last_error: str = ""
+    """The error since the last list or event; empty if none failed since."""
     last_event_at: float = field(default=0.0)
     resource_version: str = ""
     """The resource version of the watch."""
@@ -504,6 +505,7 @@ class Reflector:
         self._statistics.outdated = False
         self._statistics.absent = False
         self._statistics.synced = True
+        self._statistics.last_error = ""
         self._statistics.last_event_at = time.monotonic()
         if changes := self.store.replace(objects, by_content=is_other):
             self._receiver.change(changes)
@@ -598,6 +600,7 @@ class Reflector:
             self._is_compared = False
 
     def _take_event(self, kind: str, item: Any) -> None:
+        self._statistics.last_error = ""
         self._statistics.last_event_at = time.monotonic()
         self._silences_in_row, self._unreachable_since = 0, None
         if kind == "BOOKMARK":

@@ -48,9 +48,9 @@ ROWS: Final = "rows"
 
 FROM_STATUSES: Final = (
     "violations are those in the statuses of constraints, which hold the first few of each: "
-    "the cluster serves no policy reports"
+    "no policy report has any"
 )
-NOWHERE: Final = "no audit has published any, and the cluster serves no policy reports"
+NOWHERE: Final = "no audit has published any, and no policy report has any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,17 +252,21 @@ def _revisions(
 def _violations(
     objects: ClusterObjects, policies: Mapping[tuple[str, str], ShownPolicy]
 ) -> tuple[tuple[ShownViolation, ...] | None, tuple[str, ...], str]:
-    """Returns violations of reports, else of statuses; gaps; and why there are none."""
-    if objects.reports is not None:
-        rows = [row for report in objects.reports for row in report[ROWS]]
-        rows.sort(key=gravity)
-        return tuple(rows), (), ""
-    constraints = [policy for policy in objects.policies if category_of(policy) == "constraint"]
-    if not any("totalViolations" in status_of(constraint) for constraint in constraints):
-        return None, (), NOWHERE
-    rows = [row for constraint in constraints for row in _in_status(constraint, policies)]
+    """Returns violations of reports, else of statuses; gaps; and why there are none.
+
+    Reports may be served and never be written: other products bring their CRDs, too.
+    """
+    rows = [row for report in objects.reports or () for row in report[ROWS]]
+    gaps: tuple[str, ...] = ()
+    if not rows:
+        constraints = [policy for policy in objects.policies if category_of(policy) == "constraint"]
+        audited = any("totalViolations" in status_of(constraint) for constraint in constraints)
+        if not audited and not objects.reports:
+            return None, (), NOWHERE
+        rows = [row for constraint in constraints for row in _in_status(constraint, policies)]
+        gaps = (FROM_STATUSES,) if rows else ()
     rows.sort(key=gravity)
-    return tuple(rows), (FROM_STATUSES,), ""
+    return tuple(rows), gaps, ""
 
 
 def _in_status(

@@ -39,8 +39,11 @@ _TEXTS: Final = (
 
 
 def _is_record(value: Any) -> bool:
-    """Whether a line has the shape of a record: senders may send any object to a sidecar."""
-    if type(value) is not dict:
+    """Whether a line has the shape of a record: senders may send any object to a sidecar.
+
+    A container's log mixes records with the sidecar's own lines, which have no ``eventType``.
+    """
+    if type(value) is not dict or "eventType" not in value:
         return False
     results, errors = value.get("results", []), value.get("errors", [])
     excused = value.get("excused", [])

@@ -97,8 +97,23 @@ def _condition(condition: Json, where: str, queries: Queries) -> RequiredConditi
         key, value = (term_of(condition.get(name), queries) for name in ("key", "value"))
     except Unwritable as why:
         raise Unwritable(f"{where}: {why}") from None
-    reached = both(key.reached, value.reached)
-    return RequiredCondition(_held(condition, where, key, value, queries), reached)
+    held = _held(condition, where, key, value, queries)
+    for term, is_key in ((value, False), (key, True)):
+        if not _is_evaluated(term, held, is_key=is_key):
+            held = f"[dyn({term.strict})].exists({queries.name()}, {held})"
+    return RequiredCondition(held, both(key.reached, value.reached))
+
+
+def _is_evaluated(term: Term, held: str, *, is_key: bool) -> bool:
+    """Returns whether a condition is in error wherever a term is.
+
+    Kyverno reads keys and values before it compares them.
+    """
+    if term.fixed is not None or term.kind == "null" or term.strict.isidentifier():
+        return True
+    if term.reached:
+        return is_key and not term.there and term.strict in held
+    return term.text in held
 
 
 def _held(condition: Json, where: str, key: Term, value: Term, queries: Queries) -> str:
@@ -333,8 +348,8 @@ def _equals(key: Term, value: Term, queries: Queries) -> str:
         if value.kind == "null":
             return "false"
         if key.kind == "number" and value.kind == "string":
-            return both(key.there, f"{key.text} == {_number_of(value)}")
-        return both(key.there, value.there, f"{key.strict} == {value.strict}")
+            return both(key.there, _number_equals(f"dyn({key.text})", value))
+        return both(key.there, value.there, f"dyn({key.strict}) == {value.strict}")
     if value.kind == "string" and type(value.fixed) is not str:
         if key.kind == "string":
             return both(key.there, _texts_equal(key.text, value.text))

@@ -539,10 +539,12 @@ def _preconditions(rule: Json, queries: Queries) -> list[str]:
 def _is_about_deletions(rule: Json) -> bool:
     """Returns whether Kyverno applies a rule to deleted objects.
 
-    There are three cases. Patterns do not apply, and a deleted object has no lists. Conditions of
-    deny apply, unless these or the preconditions are about another operation.
+    Rules in CEL do. Patterns do not, and a deleted object has no lists. Conditions of deny do,
+    unless these or the preconditions are about another operation.
     """
     validate = object_of(rule.get("validate"))
+    if validate.get("cel"):
+        return True
     if type(validate.get("deny")) is not dict:
         return _OPERATION in str(validate)
     given = rule.get("preconditions")

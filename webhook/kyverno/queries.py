@@ -46,6 +46,8 @@ class Term:
     path: str = ""
     reached: str = ""
     items: str = "any"
+    absent: str = ""
+    """The condition of a null, without an error, in a parent on the path."""
     is_plain: bool = False
     """Whether the value has no wildcards, and is never false."""
     fixed: Any = field(default=None, compare=False)
@@ -61,7 +63,7 @@ class Term:
     @property
     def strict(self) -> str:
         """Returns the value, or an error if a key is missing, as in Kyverno."""
-        if self.reached and self.path:
+        if self.reached and self.path and not self.absent:
             return f"{self.path}.value()"
         return self.loose if not self.reached else f"({self.reached} ? {self.loose} : {_ERROR})"
 
@@ -178,7 +180,11 @@ class Queries:
         if at.kind in {"any", "map", "object"}:
             base = at.path or at.text
             path = f"{base}.?{name}" if is_identifier(name) else f"{base}[?{written(name)}]"
-            return _at_path(path, is_plain=name in NO_GLOBS)
+            term = _at_path(path, is_plain=name in NO_GLOBS)
+            if not at.absent:
+                return term
+            reached = both(at.reached, f"({at.absent} || {term.reached})")
+            return replace(term, reached=reached, absent=at.absent)
         return NULL
 
     def _known(self, name: str) -> Term:
@@ -216,7 +222,8 @@ class Queries:
         """Returns metadata or spec, in the form that autogen can rewrite for pod controllers."""
         if at.text == "oldObject":
             old = f"(has(oldObject.{name}) ? oldObject.{name} : {{}})"
-            return Term(f"(oldObject != {{}} ? {old} : {{}})", "map")
+            text = f"(oldObject != {{}} ? {old} : {{}})"
+            return Term(text, "map", absent="oldObject == {}")
         texts = [
             f"(has({variable}.{name}) ? {variable}.{name} : {{}})"
             if (name == "metadata") is self._is_of_pods
@@ -247,7 +254,8 @@ class Queries:
             raise Unwritable(f"JMESPath: the index {node.value} counts from the end")
         base = left.path or (f"({left.there} ? {left.text} : [])" if left.there else left.text)
         path = f"{base}[?{node.value}]"
-        return Term(f"{path}.orValue(null)", path=path, reached=left.reached)
+        there = f"{path}.hasValue()"
+        return Term(f"{path}.orValue(null)", path=path, reached=left.reached, absent=f"!{there}")
 
     # --- lists ------------------------------------------------------------------------------------
 

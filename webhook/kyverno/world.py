@@ -35,22 +35,22 @@ KnownObjects: TypeAlias = Callable[[str, str], "Mapping[tuple[str, str], Json] |
 """Objects of an apiVersion and resource, by namespace and name; None if they are unknown."""
 
 _NAMED: Final = """
-{get} .(kyverno.resources, string, string, string, string) dyn
-{get} .(kyverno.resources, kyverno.gvr, string, string) dyn
-{list} .(kyverno.resources, string, string, string) dyn
-{list} .(kyverno.resources, string, string, string, map(string, string)) dyn
-{list} .(kyverno.resources, kyverno.gvr, string) dyn
-{list} .(kyverno.resources, kyverno.gvr, string, map(string, string)) dyn
+{get} .(kyverno.resources, string, string, string, string) map(string, dyn)
+{get} .(kyverno.resources, kyverno.gvr, string, string) map(string, dyn)
+{list} .(kyverno.resources, string, string, string) map(string, dyn)
+{list} .(kyverno.resources, string, string, string, map(string, string)) map(string, dyn)
+{list} .(kyverno.resources, kyverno.gvr, string) map(string, dyn)
+{list} .(kyverno.resources, kyverno.gvr, string, map(string, string)) map(string, dyn)
 """
 """Calls in a cluster-wide policy: the namespace is an operand."""
 
 _OWN: Final = """
-{get} .(kyverno.resources, string, string, string) dyn
-{get} .(kyverno.resources, kyverno.gvr, string) dyn
-{list} .(kyverno.resources, string, string) dyn
-{list} .(kyverno.resources, string, string, map(string, string)) dyn
-{list} .(kyverno.resources, kyverno.gvr) dyn
-{list} .(kyverno.resources, kyverno.gvr, map(string, string)) dyn
+{get} .(kyverno.resources, string, string, string) map(string, dyn)
+{get} .(kyverno.resources, kyverno.gvr, string) map(string, dyn)
+{list} .(kyverno.resources, string, string) map(string, dyn)
+{list} .(kyverno.resources, string, string, map(string, string)) map(string, dyn)
+{list} .(kyverno.resources, kyverno.gvr) map(string, dyn)
+{list} .(kyverno.resources, kyverno.gvr, map(string, string)) map(string, dyn)
 """
 """Calls in a namespaced policy, which reads its own namespace only."""
 

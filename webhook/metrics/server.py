@@ -65,6 +65,13 @@ CERT_NOT_AFTER: Final = Metric(
     "When the server's certificate ends, in seconds since 1970.",
 )
 
+CERTIFICATE_FAULTS: Final = Metric(
+    "waddle_certificate_faults",
+    "gauge",
+    "Faults of the certificate's Secret and of the webhook configurations, as /readyz?verbose lists "
+    "them: one is missing, or cannot be read, written or used.",
+)
+
 READY: Final = Metric(
     "waddle_ready",
     "gauge",

@@ -457,6 +457,11 @@ def _check_case(
         subject = documents[0]
         if not gvk_of(subject).kind:
             raise _Failure(f'reading object from "{path}": it has no kind; add apiVersion and kind')
+        version = str(subject.get("apiVersion"))
+        if version.count("/") > 1:
+            raise _Failure(
+                f'reading object from "{path}": apiVersion "{version}" is not of the form group/version'
+            )
         if not is_admission_review(subject):
             subject = _mutated(client, extensions, subject, printed)
         _check_mutated(folder, case, subject)

@@ -247,7 +247,11 @@ def show_default(item: Flag) -> str:
         return "true" if item.default else "false"
     if item.kind == "list":
         return ",".join(cast("tuple[str, ...]", item.default))
-    return f"{item.default:g}s" if item.kind == "duration" else str(item.default)
+    if item.kind == "duration":
+        seconds = cast("float", item.default)
+        whole_hours = seconds > 0 and seconds % 3600 == 0
+        return f"{seconds / 3600:g}h" if whole_hours else f"{seconds:g}s"
+    return str(item.default)
 
 
 def _wrap(text: str, width: int) -> list[str]:

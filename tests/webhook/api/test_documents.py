@@ -125,3 +125,28 @@ def test_files_that_were_put_together_keep_their_marks_out_of_the_way():
 def test_a_mark_within_a_text_stays():
     (document,) = read_documents('a: "\ufeff"\n---\n')
     assert document.value == {"a": "\ufeff"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": "\\ud83d\\ude00"}', "\U0001f600"),
+        ('\n {"a": "\\ud83d"}', "\ufffd"),
+        ('{"a": "\\\\ud83d \\u00e9"}', "\\ud83d é"),
+    ],
+)
+def test_a_text_in_braces_has_the_escapes_of_json(text, value):
+    """kubectl, the API server and gator read it as JSON first."""
+    (document,) = read_documents(text)
+    assert document.value == {"a": value}
+    with pytest.raises(InvalidDocument, match="invalid Unicode character"):
+        read_documents('a: "\\ud83d"')
+
+
+def test_texts_with_escaped_apostrophes_are_bounded():
+    """Each of them needs a parse: libyaml has no such escape."""
+    many = "".join(f'- "it\\\'s {n}"\n' for n in range(20_000))
+    with pytest.raises(InvalidDocument, match="line 1: found unknown escape character"):
+        read_documents(many)
+    (document,) = read_documents(many[: many.index("100")] + '"')
+    assert document.value[99] == "it's 99"

@@ -302,6 +302,67 @@ def test_a_missing_secret_is_reported_and_then_found(cluster, place, tmp_path):
     with_replicas(cluster, place, tmp_path / "log", work, count=1)
 
 
+def test_whoever_asks_a_ready_replica_is_told_what_is_missing_until_it_is_back(
+    cluster, place, tmp_path
+):
+    """The Secret comes back as it was, as a GitOps tool applies it: nothing is installed anew."""
+
+    async def work(client, replicas, _stack):
+        (replica,) = replicas
+        await until(all_ready(replicas))
+        assert replica.keeper.faults() == ()
+
+        def faults(*parts):
+            async def found():
+                texts = replica.keeper.faults()
+                return len(texts) == len(parts) and all(
+                    part in text for part, text in zip(parts, texts, strict=True)
+                )
+
+            return found
+
+        secret = await client.get(SECRETS, place.secret, place.namespace)
+        await client.delete(SECRETS, place.secret, place.namespace)
+        await until(faults("Secret"))
+        await client.delete(WEBHOOK_CONFIGURATIONS, place.configuration)
+        missing = f"the webhook configuration {place.configuration} does not exist"
+        await until(faults("Secret", missing))
+        assert all("apply the manifests" in text for text in replica.keeper.faults())
+        assert not replica.keeper.not_ready(), "what is served goes on being served"
+
+        metadata = {"name": place.secret, "namespace": place.namespace}
+        kind = {"apiVersion": "v1", "kind": "Secret"}
+        await client.create(
+            SECRETS, {**kind, "metadata": metadata, "data": secret["data"]}, place.namespace
+        )
+        await client.create(WEBHOOK_CONFIGURATIONS, configuration(place.configuration))
+        await until(faults())
+        assert missing.partition(" does")[0] not in " ".join(replica.keeper.faults())
+
+    with_replicas(cluster, place, tmp_path / "log", work, count=1)
+    assert "the webhook configuration does not exist" in (tmp_path / "log").read_text()
+
+
+def test_the_writer_of_a_foreign_bundle_is_named(cluster, place, tmp_path):
+    log = tmp_path / "log"
+
+    async def work(client, replicas, _stack):
+        await until(all_ready(replicas))
+        foreign = configuration(place.configuration)
+        for item in foreign["webhooks"]:
+            item["clientConfig"]["caBundle"] = base64.b64encode(b"foreign").decode()
+        path = WEBHOOK_CONFIGURATIONS.path(place.configuration)
+        await asyncio.to_thread(cluster.api.apply, f"{path}", foreign, manager="argocd-controller")
+
+        async def logged():
+            return "another writer replaced the CA bundle" in log.read_text()
+
+        await until(logged)
+        assert '"writer":"argocd-controller"' in log.read_text().replace('": "', '":"')
+
+    with_replicas(cluster, place, log, work, count=1)
+
+
 def test_two_rotations_fail_no_client_that_trusts_the_configuration_alone(cluster, place, tmp_path):
     """Clients connect all the time with the bundle that stands in the configuration just then.
 

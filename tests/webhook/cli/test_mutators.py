@@ -64,9 +64,10 @@ def test_only_what_changes_is_printed_where_that_is_asked_for(folder: Path) -> N
 
 
 def test_what_cannot_be_mutated_is_named(folder: Path) -> None:
-    path = put(folder, assign("a", "spec.containers.x", 1), pod("a"))
+    path = put(folder, assign("a", "spec.containers.x", 1), pod("a"), DEPLOYMENT)
     run = waddle("mutate", "-f", path)
     assert run.returncode == 2
+    assert yaml.safe_load(run.stdout) == DEPLOYMENT
     assert f"{path}:3: mutating Pod shop/p: mutation for mutator Assign" in run.stderr
     conflict = [assign("x", "spec.l[name: a].b", 1), assign("y", "spec.l.b", 1)]
     run = waddle("mutate", "-f", put(folder, *conflict, pod("a")))
@@ -86,6 +87,24 @@ def test_what_resources_would_make_is_printed_mutated(folder: Path) -> None:
     run = waddle("expand", "-f", path)
     assert run.returncode == 2
     assert f'{path}:3: expanding Deployment web: could not find source field "spec' in run.stderr
+
+
+@pytest.mark.parametrize("command", ["mutate", "expand"])
+def test_what_cannot_be_read_or_processed_stops_nothing_else(folder: Path, command: str) -> None:
+    broken = folder / "broken.yaml"
+    broken.write_text("a: [")
+    odd = folder / "odd.yaml"
+    odd.write_text(json.dumps({**DEPLOYMENT, "spec": {"template": 5}}))
+    wrong = label("wrong", "wrong", "x", match={"kinds": [{"kinds": ["Deployment"]}]})
+    path = put(folder, OWNER, EXPANSION, wrong, DEPLOYMENT)
+    run = waddle(command, "-f", broken, "-f", odd, "-f", path)
+    assert run.returncode == 2
+    assert f"reading: {broken}: " in run.stderr
+    assert '"owner": "nobody"' in run.stdout or "owner: nobody" in run.stdout
+    if command == "expand":
+        assert f"{odd}:1: expanding Deployment web: " in run.stderr
+    run = waddle(command, "-f", broken)
+    assert (run.returncode, run.stdout) == (2, "")
 
 
 def test_a_mutator_that_cannot_be_used_is_named_with_its_file_and_line(folder: Path) -> None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tests.webhook.reports.made import finding, subject
 from webhook.api.gvk import GroupVersionKind
-from webhook.cli.report.view import as_excused, as_json, as_tables
+from webhook.cli.report.view import NO_REPORTS, as_excused, as_json, as_tables
+from webhook.reports.confirmation import Confirmation
 from webhook.reports.summary import ReportSummary
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
@@ -46,6 +47,12 @@ def test_what_passes_is_in_no_table():
     only = ReportSummary()
     only.add(subject(), [finding(verdict="pass")])
     assert as_tables(only, 10).splitlines()[1:] == ["no violations"]
+
+
+def test_a_cluster_without_reports_is_not_called_free_of_violations():
+    assert as_tables(ReportSummary(), 10) == NO_REPORTS
+    audited = Confirmation("waddle-audit-0", "2026-11-29T20:47:00Z", "2026-11-29T20:48:00Z")
+    assert as_tables(ReportSummary(), 10, [audited]).splitlines()[-1] == "no violations"
 
 
 def test_resources_of_one_name_are_counted_apart():

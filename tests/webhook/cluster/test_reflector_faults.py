@@ -53,6 +53,30 @@ def test_a_torn_watch_goes_on_where_it_stopped(tmp_path):
     assert found.lists == 1
 
 
+def test_an_error_is_over_with_the_next_event(tmp_path):
+    """Whoever asks whether a watch is behind hears of an error only until the watch goes on."""
+
+    async def run():
+        script = (
+            listed(obj("a", 1), version=1),
+            (200, [event("ADDED", "b", 2), event("ADDED", "c", 3)[:20]], "tear"),
+            (200, [event("ADDED", "c", 3)], "hang"),
+        )
+        async with (
+            scripted(tmp_path, *script) as (_, credentials),
+            ClusterClient(credentials) as client,
+        ):
+            seen = Recorder()
+            reflector = Reflector(client, CONFIG_MAP, seen, settings=PAGES)
+            async with running(reflector), asyncio.timeout(PATIENCE_SECONDS):
+                while ("set", "c") not in seen.changes:  # noqa: ASYNC110  # a list has no event
+                    await asyncio.sleep(0.01)
+                return reflector.statistics()
+
+    found = asyncio.run(run())
+    assert (found.errors, found.last_error) == (1, "")
+
+
 def test_an_event_that_comes_again_is_reported_once(tmp_path):
     seen, _, _ = play(
         tmp_path,

@@ -176,6 +176,8 @@ def test_without_reports_violations_are_those_in_statuses_and_that_is_said():
     assert picture.violations is not None
     assert picture.violations[0].resource == ("apps/v1", "Deployment", "shop", "web")
     assert picture.trouble == (FROM_STATUSES,)
+    served = picture_of(ClusterObjects([document], reports=[]))
+    assert (served.violations, served.trouble) == (picture.violations, (FROM_STATUSES,))
     nothing = picture_of(ClusterObjects([policy()]))
     assert (nothing.violations, nothing.why_no_violations) == (None, NOWHERE)
 

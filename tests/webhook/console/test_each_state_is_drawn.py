@@ -389,10 +389,11 @@ def a_cluster_that_lives(folder: Path) -> None:
 @state
 def a_cluster_whose_replicas_are_alike(folder: Path) -> None:
     document = policy()
+    audited = policy(status={"totalViolations": 0})
     statuses = [status_by(name, document) for name in "ab"]
     replicas = [replica("a"), replica("b")]
     world = World(folder).read()
-    world.show(picture_of(ClusterObjects([document], statuses, replicas, reports=[], **CLUSTER)))
+    world.show(picture_of(ClusterObjects([audited], statuses, replicas, reports=[], **CLUSTER)))
     assert "alike" in world.go("/").text
     assert "It enforces everything" in world.go("/health").text
     assert "There are no violations." in world.go("/violations").text

@@ -119,8 +119,14 @@ class Session:
         self.registry = Registry()
         self.lines: list[bytes] = []
         self.states: list[str] = []
+        self.faults: tuple[str, ...] = ()
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.following: Following = None  # type: ignore[assignment]  # until it begins
+
+    def notified(self, state: str, faults: tuple[str, ...]) -> None:
+        """Takes what ``/readyz`` shows."""
+        self.states.append(state)
+        self.faults = faults
 
     def make(self, group: str, plural: str, body: Json, namespace: str = "") -> Json:
         """A new object."""
@@ -221,7 +227,7 @@ async def session(
                 key_secret=KEY_SECRET,
                 registry=replica.registry,
                 log=Log(replica.lines.append).logger("cluster"),
-                notify=lambda state, faults: replica.states.append(state),
+                notify=replica.notified,
                 record=lambda event, **details: replica.events.append((event, details)),
                 certificate_writes=lambda: (1, 0),
                 generation=GenerationOptions(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.simulation import control_plane
 from tests.simulation.policies import constraint, template
 from tests.webhook.controllers.session import (
     ALPHAS,
@@ -28,12 +29,14 @@ from tests.webhook.controllers.session import (
 from webhook.api.pod_status import CONSTRAINT, Pod, StatusError, pod_status, status_subject
 from webhook.api.shapes import conditions_of
 from webhook.controllers.apply import expression_keeper
+from webhook.controllers.follow.following import NO_TEMPLATES
 from webhook.controllers.generate import keeper as generation_keeper
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.revisions import keeper as revision_keeper
 from webhook.controllers.status import aggregation, orphans
 from webhook.generation.plan import Planner
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
+from webhook.policy_kinds.table import TEMPLATES as TEMPLATES_ROW
 
 
 async def until_none(replica: Session, group: str, plural: str) -> None:
@@ -49,6 +52,24 @@ async def until_kept(replica: Session, number: int, generation: int) -> None:
         return len(kept) == number and max(kept) == generation
 
     await replica.until(are_kept, f"{number} revisions up to {generation}")
+
+
+def test_whoever_asks_is_told_that_the_templates_kind_is_gone_until_it_is_back(tmp_path):
+    """The watch of a kind that is gone may be silent for a while; another begins here at once."""
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica)
+            assert replica.faults == ()
+            replica.storage.drop_kind(control_plane.TEMPLATES)
+            replica.following._manager.restart(TEMPLATES_ROW.resource.gvk)
+            await replica.until(lambda: replica.faults == (NO_TEMPLATES,), "the kind is gone")
+            logged = [line for line in replica.lines if NO_TEMPLATES.encode() in line]
+            assert len(logged) == 1
+            replica.storage.serve(control_plane.TEMPLATES)
+            await replica.until(lambda: replica.faults == (), "the kind is back")
+
+    asyncio.run(run())
 
 
 def test_what_the_cluster_holds_is_enforced_and_kept_and_every_object_says_so(tmp_path):

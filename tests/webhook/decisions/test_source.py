@@ -41,6 +41,7 @@ ODD: list[Any] = [
     {**GOOD, "podUID": []},
     {**GOOD, "sequence": "1"},
     {**GOOD, "timestamp": 5},
+    {"level": "info", "logger": "sidecar", "msg": "sidecar ready", "records": 0},
 ]
 
 

@@ -141,6 +141,28 @@ def test_a_denial_holds_as_kyverno_says(
     assert verdict_of({"validate": {"deny": {"conditions": {"any": [one]}}}}, spec) == result
 
 
+@pytest.mark.parametrize(
+    ("key", "operator", "value", "result"),
+    [
+        ("request.object.spec.none", "Equals", None, "error"),
+        ("request.object.spec.none.to_upper(@)", "AnyIn", {}, "error"),
+        ("request.object.spec.none.keys(@)", "Equals", ["a"], "error"),
+        ("request.object.spec.containers[0].none", "GreaterThan", 5, "error"),
+        ("request.object.spec.containers[5].name", "Equals", "a", "pass"),
+        ("request.oldObject.metadata.labels.team", "Equals", "a", "pass"),
+        ("length(request.object.spec.containers)", "Equals", "a", "pass"),
+        ("length(request.object.spec.none)", "Equals", "a", "error"),
+    ],
+)
+def test_a_missing_key_is_an_error_whatever_it_is_compared_with(
+    key: str, operator: str, value: object, result: str
+) -> None:
+    """A null on the way, of an index or of an object that is not there, is a null at the end."""
+    one = {"key": f"{{{{ {key} }}}}", "operator": operator, "value": value}
+    rule = {"validate": {"deny": {"conditions": {"all": [one]}}}}
+    assert verdict_of(rule, {"containers": CONTAINERS}) == result
+
+
 LISTS = "request.object.spec.[initContainers, containers][]"
 ADDED = f"{LISTS}.securityContext.capabilities.add[]"
 ADDS = {"name": "a", "securityContext": {"capabilities": {"add": ["KILL", "CHOWN"]}}}

@@ -177,6 +177,10 @@ def test_a_case_that_holds_passes(suites):
         ({"object": "broken.yaml"}, "line 2: "),
         ({"inventory": ["kindless.yaml"]}, "unable to add object to data.inventory: /v1, Kind= /x"),
         ({"object": "kindless.yaml"}, "it has no kind; add apiVersion and kind"),
+        ({"object": "slashes.yaml"}, '"a/b/c" is not of the form group/version'),
+        ({"object": "slash.json"}, "line 2: found unknown escape character"),
+        ({"object": "pair.json"}, "line 1: found invalid Unicode character escape code"),
+        ({"object": "half.json"}, "line 1: found invalid Unicode character escape code"),
         ({"object": "noreview.yaml"}, "missing an AdmissionRequest object"),
         ({"object": "emptyreview.yaml"}, "no object or oldObject found to review"),
         ({"object": "oddreview.yaml"}, "unknown fields in request: zork"),
@@ -188,6 +192,13 @@ def test_a_case_that_cannot_be_run_says_why(suites, fields, error):
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
     suites.write("two.yaml", pod(), pod("b"))
     suites.write("kindless.yaml", {"apiVersion": "v1", "metadata": {"name": "x"}})
+    suites.write("slashes.yaml", {**pod(), "apiVersion": "a/b/c"})
+    for name, text in [
+        ("slash", '\\u0041\\\\\\n",\n"b": "\\/'),
+        ("pair", "\\ud83d\\ude00"),
+        ("half", "\\ud83d"),
+    ]:
+        (suites.path / f"{name}.json").write_text(f'{{"a": "{text}"}}')
     suites.write("noreview.yaml", review)
     suites.write("emptyreview.yaml", {**review, "request": {"uid": "x"}})
     suites.write("oddreview.yaml", {**review, "request": {"zork": 1, "object": pod()}})

@@ -6,7 +6,13 @@ import pytest
 
 from webhook.cli.pages.documents import PAGES
 from webhook.duration import duration_seconds
-from webhook.settings.flags import InvalidFlag, flags_of, usage
+from webhook.settings.flags import (
+    InvalidFlag,
+    flags_of,
+    read_duration,
+    show_default,
+    usage,
+)
 from webhook.settings.gatekeeper import FLAGS
 from webhook.settings.reading import read
 from webhook.settings.serve import ServeSettings
@@ -27,6 +33,16 @@ def settings(*arguments: str) -> ServeSettings:
 )
 def test_one_and_two_dashes_and_both_forms_of_a_value_mean_the_same(arguments: list[str]) -> None:
     assert settings(*arguments).serving.port == 1
+
+
+def test_a_default_is_shown_as_a_reader_would_type_it() -> None:
+    shown = {item.name: show_default(item) for item in flags_of(ServeSettings)}
+    assert shown["exceptions-keep"] == "2160h"
+    assert shown["evaluation-budget"] == "0.1s"
+    for item in flags_of(ServeSettings):
+        if item.kind == "duration":
+            assert "e+" not in shown[item.name]
+            assert read_duration(item.name, shown[item.name]) == item.default
 
 
 @pytest.mark.parametrize("text", ["1", "t", "T", "true", "TRUE", "True"])

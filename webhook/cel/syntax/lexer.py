@@ -44,6 +44,26 @@ _TOKEN: Final = re.compile(
 )
 
 
+_INCOMPLETE: Final = re.compile(
+    rf"""
+      (?P<quote>["'])(?:(?!(?P=quote))[^\\\n\r]|{_ESCAPED})*
+        (?:\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{{0,3}}|U[0-9a-fA-F]{{0,7}}|[0-3][0-7]?)?)?
+    | `[A-Za-z0-9_.\-/\ ]*
+    | [=&|]
+    """,
+    re.VERBOSE | re.ASCII,
+)
+"""The beginning of a token."""
+
+
+_SPACE: Final = re.compile(r"(?:[\t \r\n\f]|//[^\n]*)*")
+
+
+def space_before(gap: str) -> str:
+    """Returns the spaces and comments between two tokens, without a text that is no token."""
+    return _SPACE.match(gap)[0]  # type: ignore[index]  # it matches the empty text
+
+
 def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
     """Returns the tokens, the last of kind END, and a problem for each text that is no token."""
     tokens: list[Token] = []
@@ -65,9 +85,9 @@ def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
 
 
 def _bad_until(source: str, at: int) -> int:
-    """Returns the end of a text that is no token; a string without an end takes its line."""
-    if source[at] in "'\"`":
-        end = source.find("\n", at)
-        return len(source) if end < 0 else end
-    # The API server's lexer consumes the first half of `==`, `&&` or `||` and a wrong second half.
-    return min(at + 2, len(source)) if source[at] in "=&|" else at + 1
+    """Returns the end of a text that is no token.
+
+    As in ANTLR, the first character that continues no token belongs to it.
+    """
+    incomplete = _INCOMPLETE.match(source, at)
+    return min((incomplete.end() if incomplete else at) + 1, len(source))

@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from webhook.cel.errors import ParseError, Problem
 from webhook.cel.syntax import ast, literals
-from webhook.cel.syntax.lexer import Token, tokens_of
+from webhook.cel.syntax.lexer import Token, space_before, tokens_of
 from webhook.cel.syntax.macros import MacroError, expand
 
 MAX_DEPTH: Final = 200
@@ -45,6 +45,9 @@ _ORDER: Final = (
     *("NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER"),
 )
 """Tokens in the order in which cel-go's messages name the expected ones."""
+
+_ESCAPES: Final = str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"})
+"""What ANTLR escapes in the texts of tokens."""
 
 _CLASSES: Final = {
     "FLOAT": "NUM_FLOAT",
@@ -203,14 +206,18 @@ class _Parser:
         if not self.recovering:
             line, column = ast.place_of(self.source, self.token.at)
             at = column if self.source else -1  # an empty expression
-            self.problems.append(Problem(line, at, f"Syntax error: {message}"))
+            shown = message.translate(_ESCAPES)
+            self.problems.append(Problem(line, at, f"Syntax error: {shown}"))
         self.recovering = True
 
     def no_alternative(self, first: Token) -> str:
         """Returns the message that no alternative begins with the tokens from ``first`` on."""
-        last = self.token
-        end = len(self.source) if last.kind == "END" else last.at + len(last.text)
-        return f"no viable alternative at input '{self.source[first.at : end]}'"
+        text, end = "", first.at
+        for token in self.tokens[self.tokens.index(first) : self.place + 1]:
+            text += space_before(self.source[end : token.at])
+            text += "" if token.kind == "END" else token.text
+            end = token.at + len(token.text)
+        return f"no viable alternative at input '{text}'"
 
     def recovered(self, read: Callable[[], ast.Expr]) -> ast.Expr:
         """Returns a part, or a substitute after a fault; skips to a token that may follow."""

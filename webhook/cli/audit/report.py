@@ -82,7 +82,7 @@ def _excused_cells(finding: AuditedViolation) -> tuple[str, ...]:
 
 def summary(outcome: AuditOutcome) -> str:
     """Returns the number of violations and of reviewed objects."""
-    clean = sum(not count.total for count in outcome.totals.values())
+    violated = sum(count.total > 0 for count in outcome.totals.values())
     reviewed = 0 if outcome.ended is None else outcome.ended.reviewed
     end = outcome.ended
     left_out = 0 if end is None else end.left_out + end.stranded
@@ -90,7 +90,7 @@ def summary(outcome: AuditOutcome) -> str:
     unaudited = f" ({left_out} more could not be audited)" if left_out else ""
     return (
         f"{quantity(len(outcome.findings), 'violation')} in {quantity(reviewed, 'object')}{excused}{unaudited}; "
-        f"{clean} of {quantity(len(outcome.totals), 'constraint')} not violated"
+        f"{violated} of {quantity(len(outcome.totals), 'constraint')} violated"
     )
 
 

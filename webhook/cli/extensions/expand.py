@@ -46,24 +46,23 @@ def command(
     from webhook.cli.sources import read_sources  # noqa: PLC0415
     from webhook.policy_kinds.table import EXPANSION_TEMPLATES  # noqa: PLC0415
 
-    sources = read_sources([Path(name) for name in filenames], any_value=False)
-    for warning in sources.warnings:
+    sources = read_sources([Path(name) for name in filenames], any_value=False, keep_going=True)
+    for warning in (*sources.faults, *sources.warnings):
         complain(warning)
     policies = extension_run.read_expanding(sources.manifests)
     objects = [item for item in sources.manifests if extension_run.is_object(item)]
     extending = extension_run.Extending(policies, ask=ask)
-    resultants = [
-        resultant
-        for item in objects
-        for resultant in extension_run.at_its_place(extending.implied, item)
-    ]
-    if objects and not resultants:
+    results, faults = extension_run.at_each(extending.implied, objects)
+    for fault in faults:
+        complain(fault)
+    resultants = [resultant for result in results for resultant in result]
+    if results and not resultants:
         kind = EXPANSION_TEMPLATES
         complain(extension_run.untouched(sources.manifests, kind.gvk.kind, kind))
     if resultants or outputfile is not None:
         resultants.sort(key=_place, reverse=True)
         emit(Output(output, outputfile), extension_run.as_manifests(resultants, output))
-    return exit_codes.OK
+    return exit_codes.UNKNOWN if sources.faults or faults else exit_codes.OK
 
 
 def _place(obj: dict[str, Any]) -> str:

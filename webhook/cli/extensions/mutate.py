@@ -41,23 +41,24 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> in
     from webhook.mutation.patch import make_patch  # noqa: PLC0415
     from webhook.policy_kinds.table import MUTATORS  # noqa: PLC0415
 
-    sources = read_sources([Path(name) for name in filenames], any_value=False)
-    for warning in sources.warnings:
+    sources = read_sources([Path(name) for name in filenames], any_value=False, keep_going=True)
+    for warning in (*sources.faults, *sources.warnings):
         complain(warning)
     policies = extension_run.read_mutating(sources.manifests)
     for line in extension_run.advice_on_mutating(policies, sources.manifests):
         complain(line)
     objects = [item for item in sources.manifests if extension_run.is_object(item)]
     extending = extension_run.Extending(policies, ask=ask)
-    results = [extension_run.at_its_place(extending.mutate, item) for item in objects]
-    for line in (line for result in results for line in result.warnings):
+    results, faults = extension_run.at_each(extending.mutate, objects)
+    for line in (*faults, *(line for result in results for line in result.warnings)):
         complain(line)
-    if objects and not any(result.mutators for result in results):
+    if results and not any(result.mutators for result in results):
         title = "mutator or mutating policy"
         complain(extension_run.untouched(sources.manifests, title, MUTATORS[0]))
+    code = exit_codes.UNKNOWN if sources.faults or faults else exit_codes.OK
     if output != "patch":
         write(extension_run.as_manifests([result.after for result in results], output))
-        return exit_codes.OK
+        return code
     patches = [
         {
             "resource": extension_run.shown(result.before),
@@ -68,4 +69,4 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> in
         if (patch := make_patch(result.before, result.after))
     ]
     write(as_json(patches))
-    return exit_codes.OK
+    return code

@@ -193,15 +193,20 @@ class Extending:
         )
 
 
-def at_its_place(act: Callable[[dict[str, Any]], T], manifest: Manifest) -> T:
-    """Returns what a function makes of a manifest's object.
+def at_each(
+    act: Callable[[dict[str, Any]], T], manifests: Sequence[Manifest]
+) -> tuple[list[T], list[str]]:
+    """Returns what a function makes of each manifest's object.
 
-    Raises :class:`CannotTest` with the manifest's file and line.
+    The second list has the faults of objects, each line with the manifest's file and line.
     """
-    try:
-        return act(manifest.document)
-    except CannotTest as error:
-        raise CannotTest(*(f"{manifest.place}: {line}" for line in error.lines)) from None
+    results, faults = [], []
+    for item in manifests:
+        try:
+            results.append(act(item.document))
+        except CannotTest as error:
+            faults += [f"{item.place}: {line}" for line in error.lines]
+    return results, faults
 
 
 def shown(obj: Mapping[str, Any]) -> str:

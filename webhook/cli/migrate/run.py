@@ -74,7 +74,7 @@ def notify(manifests: Sequence[Manifest], output: str) -> int:
     others = [item for item in manifests if item not in targets]
     judged = judge(others, new_client(targets=tuple(declared)))
     if not judged:
-        complain("the files have no policies of Gatekeeper")
+        complain("there are no policies of Gatekeeper")
         return exit_codes.UNKNOWN
     write(as_json(judged) if output == "json" else as_table(judged))
     return exit_codes.NO if any(item.grade == "missing" for item in judged) else exit_codes.OK

@@ -19,8 +19,16 @@ if TYPE_CHECKING:
     CountRows = list[tuple[str, Counts]]
 
 
+NO_REPORTS = (
+    "no policy reports were found: the audit writes them with --reports (chart: reports.audit=true)"
+)
+"""Printed where nothing says that reports are written: none is there, and no audit confirms any."""
+
+
 def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation] = ()) -> str:
     """Returns the totals, their age, and the worst policies, namespaces and resources."""
+    if not summary.total and not confirmed:
+        return NO_REPORTS
     counts = ", ".join(f"{summary.total[verdict]} {verdict}" for verdict in VERDICTS)
     lines = [f"{counts}, of {quantity(len(summary.resources), 'resource')}"]
     lines += _confirmed(confirmed)

@@ -76,6 +76,7 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     from webhook.cli.status.admission_policies import (  # noqa: PLC0415  # it brings CEL
         admission_policy_standings,
     )
+    from webhook.cli.status.outages import read_outages  # noqa: PLC0415  # it brings aiohttp
     from webhook.cli.status.synced import read_synced  # noqa: PLC0415  # it brings the compiler
     from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
@@ -122,8 +123,9 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     kyverno = await _visible(standings, "Kyverno's policies")
     kept = read_synced(client, namespace, templates, pods, objects)
     synced = await _visible(kept, "synced kinds")
+    outages = await read_outages(client, namespace, configured, pods)
     return ClusterStanding(
-        replicas, objects, exceptions, coverage_states, admission_policies, kyverno, synced
+        replicas, objects, exceptions, coverage_states, admission_policies, kyverno, synced, outages
     )
 
 

@@ -38,7 +38,7 @@ class ClusterStanding(NamedTuple):
 
     ``coverage`` by UID is how many of an object's requests the API server sends.
     ``admission_policies`` are the API server's own, ``kyverno_policies`` Kyverno's, ``synced`` the
-    kinds whose objects policies read.
+    kinds whose objects policies read. ``outages`` say what keeps requests from the replicas.
     """
 
     replicas: Sequence[Replica]
@@ -48,20 +48,21 @@ class ClusterStanding(NamedTuple):
     admission_policies: Sequence[AdmissionPolicyStanding] = ()
     kyverno_policies: Sequence[KyvernoStanding] = ()
     synced: Sequence[SyncedKind] = ()
+    outages: Sequence[str] = ()
 
 
 def as_table(standing: ClusterStanding, namespace: str) -> str:
     """Returns a line for each object and a column for each replica, then exceptions and faults."""
-    replicas, objects, exceptions, coverage, admission_policies, kyverno, synced = standing
+    replicas, objects, exceptions, coverage, admission_policies, kyverno, synced, _ = standing
     others = [
         *_exceptions(exceptions),
         *_admission_policies(admission_policies),
         *_kyverno_policies(kyverno),
         *_synced(synced),
     ]
-    lines = [_replica_line(item) for item in replicas]
-    if not lines:
-        lines = [f"the namespace {namespace} has no replica of Waddle's webhook; -n names another"]
+    nobody = f"the namespace {namespace} has no replica of Waddle's webhook; -n names another"
+    lines = [_replica_line(item) for item in replicas] or [nobody]
+    lines += map(printable, standing.outages)
     if not objects:
         lines += ["", "there are no templates, constraints or mutators"]
         return "\n".join([*lines, *others])
@@ -231,10 +232,12 @@ def _cell(standing: Standing) -> str:
 
 def _faults(item: Convergence) -> list[str]:
     deleted = [f"{item.kind}/{item.name}: it is being deleted"] if item.is_deleted else []
+    replicas: dict[str, list[str]] = {}
+    for each in item.standings:
+        if text := each.fault or (each.reason if each.state == "rolledback" else ""):
+            replicas.setdefault(text, []).append(each.replica.name)
     return deleted + [
-        f"{item.kind}/{item.name} on {standing.replica.name}: {standing.fault or standing.reason}"
-        for standing in item.standings
-        if standing.fault or standing.state == "rolledback"
+        f"{item.kind}/{item.name} on {', '.join(names)}: {text}" for text, names in replicas.items()
     ]
 
 
@@ -246,8 +249,9 @@ def _warnings(item: Convergence) -> list[str]:
 
 def as_json(standing: ClusterStanding) -> str:
     """Returns all data, for programs."""
-    replicas, objects, exceptions, coverage, admission_policies, kyverno, synced = standing
+    replicas, objects, exceptions, coverage, admission_policies, kyverno, synced, _ = standing
     document = {
+        "outages": list(standing.outages),
         "replicas": [_replica(item) for item in replicas],
         "objects": [
             {

@@ -43,6 +43,7 @@ from webhook.metrics.policies import (
 )
 from webhook.mutation import mutator
 from webhook.policy_kinds.known import OPTIONAL_GROUPS, TEMPLATE, constraint_gvk
+from webhook.policy_kinds.table import TEMPLATES
 from webhook.replicas.pods import AUDIT_OPERATION, STATUS_OPERATION
 from webhook.serving.revision import NamespaceAnswer, Serving
 from webhook.watch.manager import Manager
@@ -86,6 +87,11 @@ ABSENT_SECONDS: Final = 10.0
 OPTIONAL_ABSENT_SECONDS: Final = 1.0
 """The time, in seconds, that a kind is awaited of which many a cluster has no CRD: mutators and
 ExpansionTemplates."""
+
+NO_TEMPLATES: Final = (
+    "the API server serves no ConstraintTemplate, so no template is enforced: apply manifests/crds, then "
+    "the policies"
+)
 
 WAKE_SECONDS: Final = (0.03, 0.1, 0.25, 0.5)
 """After a CRD's change its watch is tried again: the API server announces a CRD as established,
@@ -147,6 +153,7 @@ class Following:
         enforced. With ``projects`` only the fields of synced objects that templates read are kept.
         """
         self._notify, self._tick_seconds = notify, tick_seconds
+        self._is_gone = False
         self._certificate_writes = certificate_writes
         self._registry, self._log, self.client, self._serving = registry, log, client, serving
         self._external_data, self._kyverno = external_data, kyverno
@@ -510,7 +517,7 @@ class Following:
         if self._aggregation is not None:
             self._aggregation.follow(policies.policy.kinds)
         if policies.is_serving:
-            self._notify(self._outdated(), policies.faults)
+            self._notify(self._outdated(), self._faults())
 
     def _has_crd(self, template: str) -> bool:
         """Whether the API server has established the CRD of a template's constraints."""
@@ -552,7 +559,7 @@ class Following:
                 )
             self._publish()
             policies.look_for_faults()
-            self._notify(policies.awaited() or self._outdated(), policies.faults)
+            self._notify(policies.awaited() or self._outdated(), self._faults())
             self._metrics.refresh(
                 synced=policies.data.counts,
                 kept=policies.data.kept,
@@ -562,6 +569,14 @@ class Following:
             )
             self._count_policies()
             policies.log_changes()
+
+    def _faults(self) -> tuple[str, ...]:
+        """Returns the faults of policies, and whether their kind is gone, which is logged once."""
+        templates = self._manager.statistics().get(TEMPLATES.resource.gvk)
+        was_gone, self._is_gone = self._is_gone, templates is not None and templates.absent
+        if self._is_gone and not was_gone:
+            self._log.error(NO_TEMPLATES)
+        return (*self._policies.faults, *((NO_TEMPLATES,) if self._is_gone else ()))
 
     def _outdated(self) -> str:
         """Returns a text about kinds for which the API server has an older state than known.

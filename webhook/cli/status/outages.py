@@ -1,0 +1,173 @@
+"""What keeps requests from the replicas, as the cluster's own objects show it.
+
+Replicas report what they enforce. Whether a request arrives is for other objects to say: the Services
+that webhooks call, their endpoints, the Pods' containers, and the CRDs of policies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.config import CONFIG, CONFIG_NAME, WEBHOOK_PROCESS, excluded_namespaces
+from webhook.api.gvk import GroupVersionKind, labels_of, name_of, text
+from webhook.api.names import IGNORE
+from webhook.api.resource import Resource
+from webhook.api.shapes import conditions_of, integer_of, object_of, objects_of, status_of
+from webhook.cli.cluster_access import TEMPLATES, list_objects
+from webhook.cluster.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.cluster.client import ClusterClient
+
+SERVICES: Final = Resource(GroupVersionKind("", "v1", "Service"), "services", namespaced=True)
+ENDPOINT_SLICES: Final = Resource(
+    GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice"), "endpointslices", namespaced=True
+)
+SERVICE_NAME: Final = "kubernetes.io/service-name"
+"""The label of EndpointSlices with the name of their Service."""
+
+WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+
+SHOWN: Final = 10
+"""The most namespaces in one line."""
+
+
+async def read_outages(
+    client: ClusterClient,
+    namespace: str,
+    configured: Sequence[Mapping[str, Any]],
+    pods: Iterable[Mapping[str, Any]],
+) -> list[str]:
+    """Returns a sentence for each cause, with what to do next.
+
+    ``configured`` are webhook configurations, Namespaces and Configs; ``namespace`` is Waddle's.
+    Services and endpoints that the user may not list are left out. Raises
+    :class:`~webhook.cluster.errors.ApiError` and :class:`~webhook.cluster.errors.ApiUnreachable`.
+    """
+    called = services_called(configured, namespace)
+    lines = [line for pod in pods for line in pod_faults(pod)]
+    if called:
+        try:
+            services = await list_objects(client, SERVICES, namespace)
+            slices = await list_objects(client, ENDPOINT_SLICES, namespace)
+        except ApiError as error:
+            if not error.is_forbidden:
+                raise
+        else:
+            lines += service_faults(called, services, slices)
+    lines += bundle_faults(configured, namespace)
+    try:
+        await client.request("GET", TEMPLATES.collection(), query={"limit": "1"})
+    except ApiError as error:
+        if not error.is_absent:
+            raise
+        lines.append(
+            "the API server serves no ConstraintTemplate, so there is no policy of this kind: apply "
+            "manifests/crds, then the policies"
+        )
+    return [*lines, *left_out(configured)]
+
+
+def pod_faults(pod: Mapping[str, Any]) -> Iterator[str]:
+    """Returns why a Pod does not run, or how its container ended."""
+    status = status_of(pod)
+    for condition in conditions_of(status):
+        if condition["type"] == "PodScheduled" and condition.get("status") == "False":
+            yield f"{name_of(pod)}: not scheduled: {text(condition, 'message')}"
+    for container in objects_of(status.get("containerStatuses")):
+        ended = object_of(object_of(container.get("lastState")).get("terminated"))
+        waiting = object_of(object_of(container.get("state")).get("waiting"))
+        parts = []
+        if text(waiting, "reason") not in ("", "ContainerCreating"):
+            parts.append(": ".join(filter(None, (waiting["reason"], text(waiting, "message")))))
+        if ended:
+            times, reason = integer_of(container.get("restartCount")), text(ended, "reason")
+            cure = ": raise its memory limit" if reason == "OOMKilled" else ""
+            cause = reason if cure else f"{reason}, exit code {ended.get('exitCode')}"
+            at = text(ended, "finishedAt")
+            parts.append(f"{times} restarts, the last after {cause} at {at}{cure}")
+        if parts:
+            yield f"{name_of(pod)}: container {text(container, 'name')}: {'; '.join(parts)}"
+
+
+def services_called(
+    configured: Iterable[Mapping[str, Any]], namespace: str
+) -> dict[str, set[tuple[str, str]]]:
+    """Returns by Service of a namespace the webhooks that call it, each with its failure policy."""
+    called: dict[str, set[tuple[str, str]]] = {}
+    for webhook in _webhooks(configured):
+        service = object_of(object_of(webhook.get("clientConfig")).get("service"))
+        if text(service, "namespace") == namespace and (name := text(service, "name")):
+            policy = text(webhook, "failurePolicy") or "Fail"
+            called.setdefault(name, set()).add((text(webhook, "name"), policy))
+    return called
+
+
+def service_faults(
+    called: Mapping[str, Iterable[tuple[str, str]]],
+    services: Iterable[Mapping[str, Any]],
+    slices: Iterable[Mapping[str, Any]],
+) -> Iterator[str]:
+    """Returns the Services that lead to no replica, with what the API server does meanwhile."""
+    existing = {name_of(service) for service in services}
+    ready = {
+        labels_of(item).get(SERVICE_NAME)
+        for item in slices
+        if any(
+            object_of(endpoint.get("conditions")).get("ready") is not False
+            for endpoint in objects_of(item.get("endpoints"))
+        )
+    }
+    for name in sorted(called):
+        if name in ready and name in existing:
+            continue
+        fault, cure = "has no ready endpoint", "look at the Pods, and at the Service's selector"
+        if name not in existing:
+            fault, cure = "does not exist", "apply the manifests"
+        webhooks = sorted(called[name])
+        meanwhile = "; ".join(
+            f"requests of {webhook} are {'let through' if policy == 'Ignore' else 'refused'}"
+            for webhook, policy in webhooks
+        )
+        yield f"the Service {name} {fault}, so nothing is decided ({meanwhile}): {cure}"
+
+
+def bundle_faults(configured: Iterable[Mapping[str, Any]], namespace: str) -> Iterator[str]:
+    """Returns the webhooks of Waddle's Service that trust no certificate."""
+    for webhook in _webhooks(configured):
+        client = object_of(webhook.get("clientConfig"))
+        if text(client, "service", "namespace") == namespace and not client.get("caBundle"):
+            yield (
+                f"the webhook {text(webhook, 'name')} has no caBundle, so calls fail with x509: a "
+                "replica writes it within seconds; if not, its log has the reason"
+            )
+
+
+def left_out(configured: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Returns the namespaces whose requests no policy decides, by label and by Config."""
+    documents = list(configured)
+    labelled = sorted(
+        name_of(item)
+        for item in documents
+        if item.get("kind") == "Namespace" and IGNORE in labels_of(item)
+    )
+    if labelled:
+        yield f"no policy decides in namespaces with the label {IGNORE}: {_list(labelled)}"
+    for item in documents:
+        if item.get("kind") == CONFIG.kind and name_of(item) == CONFIG_NAME:
+            excluded = excluded_namespaces(item, WEBHOOK_PROCESS)
+            if excluded:
+                yield f"no policy decides in namespaces that Config excludes: {_list(excluded)}"
+
+
+def _list(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _webhooks(configured: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for document in configured:
+        if document.get("kind") in WEBHOOKS:
+            yield from objects_of(document.get("webhooks"))
