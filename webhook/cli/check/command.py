@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import FILENAMES, PROVIDERS, STANDARD_INPUT
 from webhook.cli.registry_access import image_option
 from webhook.cli.terminal import complain, write
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +44,24 @@ with their bindings and parameters.
   waddle check -f policy.yaml --vap template           # whether generated policies say the same
   waddle check -f policy.yaml --reads                  # what each policy depends on
 """
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInputs:
+    """What to check, and by which means.
+
+    ``base`` is the client that gets the policies in force. ``documents`` are no objects of a
+    cluster. ``decisions`` names recorded decisions to replay, ``vap`` the mode of generated
+    policies to compare with.
+    """
+
+    base: Client
+    manifests: Sequence[Manifest]
+    budget_seconds: float
+    ask: RecordedAnswers
+    documents: Sequence[Document] = ()
+    decisions: str | None = None
+    vap: str | None = None
 
 
 @click.command("check", help=_HELP + exit_codes.paragraph("check"))
@@ -123,12 +141,13 @@ def command(  # noqa: PLR0913  # one for each option
         base = _client(sources)
     except CannotTest as error:
         raise error.exiting(exit_codes.NO) from None
-    run = (
-        partial(checked_in_cluster, (kubeconfig, context, namespace)) if on_cluster else _on_its_own
-    )
+    documents = [document.document for document in sources.documents]
     seconds = budget_milliseconds / 1000
-    other = [document.document for document in sources.documents]
-    checked = run(base, manifests, seconds, other, decisions=decisions, vap=vap, ask=ask)
+    inputs = CheckInputs(base, manifests, seconds, ask, documents, decisions, vap)
+    if on_cluster:
+        checked = checked_in_cluster(inputs, kubeconfig, context, namespace)
+    else:
+        checked = _checked_alone(inputs)
     is_whole = not (sources.faults or checked.unread)
     return _report(checked, output, reads=reads) or (
         exit_codes.OK if is_whole else exit_codes.UNKNOWN
@@ -183,67 +202,44 @@ def _report(checked: PolicyCheck, output: str, *, reads: bool) -> int:
     return exit_codes.OK if checked.ok else exit_codes.NO
 
 
-def _on_its_own(
-    base: Client,
-    manifests: Sequence[Manifest],
-    seconds: float,
-    documents: Sequence[Document] = (),
-    *,
-    decisions: str | None,
-    vap: str | None,
-    ask: RecordedAnswers,
-) -> PolicyCheck:
+def _checked_alone(inputs: CheckInputs) -> PolicyCheck:
     """Checks without earlier policies in force."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
     from webhook.policies.request_coverage import coverage_problems  # noqa: PLC0415  # see command
 
-    checked = check_run.PolicyCheck()
-    policies = check_run.prepare(manifests, base, seconds, checked)
+    checked, manifests = check_run.PolicyCheck(), inputs.manifests
+    policies = check_run.prepare(manifests, inputs.base, inputs.budget_seconds, checked)
     checked.problems += coverage_problems(manifests, None, NAMESPACE)
-    check_run.check_providers(policies, manifests, ask.names, checked)
-    checked.manifests = check_run.effect_on_manifests(policies, manifests, checked, ask, documents)
+    check_run.check_providers(policies, manifests, inputs.ask.names, checked)
+    checked.manifests = check_run.effect_on_manifests(
+        policies, manifests, checked, inputs.ask, inputs.documents
+    )
     check_run.check_foreign(policies, checked)
-    _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
+    _check_records(policies, inputs, checked)
     return checked
 
 
-def _ask_about_records(
-    policies: BeforeAndAfter,
-    manifests: Sequence[Manifest],
-    checked: PolicyCheck,
-    *,
-    decisions: str | None,
-    vap: str | None,
-    ask: RecordedAnswers,
-) -> None:
+def _check_records(policies: BeforeAndAfter, inputs: CheckInputs, checked: PolicyCheck) -> None:
     """Replays recorded decisions, and compares generated policies."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
 
+    decisions, vap = inputs.decisions, inputs.vap
     records = None if decisions is None else check_run.RecordedDecisions(decisions)
     if records is not None and vap is not None:
         records.keep()
     if records is not None:
-        check_run.effect_on_decisions(policies, records, checked, ask)
+        check_run.effect_on_decisions(policies, records, checked, inputs.ask)
     if vap is not None:
-        check_run.compare_generated(policies, manifests, records, vap, checked)
+        check_run.compare_generated(policies, inputs.manifests, records, vap, checked)
 
 
 def checked_in_cluster(
-    cluster: tuple[str | None, str | None, str],
-    base: Client,
-    manifests: Sequence[Manifest],
-    seconds: float,
-    documents: Sequence[Document] = (),
-    *,
-    decisions: str | None,
-    vap: str | None,
-    ask: RecordedAnswers,
+    inputs: CheckInputs, kubeconfig: str | None, context: str | None, namespace: str
 ) -> PolicyCheck:
     """Checks on top of a cluster's policies; raises :class:`NoResult` if it does not answer.
 
-    ``cluster`` is the kubeconfig, its context and Waddle's namespace.
+    ``namespace`` is Waddle's.
     """
-    kubeconfig, context, namespace = cluster
     from webhook.cli import cluster_policies  # noqa: PLC0415  # it brings aiohttp
     from webhook.cli.check import run as check_run  # noqa: PLC0415
     from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415
@@ -251,23 +247,27 @@ def checked_in_cluster(
     from webhook.policies.request_coverage import coverage_problems  # noqa: PLC0415
 
     async def run(client: ClusterClient) -> PolicyCheck:
-        checked = check_run.PolicyCheck()
+        checked, base = check_run.PolicyCheck(), inputs.base
         # Existing faults in the cluster are not part of the check.
         await cluster_policies.read_constraints(client, base, namespace)
         extensions, unreadable = await cluster_policies.read_extensions(client, namespace)
         configs, more = await cluster_policies.read_configs(client, namespace)
         checked.missing += unreadable + more
-        policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)
+        policies = check_run.prepare(
+            inputs.manifests, base, inputs.budget_seconds, checked, extensions, configs
+        )
         standing = await read_webhook_configurations(client, namespace)
-        checked.problems += coverage_problems(manifests, standing, namespace)
+        checked.problems += coverage_problems(inputs.manifests, standing, namespace)
         for kind in check_run.kinds_of_parameters(policies):
             for parameter in await cluster_policies.list_kind(client, kind):
                 policies.after.add_data(parameter)
-        checked.manifests = check_run.effect_on_manifests(policies, (), checked, ask, documents)
+        checked.manifests = check_run.effect_on_manifests(
+            policies, (), checked, inputs.ask, inputs.documents
+        )
         check_run.check_foreign(policies, checked)
-        _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
+        _check_records(policies, inputs, checked)
         checked.cluster = await check_run.effect_on_cluster(
-            client, policies, checked, LIST_OBJECTS, ask
+            client, policies, checked, LIST_OBJECTS, inputs.ask
         )
         return checked
 

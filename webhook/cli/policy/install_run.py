@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli import exit_codes
 from webhook.cli.check import report as check_report
-from webhook.cli.check.command import BUDGET_MILLISECONDS, checked_in_cluster
+from webhook.cli.check.command import BUDGET_MILLISECONDS, CheckInputs, checked_in_cluster
 from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import TEMPLATES, ask_cluster, await_served, list_objects
 from webhook.cli.sources import CannotTest, read_sources
@@ -94,15 +94,13 @@ def _check(manifests: list[Manifest], options: ClusterOptions) -> int:
 
     Returns the exit code.
     """
-    checked = checked_in_cluster(
-        (options.kubeconfig, options.context, options.namespace),
+    inputs = CheckInputs(
         new_client(reviewed_targets=ADMISSION_ALONE),
         manifests,
         BUDGET_MILLISECONDS / 1000,
-        decisions=None,
-        vap=None,
-        ask=RecordedAnswers({}, "no provider {} answers here"),
+        RecordedAnswers({}, "no provider {} answers here"),
     )
+    checked = checked_in_cluster(inputs, options.kubeconfig, options.context, options.namespace)
     write(check_report.as_table(checked))
     for line in checked.missing:
         complain(line)
