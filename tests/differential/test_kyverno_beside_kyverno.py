@@ -89,6 +89,7 @@ EXPRESSIONS: Final = (
     "other.bind(x, 1, x == 1)",
     "object.spec.hostNetwork",
     "dyn(true)",
+    "optional.of(true).orValue(true)",
     "exceptions.other == 1",
     "exceptions.allowedImages.size() == 0 && exceptions.allowedValues == []",
     "object.spec.containers.all(c, c.image in exceptions.allowedImages)",
@@ -148,6 +149,7 @@ KNOWN: Final = {
     EXPRESSIONS[6]: _NO_IMAGES,
     EXPRESSIONS[7]: _NO_IMAGES,
     "math.greatest([]) == 0": "refused by Kyverno where it is written, an error here",
+    "optional.of(true).orValue(true)": "refused by Kyverno: its checker has another type than bool",
     "random('[a-z]') != ''": "refused: a decision is the same each time",
     "dyn(exceptions).allowedImages == []": "Kyverno knows it as AllowedImages, its name in Go",
 }

@@ -88,9 +88,8 @@ def request_of(value: Any) -> Json | None:
         before = obj if operation == "UPDATE" else None
         request = played(obj, None, operation, before).request.document
         if value.resource:
-            named_kind = request.get("kind") or {}
-            named = {"group": named_kind.get("group"), "version": named_kind.get("version")}
-            request = {**request, "resource": {**named, "resource": value.resource}}
+            resource = {**request["resource"], "resource": value.resource}
+            request = {**request, "resource": resource, "requestResource": resource}
         return request
     return None
 

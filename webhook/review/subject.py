@@ -6,7 +6,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api.admission import InvalidReview, read_request, read_review
-from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.gvk import gvk_of, name_of, namespace_of, plural_of
 from webhook.constraint import enforcement
 from webhook.constraint.limits import UNLIMITED, Limits
 from webhook.constraint.placement import namespace_for, namespace_named, request_to_review
@@ -134,9 +134,14 @@ def played(
     """Returns a request built from an object, an operation, an old object and a user."""
     gvk = gvk_of(obj)
     deleted = operation == "DELETE"
+    kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+    resource = {"group": gvk.group, "version": gvk.version, "resource": plural_of(gvk.kind)}
     request = {
         "uid": "",
-        "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
+        "kind": kind,
+        "resource": resource,
+        "requestKind": kind,
+        "requestResource": resource,
         "operation": operation,
         "userInfo": dict(user or {}),
         "object": None if deleted else obj,

@@ -334,7 +334,7 @@ def _exceptions(chance: random.Random, known: list[Json]) -> list[Json]:
 KYVERNO = {
     "tagged": "!object.spec.containers.exists(one, one.image.endsWith(':latest'))",
     "plain": "object.spec.containers.all(one, !(one.?securityContext.privileged.orValue(false)))",
-    "known": "resource.Get('v1', 'namespaces', '', request.namespace) != null",
+    "known": "dyn(resource.Get('v1', 'namespaces', '', request.namespace)) != null",
     "owned": "has(object.metadata.labels) && 'owner' in object.metadata.labels",
 }
 """Policies of Kyverno about Pods, by name."""

@@ -137,7 +137,9 @@ def test_objects_and_images_are_those_that_are_given() -> None:
     )
     assert verdict_of(old, "redis:6", world) == KyvernoVerdict("pass")
     assert (
-        verdict_of("resource.get('v1', 'configmaps', 'shop', 'two') == null", world=world).result
+        verdict_of(
+            "dyn(resource.get('v1', 'configmaps', 'shop', 'two')) == null", world=world
+        ).result
         == "pass"
     )
     reviewed = verdict_of(old, "redis:7", world)
@@ -317,7 +319,7 @@ def test_json_is_read() -> None:
         "resource.list('v1', 'configmaps', '').items.size() == 2",
         "resource.get(resource.toGVR('v1', 'ConfigMap'), 'shop', 'one').data.a == 'b'",
         "resource.List(resource.ToGVR('v1', 'ConfigMap'), 'shop').items.size() == 2",
-        "resource.Get('v1', 'configmaps', 'other', 'one') == null",
+        "dyn(resource.Get('v1', 'configmaps', 'other', 'one')) == null",
     ],
 )
 def test_objects_are_asked_for_by_both_spellings(expression: str) -> None:
@@ -333,7 +335,7 @@ def test_what_is_not_given_is_reported_and_an_error_unless_another_operand_decid
     assert verdict_of(f"true || {expression}") == KyvernoVerdict("pass")
     whole = World(objects_known(()), is_whole=True)
     assert (
-        verdict_of("resource.Get('v1', 'secrets', 'shop', 'one') == null", world=whole).result
+        verdict_of("dyn(resource.Get('v1', 'secrets', 'shop', 'one')) == null", world=whole).result
         == "pass"
     )
     for call in ("globalContext.Get('x')", "globalContext.get('x', 'y')"):
@@ -357,12 +359,12 @@ def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
 
     world = World(objects_known([config_map("one")]))
     for expression in (
-        "resource.Get('v1', 'configmaps', 'one') != null",
+        "dyn(resource.Get('v1', 'configmaps', 'one')) != null",
         "resource.List('v1', 'configmaps').items.size() == 1",
     ):
         assert one(expression).say(PolicyQuestion(request(), None, world)).result == "pass"
     with pytest.raises(InvalidPolicy, match="no matching overload"):
-        one("resource.Get('v1', 'configmaps', 'other', 'one') != null")
+        one("dyn(resource.Get('v1', 'configmaps', 'other', 'one')) != null")
     entries = World(objects_known(()), entries={"x": 1})
     verdict = one("globalContext.Get('x') == 1").say(PolicyQuestion(request(), None, entries))
     assert verdict.result == "error"
@@ -571,7 +573,7 @@ def test_objects_alone_decide_where_nothing_else_is_read(spec: dict, result: str
 
 def test_what_a_later_validation_asks_for_is_not_missing() -> None:
     world = World(objects_known(()), NOW_NS)
-    asks = "resource.Get('v1', 'configmaps', 'shop', 'a') != null"
+    asks = "dyn(resource.Get('v1', 'configmaps', 'shop', 'a')) != null"
     both = [{"expression": "false"}, {"expression": asks}]
     assert verdict_of("true", world=world, validations=both) == KyvernoVerdict("fail", OTHERS_FAIL)
     assert world.missing == []
