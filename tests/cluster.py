@@ -86,6 +86,12 @@ def write_kubeconfig(path: Path, server: str) -> Path:
     return path
 
 
+def authority_of(config: Any) -> str:
+    """The authority's certificate, as PEM, of a kubeconfig that holds it."""
+    cluster = config["clusters"][0]["cluster"]
+    return base64.b64decode(cluster["certificate-authority-data"]).decode()
+
+
 class _Kept:
     """A connection that is used again, and closed with whoever had it."""
 
@@ -119,7 +125,7 @@ class Api:
         config = yaml.safe_load(kubeconfig.read_text())
         cluster = config["clusters"][0]["cluster"]
         user = config["users"][0]["user"]
-        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        authority = authority_of(config)
         context = ssl.create_default_context(cadata=authority)
         with tempfile.NamedTemporaryFile() as pair:  # OpenSSL reads a key from files only
             pair.write(base64.b64decode(user["client-certificate-data"]))
@@ -206,6 +212,11 @@ class Cluster:
     def kubeconfig(self) -> Path:
         """Credentials of an administrator."""
         return Path(self.facts["kubeconfig"])
+
+    @property
+    def authority(self) -> str:
+        """The API server's authority, as PEM."""
+        return authority_of(yaml.safe_load(self.kubeconfig.read_text()))
 
     @property
     def server(self) -> str:

@@ -126,18 +126,24 @@ def install(api: Api) -> None:
     api.apply(f"/api/v1/namespaces/{NAMESPACE}/pods/{POD}", pod)
 
 
-def apply_policies(api: Api, policies: Path) -> None:
-    """Apply templates and constraints, and wait until a Gatekeeper that runs enforces them."""
+def read_policies(policies: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns the templates and the constraints of a folder."""
     documents = [
         document
         for file in sorted(policies.glob("*.yaml"))
         for document in yaml.safe_load_all(file.read_text())
         if document
     ]
-    for template in (one for one in documents if one["kind"] == "ConstraintTemplate"):
+    templates = [one for one in documents if one["kind"] == "ConstraintTemplate"]
+    return templates, [one for one in documents if one["kind"] != "ConstraintTemplate"]
+
+
+def apply_policies(api: Api, policies: Path) -> None:
+    """Apply templates and constraints, and wait until a Gatekeeper that runs enforces them."""
+    templates, constraints = read_policies(policies)
+    for template in templates:
         name = template["metadata"]["name"]
         api.apply(f"/apis/templates.gatekeeper.sh/v1/constrainttemplates/{name}", template)
-    constraints = [one for one in documents if one["kind"] != "ConstraintTemplate"]
     paths = [
         f"/apis/constraints.gatekeeper.sh/v1beta1/{one['kind'].lower()}/{one['metadata']['name']}"
         for one in constraints

@@ -15,8 +15,10 @@ from typing import Any
 from loadtest.bench import gatekeeper, policies, report, start
 from loadtest.bench.load import Generator, ask
 from loadtest.bench.machine import describe
+from loadtest.bench.replica import replica
 from loadtest.bench.servers import Cores, Server, floor, waddle
 from loadtest.bytecode import compile_modules
+from loadtest.cluster.stages import Site, site
 from loadtest.traces import BODIES, Trace, write
 from webhook.certificates.pairs import self_signed
 
@@ -105,6 +107,8 @@ class Bench:
     floors: dict[str, float] = field(default_factory=dict)
     traces: list[dict[str, Any]] = field(default_factory=list)
     installed: dict[str, gatekeeper.Installation] = field(default_factory=dict)
+    clusters: dict[str, Site] = field(default_factory=dict)
+    """Our replicas', each with a set of policies."""
 
     @property
     def generator(self) -> Generator:
@@ -122,27 +126,40 @@ class Bench:
         return self.folder / "certificates"
 
     def ours(
-        self, source: Path, core: int | None = None, *, keeps_results: bool = False
+        self, source: Path, *, keeps_results: bool = False
     ) -> contextlib.AbstractContextManager[Server]:
-        """Our server with a set of policies, on the servers' core if no other is named."""
-        where = self.cores.server if core is None else core
+        """Our server with a set of policies, on the servers' core."""
+        core = self.cores.server
         return waddle(
-            source, self.certificates, core=where, log=self.log, keeps_results=keeps_results
+            source, self.certificates, core=core, log=self.log, keeps_results=keeps_results
         )
 
+    def replica(self, name: str, core: int) -> contextlib.AbstractContextManager[Server]:
+        """A replica as in a Pod, at the API server that has this set."""
+        return replica(self.clusters[name].plane, self.certificates, core=core, log=self.log)
+
     def prepare(self, name: str, stack: contextlib.ExitStack, core: int) -> None:
-        """A cluster with a set of policies in it; memory of both after the same requests."""
+        """A cluster for each with a set of policies; memory of both after the same requests."""
         here = self.folder / name
         here.mkdir()
         source = _source(name, here / "policies")
         prepared = gatekeeper.prepared(source, self.certificates, here, core=core)
         installed = self.installed[name] = stack.enter_context(prepared)
         installed.pin(self.cores.client)
-        ours = self.ours(source, core, keeps_results=True)
-        with installed.gatekeeper(core) as peer, ours as server:
-            for body in VERDICTS:
-                same_answer([server, peer], BODIES / f"{body}.json")
-            self._remember(name, [server, peer])
+        ours = here / "waddle"
+        ours.mkdir()
+        own = self.clusters[name] = stack.enter_context(site(ours, self.cores))
+        own.enforce(*gatekeeper.read_policies(source))
+        found: dict[str, float] = {"requests": self.plan.requests}
+        answers = []
+        for server_of in (self.replica(name, core), installed.gatekeeper(core)):
+            with server_of as server:
+                answers.append([ask(server, BODIES / f"{body}.json") for body in VERDICTS])
+                found |= self._memory(server)
+        for body, ours, theirs in zip(VERDICTS, *answers, strict=True):
+            same(body, ours, theirs)
+        self.memory[name] = found
+        say(f"{name}: memory {found}")
 
     def prepare_all(self, stack: contextlib.ExitStack) -> None:
         """Prepare every set: the one that takes longest on one core, the others on the other.
@@ -163,7 +180,7 @@ class Bench:
         """Measures the time-dependent figures of one set."""
         source = _source(name, self.folder / name / "policies")
         if name in START_SETS:
-            self._start(name, source)
+            self._start(name)
         with contextlib.ExitStack() as stack:
             peer = stack.enter_context(self.installed[name].gatekeeper(self.cores.server))
             server = stack.enter_context(self.ours(source))
@@ -215,11 +232,11 @@ class Bench:
         )
         return found
 
-    def _start(self, name: str, source: Path) -> None:
-        """Measures each start until ready, ours without compiled policies."""
+    def _start(self, name: str) -> None:
+        """Measures each start until ready at the same API server, ours without compiled policies."""
         core = self.cores.server
         servers = {
-            "waddle": lambda: self.ours(source, keeps_results=True),
+            "waddle": lambda: self.replica(name, core),
             "gatekeeper": lambda: self.installed[name].gatekeeper(core),
         }
         self.started[name] = start.beside(servers)
@@ -236,15 +253,15 @@ class Bench:
             warm(self.generator, twelve, 1000)
             yield Server("waddle-p12", twelve.url, twelve.process, twelve.ready_seconds)
 
-    def _remember(self, name: str, servers: list[Server]) -> None:
-        """Memory before and after the same requests to both."""
-        found: dict[str, float] = {"requests": self.plan.requests}
-        for server in servers:
-            found[f"{server.name}_idle"] = server.rss_mib()
-            warm(self.generator, server, self.plan.requests, MEMORY_BODY)
-            found[server.name] = server.rss_mib()
-        self.memory[name] = found
-        say(f"{name}: memory {found}")
+    def _memory(self, server: Server) -> dict[str, float]:
+        """Memory before and after the requests, and then with processes that it started."""
+        idle = server.rss_mib()
+        warm(self.generator, server, self.plan.requests, MEMORY_BODY)
+        return {
+            f"{server.name}_idle": idle,
+            server.name: server.rss_mib(),
+            f"{server.name}_all": server.family_mib(),
+        }
 
     def _point(self, name: str, point: Point, servers: list[Server]) -> dict[str, Any]:
         """Measures one body and number of connections, in alternated rounds."""
@@ -330,10 +347,14 @@ def warm(generator: Generator, server: Server, requests: int, body: str = "pod")
 
 def same_answer(servers: list[Server], body: Path) -> None:
     """Figures of servers that decide differently would compare nothing."""
-    ours, theirs = (ask(server, body) for server in servers)
+    same(body.name, *(ask(server, body) for server in servers))
+
+
+def same(name: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Raises RuntimeError if the responses to a review differ."""
     for part in ("uid", "allowed", "status"):
         if _shown(ours, part) != _shown(theirs, part):
-            raise RuntimeError(f"{body.name}: {ours} is not Gatekeeper's {theirs}")
+            raise RuntimeError(f"{name}: {ours} is not Gatekeeper's {theirs}")
 
 
 def _shown(answer: dict[str, Any], part: str) -> Any:

@@ -52,6 +52,27 @@ class Server:
                 return int(line.split()[1]) / 1024
         raise RuntimeError(f"{self.name} is gone")
 
+    def family_mib(self) -> float:
+        """Resident memory with the anonymous pages of the processes that it started, in MiB."""
+        return self.rss_mib() + sum(map(_anonymous_mib, _children(self.process.pid)))
+
+
+def _children(pid: int) -> Iterator[int]:
+    listed = subprocess.run(
+        ["ps", "--ppid", str(pid), "-o", "pid="], capture_output=True, text=True, check=False
+    )
+    for child in map(int, listed.stdout.split()):
+        yield child
+        yield from _children(child)
+
+
+def _anonymous_mib(pid: int) -> float:
+    """Their files' pages are mostly those of the process that started them."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
 
 @contextlib.contextmanager
 def running(
@@ -116,7 +137,7 @@ def _says_ready(port: int) -> bool:
 
 
 def waddle(
-    policies: Path,
+    policies: Path | None,
     certificates: Path,
     *,
     core: int | str,
@@ -124,19 +145,20 @@ def waddle(
     flags: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     keeps_results: bool = False,
+    program: Sequence[str] = (sys.executable, "-m", "webhook"),
 ) -> contextlib.AbstractContextManager[Server]:
     """Our server with a directory of policies, and flags and variables of the caller's own.
+
+    Without a directory the flags say where policies are. ``program`` runs `waddle`.
 
     Benchmarks send few bodies many times. Results of earlier reviews would decide all of them, so
     none are kept unless ``keeps_results`` says otherwise.
     """
     port, health, metrics = free_ports(3)
     command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "webhook",
+        *program,
         "serve",
-        f"--policies={policies}",
+        *([] if policies is None else [f"--policies={policies}"]),
         "--host=127.0.0.1",
         f"--port={port}",
         f"--health-addr=127.0.0.1:{health}",

@@ -13,7 +13,7 @@ STARTS = 5
 
 # The cost of every start before its first line: the interpreter alone, and with the imports that
 # `waddle serve` has.
-FLOORS = {"interpreter": "pass", "imports": "import webhook.app.process"}
+FLOORS = {"interpreter": "pass", "imports": "import webhook.app.process, webhook.app.cluster"}
 
 
 def floors(core: int) -> dict[str, float]:
@@ -27,11 +27,15 @@ def floors(core: int) -> dict[str, float]:
 def beside(
     servers: dict[str, Callable[[], AbstractContextManager[Server]]],
 ) -> dict[str, float]:
-    """Medians of five starts to ready of each server, in seconds, in turns and one at a time."""
+    """Medians of five starts to ready of each server, in turns and one at a time.
+
+    In seconds by the clock, and as NAME_cpu of its processor.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in servers}
     for _ in range(STARTS):
         for name, start in servers.items():
             with start() as server:
+                seconds.setdefault(f"{name}_cpu", []).append(server.cpu_seconds())
                 seconds[name].append(server.ready_seconds)
     return {name: statistics.median(found) for name, found in seconds.items()}
 
@@ -44,7 +48,7 @@ def _run(source: str, core: int) -> float:
 
 
 def import_floors() -> dict[str, float]:
-    """Resident MiB of the interpreter alone, and with what a server without a cluster imports."""
+    """Resident MiB of the interpreter alone, and with what a replica imports."""
     rss = "; print(next(l for l in open('/proc/self/status') if l.startswith('VmRSS')).split()[1])"
     found = {}
     for name, source in FLOORS.items():

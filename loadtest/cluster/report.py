@@ -48,8 +48,8 @@ def markdown(result: dict[str, Any]) -> str:
     return f"""# A large cluster, beside Gatekeeper
 
 Written by `{result["command"]}`. One process of each, in turn, on one core (Gatekeeper with
-`GOMAXPROCS=1`), follows the same API server on another, each time with a new Pod; medians of the
-rounds. *Ready* is the first 200 of `/readyz`; *every status written* is when the API server has a
+`GOMAXPROCS=1`), follows the same API server on another, each time with a new Pod; Waddle by its service account, with
+the rights of the manifests. Medians of the rounds. *Ready* is the first 200 of `/readyz`; *every status written* is when the API server has a
 status object of this Pod for each template and constraint. Each process is asked for the same
 admission from its start on, and a verdict is *right* if it is the denial of the last of all
 constraints; Kubernetes sends nothing to a Pod before it is ready. Templates are those of the Gatekeeper policy library in `loadtest/policies/p12`,

@@ -6,19 +6,19 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from loadtest import in_pod
 from loadtest.bench.servers import Server as Answering
 from loadtest.cluster.content import CANARY
 from tests.behaviour.serving import unverified
-from tests.cluster import ApiError
+from tests.cluster import Api, ApiError
 from tests.patience import until
 from tests.ports import free_ports
 from tests.programs import build, gatekeeper_sources
@@ -154,6 +154,7 @@ def install_gatekeeper(plane: Plane) -> None:
     plane.install()
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": GATEKEEPER_NAMESPACE}}
     plane.api.apply(f"/api/v1/namespaces/{GATEKEEPER_NAMESPACE}", body)
+    in_pod.install_rights(plane.api)
 
 
 def _is_established(plane: Plane, name: str) -> bool:
@@ -165,10 +166,11 @@ def _is_established(plane: Plane, name: str) -> bool:
 @contextlib.contextmanager
 def waddle(plane: Plane, pod: str, *, core: int | str, log: Path) -> Iterator[Server]:
     """A replica that carries out every operation of a Deployment, on a core or a list of them."""
-    command = [sys.executable, "-m", "webhook", "serve", *OPERATIONS]
-    with _pod(plane, NAMESPACE, pod) as uid:
-        environment = {"POD_NAME": pod, "POD_NAMESPACE": NAMESPACE, "POD_UID": uid}
-        with _running(
+    account = in_pod.command(plane.cluster, plane.certificates.parent / "accounts" / pod)
+    command = [*account, "serve", "--kubernetes", *OPERATIONS]
+    with (
+        pod_object(plane.api, NAMESPACE, pod) as uid,
+        _running(
             "waddle",
             pod,
             NAMESPACE,
@@ -176,9 +178,10 @@ def waddle(plane: Plane, pod: str, *, core: int | str, log: Path) -> Iterator[Se
             plane=plane,
             core=core,
             log=log,
-            environment=environment,
-        ) as server:
-            yield server
+            environment=in_pod.environment(plane.cluster, pod, uid),
+        ) as server,
+    ):
+        yield server
 
 
 @contextlib.contextmanager
@@ -188,7 +191,8 @@ def gatekeeper(plane: Plane, pod: str, *, core: int, log: Path) -> Iterator[Serv
     cache.mkdir(exist_ok=True)
     command = [str(build("gatekeeper")), *OPERATIONS, "--disable-cert-rotation"]
     command += [f"--api-cache-dir={cache}", "--log-level=ERROR"]
-    with _pod(plane, GATEKEEPER_NAMESPACE, pod):
+    command.append(f"--kubeconfig={plane.cluster.kubeconfig}")
+    with pod_object(plane.api, GATEKEEPER_NAMESPACE, pod):
         environment = {
             "POD_NAME": pod,
             "POD_NAMESPACE": GATEKEEPER_NAMESPACE,
@@ -208,7 +212,8 @@ def gatekeeper(plane: Plane, pod: str, *, core: int, log: Path) -> Iterator[Serv
 
 
 @contextlib.contextmanager
-def _pod(plane: Plane, namespace: str, name: str) -> Iterator[str]:
+def pod_object(api: Api, namespace: str, name: str) -> Iterator[str]:
+    """A Pod object, deleted at the end; yields its UID."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     body = {
         "apiVersion": "v1",
@@ -220,7 +225,7 @@ def _pod(plane: Plane, namespace: str, name: str) -> Iterator[str]:
 
     def is_made() -> bool:
         try:
-            made.update(plane.api.request("POST", path, body))
+            made.update(api.request("POST", path, body))
         except ApiError as error:
             if error.status not in (403, 409):
                 raise
@@ -231,7 +236,7 @@ def _pod(plane: Plane, namespace: str, name: str) -> Iterator[str]:
     try:
         yield str(made["metadata"]["uid"])
     finally:
-        plane.api.request("DELETE", f"{path}/{name}?gracePeriodSeconds=0")
+        api.request("DELETE", f"{path}/{name}?gracePeriodSeconds=0")
 
 
 @contextlib.contextmanager
@@ -244,12 +249,11 @@ def _running(
     plane: Plane,
     core: int | str,
     log: Path,
-    environment: dict[str, str],
+    environment: Mapping[str, str],
 ) -> Iterator[Server]:
     """Start a process on one core; it ends with the block."""
     port, health, metrics = free_ports(3)
     common = [
-        f"--kubeconfig={plane.cluster.kubeconfig}",
         "--host=127.0.0.1",
         f"--port={port}",
         f"--prometheus-port={metrics}",
