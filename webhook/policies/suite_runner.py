@@ -418,6 +418,17 @@ def _mutated(
     return mutated
 
 
+def _check_kind(subject: dict[str, Any], path: Path) -> None:
+    """Raises :class:`_Failure` for an object whose kind or version Go cannot read."""
+    if not gvk_of(subject).kind:
+        raise _Failure(f'reading object from "{path}": it has no kind; add apiVersion and kind')
+    version = str(subject.get("apiVersion"))
+    if version.count("/") > 1:
+        raise _Failure(
+            f'reading object from "{path}": apiVersion "{version}" is not of the form group/version'
+        )
+
+
 def _check_case(
     client: Client,
     extensions: _Extensions,
@@ -455,13 +466,7 @@ def _check_case(
     admits = any(len(entry.targets) > len(targets) for entry in entries)
     if not targets or (admits and type(documents[0]) is dict and is_object(documents[0])):
         subject = documents[0]
-        if not gvk_of(subject).kind:
-            raise _Failure(f'reading object from "{path}": it has no kind; add apiVersion and kind')
-        version = str(subject.get("apiVersion"))
-        if version.count("/") > 1:
-            raise _Failure(
-                f'reading object from "{path}": apiVersion "{version}" is not of the form group/version'
-            )
+        _check_kind(subject, path)
         if not is_admission_review(subject):
             subject = _mutated(client, extensions, subject, printed)
         _check_mutated(folder, case, subject)

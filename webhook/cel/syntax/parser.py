@@ -47,7 +47,7 @@ _ORDER: Final = (
 """Tokens in the order in which cel-go's messages name the expected ones."""
 
 _ESCAPES: Final = str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"})
-"""What ANTLR escapes in the texts of tokens."""
+"""The characters of tokens that ANTLR escapes."""
 
 _CLASSES: Final = {
     "FLOAT": "NUM_FLOAT",
