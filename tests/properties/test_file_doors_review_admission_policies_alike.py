@@ -40,7 +40,7 @@ def admission_world(seed: int) -> World:
 
 
 def findings_by_door(seed: int, folder: Path) -> dict[str, Findings]:
-    """What each door of files finds of each object."""
+    """Returns the findings of each door of files about each object."""
     files = Files(admission_world(seed), folder)
     return {name: ask(files) for name, ask in DOORS.items() if name != "audit and reports"}
 
