@@ -412,11 +412,11 @@ def _by_objects(
     return failed, rest
 
 
-def _added(responses: Responses, evaluated: int, found: list[Result]) -> Responses:
+def _added(responses: Responses, evaluated: int, violations: list[Result]) -> Responses:
     """Returns the responses with the results of so many policies."""
     results, faults, deadline_exceeded, earlier = responses[:4]
-    if found:
-        results = (*results, *found)
+    if violations:
+        results = (*results, *violations)
         if len(results) > 1:
             results = tuple(sorted(results, key=answer_order))
     fields = (results, faults, deadline_exceeded, earlier + evaluated, *responses[4:])

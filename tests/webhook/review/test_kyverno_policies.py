@@ -199,9 +199,9 @@ def test_an_exception_is_about_the_policies_that_it_names_alone() -> None:
 )
 def test_a_missing_object_is_what_it_is_to_the_policy_alone(expression: str, missing: str) -> None:
     """Kyverno's engine has an empty map, and no null."""
-    one = policy("one", operations=["CREATE", "DELETE"])
-    one["spec"]["validations"] = [{"expression": expression}]
-    read = read_kyverno(one)
+    document = policy("one", operations=["CREATE", "DELETE"])
+    document["spec"]["validations"] = [{"expression": expression}]
+    read = read_kyverno(document)
     assert isinstance(read, ValidatingPolicy)
     deleted: Json = {"operation": "DELETE", "oldObject": pod(), "object": None}
     of_request = request(**(deleted if missing == "object" else {}))
