@@ -145,7 +145,7 @@ def requested_resource(request: Json) -> RequestedResource:
         named = request.get("kind") or {}
         resource = plural_of(named.get("kind") or "")
     group = named.get("group") or ""
-    return RequestedResource(
+    fields = (
         group,
         named.get("version") or "",
         resource,
@@ -154,6 +154,7 @@ def requested_resource(request: Json) -> RequestedResource:
         not request.get("namespace") or (resource == "namespaces" and not group),
         request.get("name") or "",
     )
+    return tuple.__new__(RequestedResource, fields)  # As calling it would, at half of its cost.
 
 
 def _in_namespace(

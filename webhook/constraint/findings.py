@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from webhook.constraint.driver import DriverViolation, Evaluator
     from webhook.constraint.entry import Entry
     from webhook.constraint.memo import Recall
-    from webhook.constraint.plan import Planned
+    from webhook.constraint.plan import Plan, Planned
     from webhook.constraint.review import Review
     from webhook.constraint.snapshot import Snapshot
     from webhook.constraint.target import Matcher
@@ -128,10 +128,14 @@ class Findings:
         self._long_since: float | None = None
         """The thread's processor time after half of the review's allowance had passed."""
 
-    def review(self, review: Review) -> None:
-        """Adds the findings of a review; sets ``deferred`` if it takes too long on this thread."""
+    def review(self, review: Review, plan: Plan | None = None) -> None:
+        """Adds the findings of a review; sets ``deferred`` if it takes too long on this thread.
+
+        ``plan`` is the plan for its key, where the caller has it.
+        """
         self._shared: dict[str, Any] = {}  # values shared by templates' evaluations of one document
-        plan = self.snapshot.plan(self.point, review.target, review.key).at(review.place)
+        plan = plan or self.snapshot.plan(self.point, review.target, review.key)
+        plan = plan.at(review.place)
         outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
         operation = review.operation if self.point == enforcement.WEBHOOK else None
         self._operation = operation

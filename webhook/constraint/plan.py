@@ -88,6 +88,11 @@ class Plan:
     is_of_key: bool = True
     """Whether the plan is for one kind, so that matchers need not check kinds."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no constraint is about reviews of this key."""
+        return not (self.steps or self.broken)
+
     def at(self, place: str | None) -> Plan:
         """Returns the plan for a namespace; None for none in particular."""
         if place is None:

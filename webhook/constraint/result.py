@@ -163,6 +163,9 @@ DEFERRED: Final = Responses(deadline_exceeded=True)
 decided; the review must start again where it may take longer (``Budget.deferrable``).
 """
 
+NOTHING_FOUND: Final = Responses()
+"""The result of a review that no constraint is about."""
+
 
 def _constraint_order(result: Result) -> tuple[str, str]:
     return result.constraint.kind, result.constraint.name

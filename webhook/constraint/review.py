@@ -29,6 +29,11 @@ class AugmentedReview(NamedTuple):
     namespace: Mapping[str, Any] | None = None
     source: ReviewSource = "Original"
 
+    @property
+    def size(self) -> int:
+        """Bytes of the request; 0 where that is not known."""
+        return self.request.size
+
 
 class AugmentedObject(NamedTuple):
     """An object outside of a request: of a manifest, or of a list during an audit.

@@ -15,7 +15,7 @@ from webhook.constraint.findings import Findings
 from webhook.constraint.isolation import DEFAULT, Isolation
 from webhook.constraint.limits import UNLIMITED, Limits, OnBug
 from webhook.constraint.plan import PLANS_MAX, Plan, make_plan
-from webhook.constraint.result import Fault, Responses
+from webhook.constraint.result import NOTHING_FOUND, Fault, Responses
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -186,18 +186,28 @@ class Snapshot:
             if begun is not None:
                 begun.go_on(limits)
                 return _kept(begun, moment, value)
-        findings = Findings(self, enforcement_point, limits)
+        findings = None
         for target in self.targets.values():
+            plan, key = None, target.key_of(value)
+            if key is not None:
+                plan = self.plan(enforcement_point, target.name, key)
+                if plan.is_empty:  # As for most kinds: then making the review would take longer.
+                    _saw(key, value.size, limits)
+                    continue
             try:
                 review = target.handle_review(value, self.namespaces)
             except ReviewError as error:
                 message = f"target.HandleReview failed for target {_quote(target.name)}: {error}"
+                findings = findings or Findings(self, enforcement_point, limits)
                 findings.faults.append(Fault(target.name, "", message))
                 continue
             if review is not None:
-                findings.review(review)
+                findings = findings or Findings(self, enforcement_point, limits)
+                findings.review(review, plan)
                 if findings.deadline_exceeded or findings.deferred:
                     break
+        if findings is None:
+            return NOTHING_FOUND
         if findings.requests and moment is not None:
             return _kept(findings, moment, value)
         return findings.responses()
@@ -230,6 +240,13 @@ class Snapshot:
                 self._plans.clear()
             self._plans[point, target, key] = plan
         return plan
+
+
+def _saw(key: Hashable, size: int, limits: Limits) -> None:
+    """Notes the size of a review that no constraint is about."""
+    budget = limits.budget
+    if budget is not None and budget.guard is not None:
+        budget.guard.saw(key, size)
 
 
 def _kept(findings: Findings, moment: ReviewMoment, value: Any) -> Responses:

@@ -67,6 +67,9 @@ class Target(Protocol):
     def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
         """Compiles ``spec.match``; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
 
+    def key_of(self, value: Any) -> Hashable | None:
+        """Returns the key of a value's review, where it is known without making the review."""
+
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
         """Returns the review of a value; None for a value of another target.
 

@@ -57,8 +57,7 @@ class PolicyQuestion:
     """The input of a policy: a request, and the Namespace of its object; never changed.
 
     ``look`` raises TimeUp when the review's time is up. ``resource`` is what the request is about,
-    as rules read it; ``objects`` are the object and the old object, as expressions read them: in
-    Kyverno one that is missing is an empty map, but null in ``request``.
+    as rules read it; ``objects`` are those of :func:`objects_read`.
     ``meter`` is for evaluations of one rule after the other, each with the whole limit.
     """
 
@@ -88,10 +87,7 @@ class PolicyQuestion:
         self.exceptions = exceptions
         self.look = look
         self.resource = requested_resource(request)
-        self.objects = {
-            name: {} if value is None else value
-            for name, value in objects_of_review(request).items()
-        }
+        self.objects = objects_read(request)
         self.meter = Meter(COST, look)
         self._given: dict[str | tuple[str, str], dict[str, Any]] = {}
 
@@ -134,6 +130,19 @@ class PolicyQuestion:
         """Returns the question about another object of the request."""
         request = {**self.request, "object": obj}
         return PolicyQuestion(request, self.namespace, self.world, self.exceptions, self.look)
+
+
+def objects_read(request: Json) -> Json:
+    """Returns the object and the old object of a request, as expressions read them.
+
+    In Kyverno one that is missing is an empty map, but null in ``request``.
+    """
+    objects = objects_of_review(request)
+    if objects["object"] is None:
+        objects["object"] = {}
+    if objects["oldObject"] is None:
+        objects["oldObject"] = {}
+    return objects
 
 
 def _images(document: Any) -> Json:

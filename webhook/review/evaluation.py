@@ -14,11 +14,12 @@ from webhook.constraint import enforcement
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import DEFERRED, Fault, Responses, answer_order
 from webhook.external_data.exchange import Unanswered
+from webhook.review.expanding import expand_value
 from webhook.review.ratchet import is_ending, ratchet
 from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from webhook.constraint.expansion import ExpansionTemplate, Resultant
     from webhook.constraint.limits import Limits
@@ -26,11 +27,9 @@ if TYPE_CHECKING:
     from webhook.constraint.review import AugmentedObject
     from webhook.constraint.snapshot import Snapshot
     from webhook.review.policy_set import PolicySet, ResultStage
+    from webhook.review.subject import Subject
 
     Implied = tuple[Resultant, AugmentedObject]
-
-    Expand = Callable[[Any], tuple[Sequence[Implied], str]]
-    """Returns the objects that an object implies, and why they are not known."""
 
 
 class Reviewing(Protocol):
@@ -50,15 +49,13 @@ class Reviewing(Protocol):
 class Evaluation(NamedTuple):
     """Reviews a value and its implied objects by a snapshot, then applies the result stages.
 
-    ``expand`` returns the implied objects of another value, for stages that review again; None
-    where they are not known. ``at`` is the time by which exceptions end, None for now.
+    ``subject`` is the subject of the walk, for stages that review another value of it.
     """
 
-    snapshot: Snapshot
+    policies: PolicySet
+    subject: Subject
     implied: Sequence[Implied]
     stages: tuple[ResultStage, ...]
-    expand: Expand
-    at: float | None = None
 
     def review(
         self,
@@ -78,7 +75,7 @@ class Evaluation(NamedTuple):
     def _found(
         self, value: Any, implied: Sequence[Implied], point: str, limits: Limits
     ) -> Responses:
-        review = self.snapshot.review
+        review = self.policies.snapshot.review
         responses = review(value, enforcement_point=point, limits=limits)
         if responses is DEFERRED:
             return DEFERRED
@@ -119,18 +116,18 @@ class _Examined(NamedTuple):
     @property
     def snapshot(self) -> Snapshot:
         """Returns the snapshot of the review."""
-        return self.evaluation.snapshot
+        return self.evaluation.policies.snapshot
 
     @property
     def at(self) -> float:
         """Returns the time of the decision, in seconds since the epoch."""
-        at = self.evaluation.at
+        at = self.evaluation.subject.at
         return time.time() if at is None else at
 
     def again(self, value: Any) -> Responses:
         """Reviews another value; the result has a fault if its implied objects are not known."""
         earlier = self.evaluation
-        implied, unexpanded = earlier.expand(value)
+        implied, unexpanded = expand_value(earlier.policies, earlier.subject, value)
         if unexpanded:
             return Responses(faults=(Fault("", "", unexpanded),))
         responses = earlier._found(value, implied, self.point, self.limits)  # noqa: SLF001  # its own
@@ -139,12 +136,11 @@ class _Examined(NamedTuple):
 
 def evaluation(
     policies: PolicySet,
+    subject: Subject,
     value: Any,
     implied: Sequence[Implied],
-    expand: Expand,
-    at: float | None = None,
 ) -> Reviewing:
-    """Returns the reviewer of a value.
+    """Returns the reviewer of a subject's value.
 
     The snapshot itself if there are no stages and nothing is implied.
 
@@ -156,7 +152,7 @@ def evaluation(
     elif policies.snapshot.lets_existing:
         stages = (ratchet, *stages)
     if implied or stages:
-        return Evaluation(policies.snapshot, implied, stages, expand, at)
+        return Evaluation(policies, subject, implied, stages)
     return policies.snapshot
 
 

@@ -14,7 +14,6 @@ the responses.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.constraint.limits import ELSEWHERE
@@ -100,8 +99,7 @@ class _Prepared(NamedTuple):
     def evaluate(self, subject: Subject, limits: Limits) -> Found | Needs:
         """Evaluates every constraint, and runs the stages of the results."""
         policies, _, value, implied, unexpanded, stored = self
-        expand = partial(expand_value, policies, subject)
-        reviewing = evaluation(policies, value, implied, expand, subject.at)
+        reviewing = evaluation(policies, subject, value, implied)
         try:
             responses = _evaluated(reviewing, subject, value, limits)
         except OverBudget:
@@ -119,9 +117,10 @@ class _Prepared(NamedTuple):
             responses,
             object_of_value(value),
             mutated,
-            unmutated=unmutated,
-            unexpanded=unexpanded,
-            implied=objects,
+            None,
+            unmutated,
+            unexpanded,
+            objects,
             stored=stored,
         )
 

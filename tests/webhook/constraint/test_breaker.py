@@ -15,6 +15,8 @@ from webhook.constraint.breaker import (
     WINDOW_SECONDS,
     Guard,
 )
+from webhook.constraint.limits import Budget, Limits
+from webhook.constraint.review import AugmentedObject
 
 KEY = ("K8sEcho", "c")
 
@@ -196,6 +198,16 @@ def test_what_is_large_for_its_kind_teaches_nothing(bench):
     assert not guard.is_usual("Pod", 369_000)
     assert guard.is_usual("CustomResource", 369_000)
     assert not guard.is_usual("Unknown", 369_000)
+
+
+def test_sizes_are_learnt_of_kinds_without_constraints_too(bench):
+    """A constraint may come, and what is usual is known then."""
+    limits = Limits(budget=Budget.of(1.0, guard=bench.guard))
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    snapshot = client().snapshot
+    for _ in range(200):
+        snapshot.review(AugmentedObject(config, size=200_000), limits=limits)
+    assert bench.guard.is_usual(("", "ConfigMap"), 369_000)
 
 
 def test_what_is_much_smaller_than_what_overran_is_evaluated_all_the_same(bench):

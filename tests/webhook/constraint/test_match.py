@@ -231,6 +231,22 @@ def test_delete_reviews_the_old_object_as_the_object():
         TARGET.handle_review(request(operation="DELETE", object=old), {})
 
 
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE", "CONNECT"])
+def test_the_key_is_known_without_making_the_review(operation):
+    """A request that cannot be reviewed, or is about two kinds, has none."""
+    objects = [None, obj(), obj("Job", "batch"), {"metadata": {"name": "x"}}, {"kind": [1]}]
+    for new in objects:
+        for old in objects:
+            value = request(operation=operation, object=new, oldObject=old)
+            key = TARGET.key_of(value)
+            if key is not None:
+                assert TARGET.handle_review(value, {}).key == key
+    whole = request(operation=operation, object=obj(), oldObject=obj())
+    assert TARGET.key_of(whole) == ("", "Pod")
+    for value in (AugmentedObject(obj(), operation=operation), AugmentedObject({}, operation="")):
+        assert TARGET.key_of(value) == TARGET.handle_review(value, {}).key
+
+
 def test_a_large_object_without_a_kind_is_shown_by_its_beginning():
     """Every constraint may repeat the message: two megabytes of it once made an answer of 26."""
     large = {"metadata": {"name": "x" * 10_000}, "items": [[[1]] * 1000] * 1000, "last": "seen?"}

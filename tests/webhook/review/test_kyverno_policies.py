@@ -13,7 +13,9 @@ from webhook.constraint import enforcement
 from webhook.constraint.limits import UNLIMITED, Limits
 from webhook.constraint.result import Responses
 from webhook.constraint.review import AugmentedReview
-from webhook.kyverno.validating_policy import read_kyverno
+from webhook.kyverno.policy import PolicyQuestion
+from webhook.kyverno.validating_policy import ValidatingPolicy, read_kyverno
+from webhook.kyverno.world import World, objects_known
 from webhook.reports.report import result as report_entry
 from webhook.reports.results import Descriptions, findings_of
 from webhook.review.kyverno_policies import KyvernoPolicies
@@ -184,6 +186,29 @@ def test_an_exception_is_about_the_policies_that_it_names_alone() -> None:
     assert [one.msg for one in found.results] == ["other"]
     assert [one.msg for one in found.excused] == ["excused"]
     assert found.evaluated == 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "missing"),
+    [
+        ("oldObject == null", "oldObject"),
+        ("oldObject == {}", "oldObject"),
+        ("object == null", "object"),
+        ("object == {}", "object"),
+    ],
+)
+def test_a_missing_object_is_what_it_is_to_the_policy_alone(expression: str, missing: str) -> None:
+    """Kyverno's engine has an empty map, and no null."""
+    document = policy("one", operations=["CREATE", "DELETE"])
+    document["spec"]["validations"] = [{"expression": expression}]
+    read = read_kyverno(document)
+    assert isinstance(read, ValidatingPolicy)
+    deleted: Json = {"operation": "DELETE", "oldObject": pod(), "object": None}
+    of_request = request(**(deleted if missing == "object" else {}))
+    verdict = read.say(PolicyQuestion(of_request.document, None, World(objects_known(()))))
+    assert verdict.result == ("pass" if expression.endswith("{}") else "fail")
+    found = KyvernoPolicies([read])(Examined(AugmentedReview(of_request)), Responses())
+    assert [item.cause for item in found.results] == ["violation"] * (verdict.result == "fail")
 
 
 def test_a_policy_that_exceeds_the_time_of_the_review_is_undecided_and_others_are_not() -> None:

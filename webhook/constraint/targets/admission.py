@@ -15,7 +15,7 @@ from webhook.constraint.selector_validation import validate_selectors
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.review import ReviewSource
@@ -47,6 +47,26 @@ class AdmissionTarget:
     def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
         """Compiles ``spec.match``."""
         return compile_match(match)
+
+    def key_of(self, value: Any) -> Hashable | None:
+        """Returns group and kind of a request's or an object's review; None if it has none.
+
+        As in :meth:`handle_review`, on DELETE the old object also stands for the object.
+        """
+        if type(value) is AugmentedReview:
+            request = value.request
+            old = request.old_object
+            obj = old if request.operation == "DELETE" else request.object
+        elif type(value) is AugmentedObject:
+            obj, old = value.object, None
+        else:
+            return None
+        if obj is None:
+            return None
+        group, _, kind = gvk = gvk_of(obj)
+        if old is not None and old is not obj and gvk_of(old).group_kind != gvk.group_kind:
+            return None
+        return (group, kind) if kind else None
 
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
         """Returns the review of a request or an object.

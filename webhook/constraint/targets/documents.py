@@ -59,6 +59,10 @@ class DocumentTarget(ABC):
 
         return CompiledMatch(selects=_any_key, residual=None, residual_key="", full=full)
 
+    def key_of(self, value: Any) -> None:
+        """Returns None: documents have no key."""
+        del value
+
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
         """Returns the review of a document that this target split off; None for others."""
         del namespaces
