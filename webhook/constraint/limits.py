@@ -104,10 +104,7 @@ class Remembering(Protocol):
         """Returns the cached findings of a review by a snapshot's selection; None for none."""
 
     def keep(self, recall: Any, *, has_distinct_keys: bool) -> None:
-        """Keeps the findings of evaluations that were not recalled.
-
-        ``has_distinct_keys`` is whether they never found two values for one key of an object.
-        """
+        """Keeps what was not recalled; ``has_distinct_keys`` if no key of an object had two values."""
 
 
 class Limits(NamedTuple):

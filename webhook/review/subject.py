@@ -25,10 +25,9 @@ REVIEW_GROUP: Final = "admission.k8s.io"
 REVIEW_KIND: Final = "AdmissionReview"
 
 
-# Made for each review: a frozen dataclass of as many fields takes twice as long.
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Subject:
-    """A request, an object or a document, with the options of its review; never changed.
+    """A request, an object or a document, with the options of its review.
 
     ``excludes``, ``mutates``, ``expands`` and ``releases`` turn stages on: spare excluded
     namespaces, mutate first, review implied objects, spare updates that only let an object go.

@@ -117,10 +117,9 @@ class _Prepared(NamedTuple):
             responses,
             object_of_value(value),
             mutated,
-            None,
-            unmutated,
-            unexpanded,
-            objects,
+            unmutated=unmutated,
+            unexpanded=unexpanded,
+            implied=objects,
             stored=stored,
         )
 

@@ -125,15 +125,13 @@ def command(  # noqa: PLR0913  # each is an option
         emit_refusal(outputs, error.lines)
         raise
     for output in outputs:
-        if output.word == "table":
-            emit(output, audit_report.as_table(outcome, limit))
-        else:
-            emit(output, audit_report.FORMATS[output.word](outcome))
+        is_table, formats = output.word == "table", audit_report.FORMATS
+        text = audit_report.as_table(outcome, limit) if is_table else formats[output.word](outcome)
+        emit(output, text)
     if outcome.skipped:
         complain(f"skipped, because it is not a Kubernetes object: {listed(outcome.skipped)}")
-    for line in outcome.advice:
-        complain(f"WARNING - {line}")
-    for line in (*outcome.repeated, *audit_report.missing(outcome)):
+    advice = (f"WARNING - {line}" for line in outcome.advice)
+    for line in (*advice, *outcome.repeated, *audit_report.missing(outcome)):
         complain(line)
     if not outcome.whole:
         return exit_codes.UNKNOWN

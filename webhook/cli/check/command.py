@@ -48,7 +48,7 @@ with their bindings and parameters.
 
 @dataclass(frozen=True, slots=True)
 class CheckInputs:
-    """What to check, and by which means.
+    """The inputs of a check, and the means that it may use.
 
     ``base`` is the client that gets the policies in force. ``documents`` are no objects of a
     cluster. ``decisions`` names recorded decisions to replay, ``vap`` the mode of generated
