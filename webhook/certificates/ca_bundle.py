@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.api.gvk import text
 from webhook.api.shapes import object_of, objects_of
 from webhook.certificates import plan as planning
-from webhook.certificates.reading import decoded
+from webhook.certificates.reading import decoded, known_authorities, read_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +35,18 @@ def trusts(configuration: Mapping[str, Any], data: Mapping[str, bytes]) -> bool:
     now = dt.datetime.now(tz=dt.UTC)
     return all(
         planning.is_trusted(_decoded_bundle(bundle), data, now)
+        for bundle in bundles_of(configuration)
+    )
+
+
+def is_foreign(configuration: Mapping[str, Any], data: Mapping[str, bytes]) -> bool:
+    """Whether a bundle holds authorities, and none that the data of our Secret ever had.
+
+    A bundle that merely lacks a new authority is our own: calls have succeeded all the time.
+    """
+    known = set(known_authorities(data))
+    return any(
+        bundle is not None and known.isdisjoint(read_bundle(_decoded_bundle(bundle)))
         for bundle in bundles_of(configuration)
     )
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.backoff import Backoff
 from webhook.certificates import plan as planning
 from webhook.certificates.authorities_copy import AuthoritiesCopy
-from webhook.certificates.ca_bundle import bundles_of, trusts, with_bundle, writer_of
+from webhook.certificates.ca_bundle import is_foreign, trusts, with_bundle, writer_of
 from webhook.certificates.pairs import CERTIFICATE, KEY
 from webhook.certificates.plan import CertificatePlace, CertificatePlan, Lifetimes
 from webhook.certificates.reading import NEXT_CA_CERTIFICATE, secret_data
@@ -309,7 +309,7 @@ class ServingCertificate:
         written = await self._client.replace(seen.resource, updated)
         self._statistics.bundle_writes += 1
         store.take_answer(mark, written)
-        if self._was_trusted and bundles_of(configuration) != {None}:
+        if self._was_trusted and is_foreign(configuration, data):
             self._log.warning(
                 "another writer replaced the CA bundle, and calls failed until now; have it leave out "
                 "caBundle",

@@ -420,6 +420,7 @@ def test_two_rotations_fail_no_client_that_trusts_the_configuration_alone(cluste
 
     options = {"lifetimes": SHORT, "check_seconds": 0.2}
     with_replicas(cluster, place, tmp_path / "log", work, **options)
+    assert "another writer" not in (tmp_path / "log").read_text()
 
 
 def test_providers_find_our_authorities_in_a_secret_of_their_own(cluster, place, tmp_path):
