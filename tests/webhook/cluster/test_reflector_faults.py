@@ -24,12 +24,16 @@ NOBODY: Any = None
 END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 
 
-def play(folder, *script, settings=PAGES, transform=slim):
-    """Run a reflector until the script is played; what it told, its counts, and the requests."""
+def play(folder, *script, settings=PAGES, transform=slim, lines=None):
+    """Run a reflector until the script is played; what it told, its counts, and the requests.
+
+    ``lines`` receives its log.
+    """
 
     async def run():
+        log = Log((lines if lines is not None else []).append).logger("cluster")
         async with scripted(folder, *script) as (server, credentials):
-            async with ClusterClient(credentials) as client:
+            async with ClusterClient(credentials, log=log) as client:
                 seen = Recorder()
                 reflector = Reflector(
                     client, CONFIG_MAP, seen, settings=settings, transform=transform
@@ -329,26 +333,35 @@ def test_a_continue_token_that_comes_again_ends_the_list_which_is_tried_again(tm
 
 def test_a_list_without_end_is_given_up_at_its_bound(tmp_path):
     pages = [listed(obj(f"a{number}", 1), version=1, token=f"t{number}") for number in range(40)]
+    lines = []
     seen, found, requests = play(
-        tmp_path, *pages[:21], listed(obj("z", 2), version=2), settings=small(list_bytes_max=2_000)
+        tmp_path,
+        *pages[:21],
+        listed(obj("z", 2), version=2),
+        settings=small(list_bytes_max=2_000),
+        lines=lines,
     )
     assert "z" in seen.objects
     assert len(seen.objects) < 21
-    assert "a list of over 2000 bytes" in found.last_error
+    assert "a list of over 2000 bytes" in b"".join(lines).decode()
+    assert not found.last_error, "it goes on"
     assert [query.get("continue") for query in requests].count(None) >= 2
 
 
 def test_initial_events_without_end_are_given_up_at_their_bound(tmp_path):
     events = [event("ADDED", f"a{number}", 1) for number in range(100)]
     last = event("ADDED", "z", 2), event("BOOKMARK", "", 2, **END)
+    lines = []
     seen, found, _ = play(
         tmp_path,
         (200, events, "hang"),
         (200, list(last), "end"),
         settings=small(watch_list=True, list_bytes_max=4_000),
+        lines=lines,
     )
     assert seen.objects.keys() == {"z"}
-    assert "a list of over 4000 bytes" in found.last_error
+    assert "a list of over 4000 bytes" in b"".join(lines).decode()
+    assert not found.last_error, "it goes on"
 
 
 @pytest.mark.parametrize("watch_list", [False, True])
@@ -377,15 +390,18 @@ def without_annotations(item):
 
 
 def test_a_watch_that_drips_is_given_up(tmp_path):
+    lines = []
     seen, found, requests = play(
         tmp_path,
         listed(version=1),
         (200, [event("ADDED", "a", 2), b"{"], "drip"),
         (200, [event("ADDED", "b", 3)], "end"),
         settings=small(line_seconds_max=0.05, inactivity_seconds=60.0),
+        lines=lines,
     )
     assert seen.objects.keys() == {"a", "b"}
-    assert "a line that takes over" in found.last_error
+    assert "a line that takes over" in b"".join(lines).decode()
+    assert not found.last_error, "it goes on"
     assert requests[2]["resourceVersion"] == "2"
 
 
