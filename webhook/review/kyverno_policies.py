@@ -420,7 +420,7 @@ def _added(responses: Responses, evaluated: int, violations: list[Result]) -> Re
         if len(results) > 1:
             results = tuple(sorted(results, key=answer_order))
     fields = (results, faults, deadline_exceeded, earlier + evaluated, *responses[4:])
-    return tuple.__new__(Responses, fields)  # As _replace would, at a quarter of its cost.
+    return Responses._make(fields)  # As _replace would, at less than half of its cost.
 
 
 def _result(constraint: Constraint, verdict: KyvernoVerdict, target: str) -> Result:
