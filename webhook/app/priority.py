@@ -54,14 +54,15 @@ _ATTRIBUTES: Final = struct.Struct("IIQiIQQQ")
 _TIMER_SLACK: Final = 29
 """PR_SET_TIMERSLACK of `linux/prctl.h`."""
 
-BEHIND: Final = 10
-"""The additional niceness of background threads: a tenth of the time of a normal thread, on a core
-that both could use all the time. So policies are followed under any load, if more slowly."""
+BEHIND: Final = 12
+"""The additional niceness of background threads: a fifteenth of the time of a normal thread, on a
+core that both could use all the time. So policies are followed under any load, if more slowly."""
 
-AFTER: Final = 5
-"""The additional niceness of threads that compute for a request: a third of the time. They rest
-between pieces of work. At equal priority each piece came before the answering thread, which hardly
-rests during a flood. A container's share of a node does not depend on its threads."""
+AFTER: Final = 10
+"""The additional niceness of threads that compute for a request: a tenth of the time. Several of
+them compute in a flood of slow objects. With a third of the time each, four had more than the
+answering thread, which then waited up to 10 ms for the core, and they answered no more requests. A
+container's share of a node does not depend on its threads."""
 
 NICEST: Final = 19
 """The system's largest niceness."""
