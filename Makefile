@@ -20,8 +20,8 @@ setup: .venv/.done .venv-imports/.done ## make .venv with everything pinned (Pyt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"Python 3.11 or later is needed, not {v[0]}.{v[1]}: make PYTHON=/path/to/python3")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep --max-count=1 --only-matching '^uv==[^ ]*' requirements/dev.txt)"
-	$(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes requirements/dev.txt
-	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes --python $(BIN)/python requirements/dev.txt
+	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python --editable .
 	touch $@
 
 .venv-imports/.done: requirements/imports.txt .venv/.done

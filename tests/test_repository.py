@@ -179,6 +179,14 @@ def test_documents_name_targets_that_exist() -> None:
                 assert target in targets, f"{path}: make {target}"
 
 
+def test_uv_installs_into_the_environment_that_make_made() -> None:
+    """Without `--python` uv changes the reader's environment if he has activated one."""
+    for path in ("Makefile", "Dockerfile"):
+        for line in (ROOT / path).read_text().splitlines():
+            if re.search(r"/uv pip (sync|install) ", line):
+                assert " --python " in line, f"{path}: {line.strip()}"
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     """Each relative link of a document names a file or folder that is there."""
     for path, text in texts().items():
