@@ -128,7 +128,10 @@ def test_a_port_that_is_taken_is_reported_in_one_line(tmp_path: Path) -> None:
         )
     assert second.returncode == 1
     (line,) = second.stderr.splitlines()
-    assert line == f"Error: --port: cannot listen on 127.0.0.1:{port}: Address already in use"
+    assert line == (
+        f"Error: --port: cannot listen on 127.0.0.1:{port}: Address already in use;"
+        " give --port another value"
+    )
 
 
 def test_the_ports_of_make_run_can_be_chosen() -> None:

@@ -590,7 +590,9 @@ def _bind(host: str, port: int, flag: str) -> socket.socket:
         )
         blamed = _HOST_FLAGS.get(flag, flag) if unknown else flag
         why = (isinstance(error, OSError) and error.strerror) or error
-        raise CannotStart(f"{blamed}: cannot listen on {where_}: {why}") from None
+        raise CannotStart(
+            f"{blamed}: cannot listen on {where_}: {why}; give {blamed} another value"
+        ) from None
     bound.setblocking(False)
     return bound
 

@@ -129,7 +129,8 @@ def read_sources(
                 _refuse(sources, str(error), keep_going=keep_going)
     if not sources.manifests and not sources.documents and not sources.targets:
         kind = NothingLeft if sources.left_out and not sources.faults else CannotTest
-        raise kind(*sources.faults, *_nothing_read(paths), *_about_files(sources))
+        nothing = [] if sources.faults else _nothing_read(paths)
+        raise kind(*sources.faults, *nothing, *_about_files(sources))
     sources.warnings.extend(_about_files(sources))
     sources.warnings.extend(
         f"WARNING - {line}" for line in repeated(sources.manifests, reviewed=True)

@@ -151,9 +151,7 @@ def placed(checked: PolicyCheck, problem: Problem) -> str:
 
 def _changes(checked: MutationChecked) -> list[str]:
     """Returns the changes of mutators to the manifests."""
-    lines = [
-        f"{quantity(len(checked.changes), 'object is', 'objects are')} of the manifests changed:"
-    ]
+    lines = [f"Mutators change {quantity(len(checked.changes), 'object')} of the manifests:"]
     for change in checked.changes:
         lines.append(f"  {printable_name(change.object)}: by {printable_name(change.mutators)}")
         lines += patch_lines(change.patch)
