@@ -393,7 +393,7 @@ def main(names: list[str]) -> int:
     """Build these programs, or all; say where each is or why it is not, and how long it took."""
     missing = 0
     for name in names or AHEAD:
-        print(f"{name}: ...", flush=True)
+        print(f"{name}: building; the first time takes up to 15 minutes", flush=True)
         start = time.monotonic()
         try:
             print(f"{name}: {build(name)} ({time.monotonic() - start:.0f} s)", flush=True)

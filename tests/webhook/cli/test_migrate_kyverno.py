@@ -337,3 +337,4 @@ def test_a_test_that_names_a_file_that_is_not_there_is_named(tmp_path: Path) -> 
     code, output, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
     assert code == 1
     assert "gone.yaml: No such file or directory; correct the name, or add the file" in output
+    assert output.count("kyverno-test.yaml:") == 1, "the line names its file once"

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from webhook.policies.manifests import Manifest
 
 _HOW: Final = (
-    '"as it is": every command reviews by the policy, a cluster with '
+    '"as it is": every command reviews by the policy, and so does a cluster with '
     '--kyverno-policies. "differs": it becomes a ValidatingPolicy, which --converted '
     "writes. The tests run against the converted policies, as with waddle verify."
 )
@@ -117,8 +117,15 @@ class _Tests(NamedTuple):
             return []
         cases = self.equal + self.different
         counted = f"{self.equal} of {quantity(cases, 'case')} equal"
-        named = [f"  {row.place}: {one_line(note.text)}" for row in self.rows for note in row.notes]
+        named = [f"  {_placed(row, note)}" for row in self.rows for note in row.notes]
         return ["", f"Their tests (kyverno-test.yaml): {counted}", *named]
+
+
+def _placed(row: Judged, note: Note) -> str:
+    """Returns a note behind its place, which errors of reading name more exactly themselves."""
+    file = row.place.rpartition(":")[0]
+    text = one_line(note.text)
+    return text if text.startswith(f"{file}:") else f"{row.place}: {text}"
 
 
 def _tests(filenames: Sequence[str], judged: Sequence[Judged]) -> _Tests:
