@@ -393,7 +393,7 @@ LEFT = {
         ),
         NO_KUBELET,
     ),
-    'kpt fn eval . --exec "waddle krm -f policies/"': "kpt is no Go module that can be installed;"
+    'kpt fn eval manifests/ --exec "waddle krm -f policies/"': "kpt is no Go module that can be installed;"
     " tests/test_pipelines.py and the KRM tests run the function",
     "helm install waddle manifests/helm/waddle --namespace waddle-system --create-namespace"
     " --set image.repository=REGISTRY/waddle": "as another of the pages, with the reader's registry",

@@ -49,6 +49,7 @@ def test_each_violation_is_a_result_with_its_resource_and_file(tmp_path):
         "tags": {"constraint": "K8sDeny/c", "action": "deny"},
         "file": {"path": "app/pod.yaml", "index": 2},
     }
+    assert run.stderr == "v1/Pod shop/web: K8sDeny/c (deny): no\n", "kustomize shows no results"
 
 
 @pytest.mark.parametrize(("action", "severity"), [("warn", "warning"), ("dryrun", "info")])
@@ -223,6 +224,7 @@ def test_what_a_foreign_policy_lacks_is_a_warning_in_the_results(tmp_path):
     results = yaml.safe_load(run.stdout)["results"][1:]
     assert {one["severity"] for one in results} == {"warning"}
     lines = [line.removeprefix("WARNING - ") for line in run.stderr.splitlines()]
+    assert lines.pop() == "v1/Pod shop/web: K8sDeny/c (deny): no"
     assert [one["message"] for one in results] == lines
     assert lines[0].startswith("skipped, because it is not a Kubernetes object")
     assert "absent" in lines[1]

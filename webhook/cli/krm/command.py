@@ -20,10 +20,11 @@ _HELP = """Validate a ResourceList from standard input, as kustomize and kpt run
 Policies are those among its items, those of the files given, and those of the files that its
 functionConfig names (spec.policies, or a ConfigMap's data.policies). The list is printed as it
 came, with a result for each violation: deny is an error, warn a warning, dryrun an info.
-Warnings about policies and files are results, too.
+Warnings about policies and files are results, too. Standard error has them in lines, for
+kustomize, which shows no results.
 
 \b
-  kpt fn eval . --exec "waddle krm -f policies/"
+  kpt fn eval manifests/ --exec "waddle krm -f policies/"
   kustomize build --enable-alpha-plugins --enable-exec overlay/
 """
 

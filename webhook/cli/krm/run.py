@@ -32,6 +32,7 @@ from webhook.policies.manifests import (
 )
 from webhook.policies.validation import is_policy
 from webhook.policy_kinds.known import is_admission_policy, is_extension
+from webhook.printable import one_line, printable_name
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -90,7 +91,9 @@ def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
     results = [_result(item) for item in outcome.shown]
     results += map(_excused, outcome.excused)
     results += map(_warned, sources.warnings)
-    messages = [*sources.warnings, *printed]
+    # kustomize shows no results, but standard error.
+    violations = [_line(item) for item in outcome.shown if level_of(item.result.actions) != "note"]
+    messages = [*sources.warnings, *printed, *violations]
     if outcome.nothing:
         results.append({"message": outcome.nothing, "severity": "error"})
         messages.append(outcome.nothing)
@@ -190,6 +193,13 @@ def _result(item: CheckedViolation) -> dict[str, Any]:
         if (index := _annotation(document, _INDEXES)).isdecimal():
             result["file"]["index"] = int(index)
     return result
+
+
+def _line(item: CheckedViolation) -> str:
+    """Returns a violation in a line, for standard error."""
+    rule = "/".join(item.result.constraint.key)
+    actions = ",".join(item.result.actions)
+    return f"{printable_name(item.subject)}: {rule} ({actions}): {one_line(item.result.msg)}"
 
 
 def _excused(item: CheckedViolation) -> dict[str, Any]:
