@@ -41,7 +41,7 @@ def test_one_is_denied_one_counted_and_one_left_out(folder: Path) -> None:
         ("shop/web", "deny"),
         ("legacy-billing/invoices", "dryrun"),
     ]
-    assert "in 3 objects" in done.stdout
+    assert "in 3 reviewed objects" in done.stdout
 
 
 def test_what_the_config_leaves_out_is_admitted_and_nothing_else_is(folder: Path) -> None:

@@ -52,7 +52,7 @@ def test_violations_stand_beside_those_of_constraints(tmp_path):
     assert done.returncode == 1
     assert "ValidatingAdmissionPolicy/limited  [binding here] at most 0" in done.stdout
     assert "[binding everywhere] failed expression: object.metadata.name != 'web'" in done.stdout
-    assert "2 violations (2 deny) in 2 objects, by 2 constraints" in done.stdout
+    assert "2 violations (2 deny) in 2 reviewed objects, by 2 constraints" in done.stdout
 
 
 @pytest.mark.parametrize(

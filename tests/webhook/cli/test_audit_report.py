@@ -80,7 +80,7 @@ def test_every_other_format_tells_the_same(outcome):
 def test_an_audit_by_other_policies_alone_does_not_count_constraints(outcome):
     outcome = replace(outcome, totals={})
 
-    assert audit_report.summary(outcome) == "2 violations in 1 object"
+    assert audit_report.summary(outcome) == "2 violations in 1 reviewed object"
 
 
 def test_what_is_excused_is_reported_below_and_by_which_exception(outcome):
@@ -92,7 +92,7 @@ def test_what_is_excused_is_reported_below_and_by_which_exception(outcome):
     assert audit_report.as_table(outcome, 20).splitlines()[-3:] == [
         "excused: 1 violation",
         "  v1/Pod shop/web  K8sDeny/denies  no  (PolicyException shop/for-web)",
-        "1 violation in 1 object, 1 more excused; 0 of 3 constraints violated",
+        "1 violation in 1 reviewed object, 1 more excused; 0 of 3 constraints violated",
     ]
     (item,) = audit_report.document_of(outcome)["excused"]
     assert item["exception"] == {

@@ -57,7 +57,7 @@ def test_the_table_says_action_file_and_line_and_ends_with_a_summary(found):
         "  dryrun  K8sDeny/records  no",
         "  warn    K8sDeny/warns    no",
         "",
-        "3 violations (1 deny, 1 dryrun, 1 warn) in 2 objects, by 4 constraints",
+        "3 violations (1 deny, 1 dryrun, 1 warn) in 2 reviewed objects, by 4 constraints",
     ]
 
 
@@ -170,7 +170,7 @@ def test_annotations_are_of_files_and_lines_with_the_severest_first(found):
         "::error file=m.yaml,line=7,title=K8sDeny/denies (deny)::v1/Pod shop/web: no",
         "::warning file=m.yaml,line=7,title=K8sDeny/warns (warn)::v1/Pod shop/web: no",
         "::notice file=m.yaml,line=7,title=K8sDeny/records (dryrun)::v1/Pod shop/web: no",
-        "3 violations (1 deny, 1 dryrun, 1 warn) in 2 objects, by 4 constraints",
+        "3 violations (1 deny, 1 dryrun, 1 warn) in 2 reviewed objects, by 4 constraints",
     ]
 
 

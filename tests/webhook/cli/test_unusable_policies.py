@@ -160,6 +160,6 @@ def test_only_objects_besides_policies_are_counted(tmp_path):
     denies["metadata"]["annotations"] = {"waddle.dev/exceptions": "all"}
     excused = exception("e", "K8sDeny/denies", namespace="shop", match={"name": "other"})
     folder = folder_of(tmp_path, template("K8sDeny", DENY), denies, excused, pod())
-    assert "in 1 object, by 1 constraint" in waddle("test", "-f", folder).stdout
+    assert "in 1 reviewed object, by 1 constraint" in waddle("test", "-f", folder).stdout
     checked = waddle("check", "-f", folder).stdout
     assert "2 policies and 1 PolicyException can be used\n" in checked

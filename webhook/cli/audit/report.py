@@ -94,7 +94,7 @@ def summary(outcome: AuditOutcome) -> str:
         else ""
     )
     return (
-        f"{quantity(len(outcome.findings), 'violation')} in {quantity(reviewed, 'object')}"
+        f"{quantity(len(outcome.findings), 'violation')} in {quantity(reviewed, 'reviewed object')}"
         f"{excused}{unaudited}{of_constraints}"
     )
 

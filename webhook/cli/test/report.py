@@ -84,7 +84,9 @@ def summary(outcome: CheckOutcome) -> str:
             counts[action] = counts.get(action, 0) + 1
     listed = ", ".join(f"{number} {action}" for action, number in sorted(counts.items()))
     counted = quantity(len(outcome.violations), "violation") + (f" ({listed})" if listed else "")
-    reviewed = quantity(outcome.reviewed, "document" if outcome.documents else "object")
+    reviewed = quantity(
+        outcome.reviewed, "reviewed document" if outcome.documents else "reviewed object"
+    )
     if outcome.faults and not outcome.violations:
         counted = f"the check is incomplete (faults: {len(outcome.faults)}); it found no violation"
     summary = f"{counted} in {reviewed}, by {quantity(len(outcome.constraints), 'constraint')}"
