@@ -100,7 +100,8 @@ def staged(
     shown = f"{gvk_of(document).kind}/{name_of(document)}"
     if current is not None and not is_of_package(current, name):
         raise CannotInstall(
-            f"{shown} is in the cluster, and not by this package: it stays as it is"
+            f"{shown} is in the cluster, and not by this package: it stays as it is. Delete it first, "
+            "or rename it in the package"
         )
     if not constraint.is_constraint(gvk_of(document)):
         return applied

@@ -291,8 +291,8 @@ class RegistryTransport:
             # A retry would meet the same certificate.
             why = getattr(error, "certificate_error", error)
             raise RegistryUnavailable(
-                f"{host}: {reason_of(why)}: a registry without TLS has to be named as insecure, an authority "
-                "of one's own as trusted"
+                f"{host}: {reason_of(why)}: for a registry without TLS give --registry-insecure (waddle "
+                "conftest: --tls=false), for an authority of your own --registry-ca"
             ) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _Retry(f"{host}: {reason_of(error) or type(error).__name__}") from None

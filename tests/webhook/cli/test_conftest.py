@@ -455,7 +455,7 @@ def test_a_registry_of_another_machine_is_asked_with_tls(folder):
         run = conftest(folder, "pull", f"oci://{registry.host}/a/b", "--tls")
 
         assert run.returncode == 1
-        assert "a registry without TLS has to be named as insecure" in run.stderr
+        assert "for a registry without TLS give --registry-insecure" in run.stderr
 
 
 def test_a_file_from_the_web_replaces_nothing_when_it_is_pulled(folder):

@@ -137,7 +137,7 @@ def test_a_registry_without_tls_is_asked_only_by_name(registry, image):
     run = waddle("policy", "pull", image)
 
     assert run.returncode == 2
-    assert "has to be named as insecure" in run.stderr
+    assert "for a registry without TLS give --registry-insecure" in run.stderr
 
 
 def test_a_secret_for_image_pulls_says_who_asks(registry, image, tmp_path):

@@ -250,7 +250,9 @@ def test_a_registry_with_tls_is_trusted_by_its_authority_alone(tmp_path, registr
             return asyncio.run(run())
 
         assert pulled(ca_files=(certificate,)).layers
-        with pytest.raises(RegistryUnavailable, match="has to be named as insecure"):
+        with pytest.raises(
+            RegistryUnavailable, match="for a registry without TLS give --registry-insecure"
+        ):
             pulled()
 
 
