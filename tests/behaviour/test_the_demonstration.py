@@ -15,6 +15,7 @@ from tests.cluster import ApiError, Cluster
 from tests.conformance.gatekeeper import waddle
 from tests.patience import PATIENCE_SECONDS, until
 from tests.programs import Programs
+from webhook.cli import exit_codes
 from webhook.cli.demo.installation import CONFIGURATION, NAMES
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -53,6 +54,32 @@ def test_one_command_shows_denials_bad_policies_and_the_console_and_ends_with_al
         assert shown.interrupt() == 0, shown.text
         assert shown.left() == []
         assert "lost" not in shown.text
+
+
+@pytest.mark.slow(20)
+def test_a_closed_terminal_ends_all_of_it_in_order(
+    program: Programs, folder: Path, tmp_path: Path
+) -> None:
+    """Its output is lost then, and a signal arrives."""
+    command = [sys.executable, "-m", "webhook", "demo", "--port=0"]
+    errors, (terminal, output) = tmp_path / "errors", os.openpty()
+    with errors.open("wb") as kept, os.fdopen(terminal, "rb", buffering=0) as screen:
+        process = subprocess.Popen(
+            [*command, f"--api-server={program('testcluster')}"],
+            env={**os.environ, "TMPDIR": str(folder)},
+            stdout=output,
+            stderr=kept,
+            start_new_session=True,
+        )
+        os.close(output)
+        shown = b""
+        while b"KUBECONFIG" not in shown:
+            shown += screen.read(4096)
+    process.send_signal(signal.SIGHUP)  # as from the terminal of a shell
+
+    assert process.wait(PATIENCE_SECONDS) == exit_codes.IO_ERROR
+    assert "Traceback" not in errors.read_text()
+    assert list(folder.iterdir()) == []
 
 
 def policies(shown: Demonstration) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -106,15 +106,17 @@ class _Demonstration:
             async with asyncio.TaskGroup() as tasks, self._stack:
                 await self._run(tasks, api_server, kubeconfig)
         except asyncio.CancelledError:
-            write("Ended. The demonstration stopped its processes and removed its objects.")
+            with suppress(OSError):  # the terminal may be closed, which is a signal, too
+                write("Ended. The demonstration stopped its processes and removed its objects.")
 
     def _end(self, main: asyncio.Task[None]) -> None:
         """Lets a part finish its end: all its waits are bounded."""
         for number in _SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
-        write("\nEnding ...")
         main.cancel()
+        with suppress(OSError):
+            write("\nEnding ...")
 
     async def _run(
         self, tasks: asyncio.TaskGroup, api_server: Path | None, kubeconfig: Path | None
