@@ -39,6 +39,12 @@ class Terminal(Shell):
         ):
             self.run(Step(command))
 
+    def before_an_interrupted_uninstall(self) -> None:
+        """The rights of the chart's Job, which Helm removes if it may wait for its end."""
+        name = "waddle-uninstall"
+        self.run(Step(f"kubectl create clusterrole {name} --verb=get --resource=pods"))
+        self.run(Step(f"kubectl create clusterrolebinding {name} --clusterrole={name} --user=a"))
+
     def before_a_replica(self) -> None:
         """The Pod of the Deployment that was applied, as a process that the API server asks."""
         until(lambda: try_request(self._plane.api, "GET", TEMPLATES), "templates are served")

@@ -68,6 +68,11 @@ BY_HELM = (
     Step("waddle uninstall --webhooks --yes", words="waddle-validating-webhook-configuration"),
     Step("helm uninstall waddle --namespace waddle-system --no-hooks", words="uninstalled"),
     Step(
+        "kubectl delete clusterrole,clusterrolebinding waddle-uninstall --ignore-not-found",
+        before="an interrupted uninstall",
+        words="clusterrole",
+    ),
+    Step(
         f"{INSTALL} --set image.repository=waddle --set image.tag=0.1.0", words="STATUS: deployed"
     ),
 )

@@ -123,9 +123,9 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         UNKNOWN: "nothing of Gatekeeper was found, or a file cannot be read",
     },
     "migrate kubewarden": {
-        OK: "every group is written",
-        NO: "a group is not written: standard error names the member that has no equivalent",
-        UNKNOWN: "no group was found, or a file cannot be read",
+        OK: "every policy and group is written",
+        NO: "a policy or group is not written: standard error names what has no equivalent",
+        UNKNOWN: "no policy was found, or a file cannot be read",
     },
     "migrate kyverno": {
         OK: "every policy runs, unchanged or converted, and every test case has the same result",

@@ -266,13 +266,13 @@ PIPED = {
         "migrate kubewarden -f {}",
         NAMESPACE,
         2,
-        "have no policy group",
+        "no policy group",
     ),
     ("migrate kubewarden", "paths"): (
         "migrate kubewarden {}",
         NAMESPACE,
         2,
-        "have no policy group",
+        "no policy group",
     ),
     ("mutate", "--provider"): (
         "mutate -f namespace.yaml --provider p={}",

@@ -153,3 +153,35 @@ def test_nothing_of_kubewarden_is_no_success(tmp_path: Path) -> None:
     code, _, output = migrate(tmp_path, pod("a", "b"))
     assert code == 2
     assert "no policy group" in output
+
+
+def single(name: str, **spec: Any) -> dict[str, Any]:
+    policy = group("ClusterAdmissionPolicy", **spec)
+    del policy["spec"]["message"]
+    return policy | {"metadata": {"name": name}}
+
+
+def test_a_policy_that_is_in_no_group_becomes_a_constraint(tmp_path: Path) -> None:
+    code, written, output = migrate(
+        tmp_path,
+        single("trusted", **TRUSTED, mode="monitor"),
+        single("owned", **OWNED),
+        single("changes", **PRIVILEGED, mutating=True),
+        single("mine", module="example.com/mine:v1"),
+    )
+    assert code == 1
+    assert "ClusterAdmissionPolicy changes: not written: it changes objects" in output
+    assert "ClusterAdmissionPolicy mine: not written: no template replaces" in output
+    trusted, template, owned = written
+    assert (trusted["kind"], trusted["metadata"]["name"]) == ("AllowRegistries", "trusted")
+    assert trusted["spec"] == {
+        "match": {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]},
+        "enforcementAction": "dryrun",
+        "parameters": {"registries": ["registry.example.com"]},
+    }
+    assert owned["kind"] == template["spec"]["crd"]["spec"]["names"]["kind"]
+    (tmp_path / "written.yaml").write_text(yaml.safe_dump_all([template, owned]))
+    (tmp_path / "pod.yaml").write_text(yaml.safe_dump(pod("nobody", "a:1")))
+    done = waddle("test", "-f", tmp_path / "written.yaml", "-f", tmp_path / "pod.yaml")
+    assert done.returncode == 1
+    assert "no owner" in done.stdout

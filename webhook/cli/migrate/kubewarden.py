@@ -1,4 +1,4 @@
-"""``waddle migrate kubewarden``: Kubewarden's policy groups, written as ConstraintGroups."""
+"""``waddle migrate kubewarden``: Kubewarden's policies, written as constraints and groups."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.policy_options import filenames_option
 
-_HELP = """Write ConstraintGroups for Kubewarden's policy groups, where their members have an equivalent.
+_HELP = """Convert Kubewarden's policies and policy groups, where they have an equivalent.
 
 \b
   waddle migrate kubewarden -f groups.yaml > policies/groups.yaml
   waddle migrate kubewarden -f groups.yaml --kind my-policy=MyPolicy
 
-Of other policies nothing is written: docs/migrating.md says what becomes of them. A member that is
-cel-policy becomes a template in CEL. pod-privileged, allow-privilege-escalation-psp,
-host-namespaces-psp, trusted-repos and safe-labels become members of the policy library.
+A policy becomes a constraint, a group a ConstraintGroup. Of others nothing is written: standard
+error names them, and docs/migrating.md says what becomes of them. cel-policy becomes a template in
+CEL. pod-privileged, allow-privilege-escalation-psp, host-namespaces-psp, trusted-repos and
+safe-labels become those of the policy library: give its templates beside what is written.
 """
 
 

@@ -1,4 +1,4 @@
-"""Kubewarden's policy groups as ConstraintGroups, if their members have an equivalent."""
+"""Kubewarden's policies as constraints and ConstraintGroups, if they have an equivalent."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
-    """Translates every group of the files; returns the exit code."""
+    """Translates every policy and group of the files; returns the exit code."""
     manifests, all_read = from_files(filenames)
-    groups = [item for item in manifests if is_group(item.document)]
-    if not groups:
-        complain("the files have no policy group of Kubewarden")
+    policies = [item for item in manifests if is_translated(item.document)]
+    if not policies:
+        complain("the files have no policy and no policy group of Kubewarden")
         return exit_codes.UNKNOWN
     written: list[Json] = []
     missing = False
-    for item in groups:
+    for item in policies:
         try:
             migration = migrated(item.document, kinds)
             _try_templates(migration)
@@ -43,7 +43,7 @@ def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
             continue
         for note in migration.notes:
             complain(f"{item.title}: {note}")
-        written += [*migration.templates, migration.group]
+        written += [*migration.templates, migration.policy]
     if written:
         write("\n---\n".join(map(yaml_of, written)))
     if not all_read:
@@ -62,65 +62,85 @@ def _try_templates(migration: Migrated) -> None:
 
 
 GROUP: Final = "policies.kubewarden.io"
-KINDS: Final = ("ClusterAdmissionPolicyGroup", "AdmissionPolicyGroup")
+POLICY_KINDS: Final = ("ClusterAdmissionPolicy", "AdmissionPolicy")
+GROUP_KINDS: Final = ("ClusterAdmissionPolicyGroup", "AdmissionPolicyGroup")
 
 _CEL: Final = "cel-policy"
 """Kubewarden's own policy whose settings are expressions."""
 
 
 class NoEquivalent(ValueError):
-    """A part of a group has no replacement; the message names it and the remedy."""
+    """A policy, or a part of a group, has no replacement; the message names it and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """A group, and the templates of its members; ``notes`` are the differences."""
+    """A constraint or group, and the templates that it needs; ``notes`` are the differences."""
 
-    group: Json
+    policy: Json
     templates: tuple[Json, ...]
     notes: tuple[str, ...]
 
 
-def is_group(document: Mapping[str, Any]) -> bool:
-    """Returns whether a document is a group of Kubewarden, of any version."""
+def is_translated(document: Mapping[str, Any]) -> bool:
+    """Returns whether a document is a policy or a group of Kubewarden, of any version."""
     gvk = gvk_of(document)
-    return gvk.group == GROUP and gvk.kind in KINDS
+    return gvk.group == GROUP and gvk.kind in {*POLICY_KINDS, *GROUP_KINDS}
 
 
 def migrated(document: Mapping[str, Any], kinds: Mapping[str, str]) -> Migrated:
-    """Returns the converted group; ``kinds`` are those of the reader's own templates, by module.
+    """Returns the converted policy; ``kinds`` are those of the reader's own templates, by module.
 
     Raises :class:`NoEquivalent`.
     """
     spec, name = object_of(document.get("spec")), name_of(document)
     templates: list[Json] = []
     notes: list[str] = []
-    members = {}
-    for member, written in object_of(spec.get("policies")).items():
-        try:
-            members[member] = _member(f"{name}-{member}", object_of(written), kinds, templates)
-        except NoEquivalent as error:
-            raise NoEquivalent(f"member {member}: {error}") from None
-        if object_of(written).get("contextAwareResources"):
-            notes.append(f"member {member} reads other objects: add a SyncSet for their kinds")
+    if gvk_of(document).kind in POLICY_KINDS:
+        member = _member(name, spec, kinds, templates)
+        api_version, kind = f"{names.CONSTRAINTS}/v1beta1", member.pop("kind")
+        content = member
+        notes += _member_notes("it", spec)
+    else:
+        api_version, kind = f"{names.OURS}/{names.OURS_VERSION}", names.CONSTRAINT_GROUP
+        content = _group_content(name, spec, kinds, templates, notes)
     if spec.get("matchConditions"):
         notes.append("a match has no equivalent of its matchConditions: write them as a member")
     if spec.get("backgroundAudit") is False:
         notes.append(
             "for backgroundAudit: false write enforcementAction: scoped with the webhook alone"
         )
-    group_spec: Json = {"match": _match(spec, namespace_of(document), notes)}
-    group_spec |= _action(spec)
-    if type(spec.get("message")) is str:
-        group_spec["message"] = spec["message"]
-    group_spec |= {"members": members, "expression": spec.get("expression", "")}
-    group = {
-        "apiVersion": f"{names.OURS}/{names.OURS_VERSION}",
-        "kind": names.CONSTRAINT_GROUP,
+    policy = {
+        "apiVersion": api_version,
+        "kind": kind,
         "metadata": {"name": name},
-        "spec": group_spec,
+        "spec": {"match": _match(spec, namespace_of(document), notes), **_action(spec), **content},
     }
-    return Migrated(group, tuple(templates), tuple(notes))
+    return Migrated(policy, tuple(templates), tuple(notes))
+
+
+def _group_content(
+    name: str,
+    spec: Mapping[str, Any],
+    kinds: Mapping[str, str],
+    templates: list[Json],
+    notes: list[str],
+) -> Json:
+    """Returns the members, the expression and the message of a group; raises NoEquivalent."""
+    members = {}
+    for member, written in object_of(spec.get("policies")).items():
+        try:
+            members[member] = _member(f"{name}-{member}", object_of(written), kinds, templates)
+        except NoEquivalent as error:
+            raise NoEquivalent(f"member {member}: {error}") from None
+        notes += _member_notes(f"member {member}", object_of(written))
+    message = {"message": spec["message"]} if type(spec.get("message")) is str else {}
+    return {**message, "members": members, "expression": spec.get("expression", "")}
+
+
+def _member_notes(shown: str, written: Mapping[str, Any]) -> Iterator[str]:
+    if written.get("contextAwareResources"):
+        yield f"{shown} reads other objects: add a SyncSet for their kinds"
 
 
 def _action(spec: Mapping[str, Any]) -> Json:
@@ -185,6 +205,8 @@ def _member(
     module = written.get("module")
     if type(module) is not str or not module:
         raise NoEquivalent("it names no module")
+    if written.get("mutating") is True:
+        raise NoEquivalent("it changes objects: write mutators (docs/mutation.md)")
     settings, policy = object_of(written.get("settings")), policy_of(module)
     if kind := kinds.get(module) or kinds.get(policy):
         return {"kind": kind, "parameters": settings} if settings else {"kind": kind}
