@@ -1,6 +1,9 @@
 """The client at a real API server."""
 
 import asyncio
+import ssl
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -37,6 +40,22 @@ def with_client(credentials, work):
 @pytest.fixture
 def credentials(cluster):
     return load_credentials(cluster.kubeconfig)
+
+
+def test_the_import_reads_no_authorities_of_the_system():
+    """It would take aiohttp 30 ms of each start, and no session of ours needs them."""
+    program = """
+import ssl
+ssl.SSLContext.load_default_certs = lambda *_: print("read")
+from webhook.cluster import client
+"""
+    command = [sys.executable, "-c", program]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert finished.stdout == ""
+
+
+def test_the_import_leaves_the_default_context_as_it_is():
+    assert ssl.create_default_context.__module__ == "ssl"
 
 
 def test_kinds_are_found_with_their_plural_and_scope(credentials):
