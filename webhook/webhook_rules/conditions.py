@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
     from webhook.cel.check.environment import Environment
 
-    Leaf: TypeAlias = Callable[[Expr], bool | None]
+    DecideLeaf: TypeAlias = Callable[[Expr], bool | None]
     """Decides an expression without a logical operator."""
 
 Facts: TypeAlias = "Mapping[tuple[str, ...], str]"
@@ -84,7 +84,7 @@ def holds(source: str, facts: Facts) -> bool | None:
         return None
 
 
-def _decided(node: Expr, leaf: Leaf) -> bool | None:
+def _decided(node: Expr, leaf: DecideLeaf) -> bool | None:
     match node:
         case Call(function="_&&_"):
             return _all([_decided(arg, leaf) for arg in node.args])
