@@ -52,7 +52,6 @@ from webhook.server.validation import (
     read_policies,
 )
 from webhook.serving.recorder import ListenedRecorder
-from webhook.trials.validated import validated
 
 if TYPE_CHECKING:
     import socket
@@ -120,6 +119,9 @@ class ValidationThread:
 
     def validate(self, body: bytes, *, with_effect: bool) -> Future[Json]:
         """Validate policies, and count the violations of synced objects that they change."""
+        # Imported here: few replicas validate for pipelines.
+        from webhook.trials.validated import validated  # noqa: PLC0415
+
         try:
             return self._thread.submit(
                 lambda: validated(

@@ -38,7 +38,6 @@ from webhook.metrics.policies import (
 )
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import BUILD, LOG_LINES_DROPPED, READY
-from webhook.policies.loader import PolicyLoader
 from webhook.policies.metered import EngineFaults, MeteredClient
 from webhook.printable import reason_of
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from webhook.constraint.driver import Driver
     from webhook.external_data.exchange import AskAsync
     from webhook.log import Log, Logger
+    from webhook.policies.loader import PolicyLoader
     from webhook.settings.serve import ServeSettings
 
 GC_THRESHOLDS: Final = (1_000, 5, 4_000)
@@ -246,6 +246,9 @@ class Process:
 
     def _policies_of_files(self) -> tuple[PolicyLoader, Watched]:
         """Returns the loader of policy files, and the watcher that calls it on changes."""
+        # Imported here: a replica in a cluster reads no files, and would load YAML for nothing.
+        from webhook.policies.loader import PolicyLoader  # noqa: PLC0415
+
         paths = tuple(Path(path).absolute() for path in self._settings.policies.paths)
         loader = PolicyLoader(
             self._make_client(),

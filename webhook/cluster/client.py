@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Self
-
-import aiohttp
 
 from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
@@ -22,6 +21,7 @@ from webhook.cluster.credentials import Credentials, CredentialsError
 from webhook.cluster.errors import AnswerTooLarge, ApiError, ApiUnreachable, api_error
 from webhook.cluster.event_loop import EventLoop, is_uvloop
 from webhook.cluster.pages import without_managed_fields
+from webhook.cluster.sessions import aiohttp
 from webhook.cluster.store import Object, slim
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ class ClusterClient:
         loop = asyncio.get_running_loop()
         if is_uvloop(loop) and not isinstance(loop, EventLoop):
             raise TypeError("uvloop's own loop closes descriptors twice: use cluster.event_loop")
-        connector = aiohttp.TCPConnector(
-            limit=0, limit_per_host=0, ssl=self.credentials.tls or True, ttl_dns_cache=60
-        )
+        # Without TLS to the API server there may be TLS to a proxy.
+        tls = self.credentials.tls or ssl.create_default_context()
+        connector = aiohttp.TCPConnector(limit=0, limit_per_host=0, ssl=tls, ttl_dns_cache=60)
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": self._user_agent, "Accept": _JSON},

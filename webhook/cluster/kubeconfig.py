@@ -8,7 +8,6 @@ from pathlib import Path
 from shutil import which
 from typing import Any, Final
 
-from webhook.api.yaml_reader import KUBERNETES, InvalidYaml, read_first
 from webhook.printable import reason_of
 
 VARIABLE: Final = "KUBECONFIG"
@@ -30,6 +29,9 @@ def faults_of(named: str | Path | None, context: str | None) -> Iterator[str]:
 
     A pipe has already been read, so it yields nothing.
     """
+    # Imported here: replicas in a cluster read no YAML.
+    from webhook.api.yaml_reader import KUBERNETES, InvalidYaml, read_first  # noqa: PLC0415
+
     files = kubeconfigs(named)
     there = [file for file in files if file.exists()]
     if not there:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hmac
+import ssl
 import time
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
@@ -35,7 +36,6 @@ from webhook.proxies import InvalidProxy, proxy_for
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Mapping
 
 LEEWAY_SECONDS: Final = 60
@@ -77,7 +77,7 @@ class ProviderOptions:
     username_prefix: str = ""
     groups_claim: str = ""
     groups_prefix: str = ""
-    tls: ssl.SSLContext | None = None
+    tls: ssl.SSLContext = field(default_factory=ssl.create_default_context, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class Provider:
             async with (
                 asyncio.timeout(PROVIDER_SECONDS),
                 aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=self.options.tls or True)
+                    connector=aiohttp.TCPConnector(ssl=self.options.tls)
                 ) as session,
                 session.request(
                     method,

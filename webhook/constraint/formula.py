@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from webhook.cel.errors import ParseError
-from webhook.cel.syntax.ast import Call, Constant, Expr
-from webhook.cel.syntax.parser import is_identifier, parse
+from webhook.cel.syntax.identifiers import is_identifier
 from webhook.constraint.errors import InvalidConstraint
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from webhook.cel.syntax.ast import Expr
 
     Verdict: TypeAlias = bool | None
     """Whether something accepts; None if that is not known."""
@@ -68,6 +68,10 @@ class Formula:
 
 def read_formula(source: str) -> Formula:
     """Reads an expression; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
+    # Imported here: most clusters have no groups, and CEL takes 9 ms of a start.
+    from webhook.cel.errors import ParseError  # noqa: PLC0415
+    from webhook.cel.syntax.parser import parse  # noqa: PLC0415
+
     try:
         return _read(parse(source).root)
     except ParseError as error:
@@ -75,6 +79,8 @@ def read_formula(source: str) -> Formula:
 
 
 def _read(node: Expr) -> Formula:
+    from webhook.cel.syntax.ast import Call, Constant  # noqa: PLC0415  # as above
+
     if isinstance(node, Constant) and type(node.value) is bool:
         return Formula("", value=node.value)
     if isinstance(node, Call) and node.target is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.api.names import CONSTRAINT_GROUP, OURS, OURS_VERSION
-from webhook.cel.syntax.parser import is_identifier
+from webhook.cel.syntax.identifiers import is_identifier
 from webhook.constraint import structural
 from webhook.constraint.constraint import GROUP, STORED_VERSION, Broken, Constraint
 from webhook.constraint.entry import Entry

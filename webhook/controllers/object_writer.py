@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
-from webhook.cluster.store import Change, EncodedStore, Store
+from webhook.cluster.store import Change, EncodedStore, Store, slim
 from webhook.controllers.keeper import WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import Follower, ObjectFaults
 from webhook.values import dataclass
@@ -100,6 +100,7 @@ class ObjectWriter:
         retry_seconds_max: float = RETRY_SECONDS_MAX,
         grace_seconds: float = 0.0,
         encodes: bool = False,
+        transform: Callable[[Json], Json] = slim,
     ) -> None:
         """``selection`` selects the objects of the kind that are ours.
 
@@ -107,7 +108,8 @@ class ObjectWriter:
         ``object_faults`` takes unforeseen errors. ``stale`` decides which undesired objects may be
         deleted, once they have been undesired for ``grace_seconds``. ``failed`` gets the name of an
         object and the error of its write, or an empty text after a success. With ``encodes`` the
-        store holds objects as JSON: for many that are rarely read.
+        store holds objects as JSON: for many that are rarely read. ``transform`` returns an object as
+        it is kept.
         """
         self._object_faults = object_faults or ObjectFaults(log)
         self._follower: Follower = "crd" if resource.gvk.kind == _CRD else "status"
@@ -137,6 +139,7 @@ class ObjectWriter:
             self,
             selection=selection,
             settings=settings,
+            transform=transform,
             store=EncodedStore() if encodes else None,
         )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from webhook.cel.run.values import INT_MAX, INT_MIN
-
 _ESCAPED: Final = {'"': '\\"', "\\": "\\\\"}
 _PRINTABLE: Final = 0x20
 _DELETE: Final = 0x7F
+_INT_END: Final = 1 << 63
+"""Integers of CEL have 64 bits."""
 
 
 def string(text: str) -> str:
@@ -44,7 +44,7 @@ def _bare(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case int():
-            return str(value) if INT_MIN <= value <= INT_MAX else repr(float(value))
+            return str(value) if -_INT_END <= value < _INT_END else repr(float(value))
         case float():
             return repr(value)
         case str():

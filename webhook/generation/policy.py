@@ -17,7 +17,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import CONDITIONS_MAX, GROUP, POLICY
-from webhook.cel.syntax.parser import is_identifier
+from webhook.cel.syntax.identifiers import is_identifier
 from webhook.constraint import constraint as constraints
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS, read_source
 from webhook.constraint.names import qualified_name_faults

@@ -7,7 +7,7 @@ import re
 from dataclasses import field
 from typing import Any, Final
 
-from webhook.cel.syntax.parser import is_identifier
+from webhook.cel.syntax.identifiers import is_identifier
 from webhook.values import dataclass
 
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.syntax.parser import is_identifier
+from webhook.cel.syntax.identifiers import is_identifier
 from webhook.kyverno.jmespath import CURRENT, QueryNode
 from webhook.kyverno.patterns import Unwritable, text_matches, written
 from webhook.values import dataclass

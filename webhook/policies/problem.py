@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from webhook.values import dataclass
+
+OVERRUN: Final = "overrun"
+"""The code of an evaluation beyond its budget."""
+
+FAULT: Final = "fault"
+"""The code of an internal fault: it would occur in force, too, and prevent decisions."""
 
 
 @dataclass(frozen=True, slots=True)

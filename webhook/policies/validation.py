@@ -28,7 +28,7 @@ from webhook.constraint.targets import admission
 from webhook.external_data.exchange import ProviderResponse
 from webhook.policies.advice import advice_on_constraint, advice_on_template
 from webhook.policies.group_advice import advice_on_groups
-from webhook.policies.problem import Problem
+from webhook.policies.problem import FAULT, OVERRUN, Problem
 from webhook.policies.provider_calls import advice_on_calls
 from webhook.policies.samples import NAMESPACE, samples
 
@@ -37,12 +37,6 @@ if TYPE_CHECKING:
 
     from webhook.constraint.client import Client
     from webhook.constraint.constraint import Constraint
-
-OVERRUN: Final = "overrun"
-"""The code of an evaluation beyond its budget."""
-
-FAULT: Final = "fault"
-"""The code of an internal fault: it would occur in force, too, and prevent decisions."""
 
 TRIAL_SECONDS: Final = 2.0
 """The time for all trials of a call, in seconds: an admission waits for them."""

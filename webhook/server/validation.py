@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
-from webhook.api.documents import InvalidDocument, read_documents
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.metrics.admission import REFUSED
-from webhook.policies.validation import is_policy
 from webhook.server.http.exchange import JSON_ALONE
 from webhook.server.http.responder import JSON, HttpHeader, failure
 from webhook.values import dataclass
@@ -171,6 +169,10 @@ class ValidationEndpoint:
 
 def read_policies(body: bytes) -> list[dict[str, Any]]:
     """Returns the templates and constraints of a body; raises :class:`PoliciesRefused`."""
+    # Imported here: few replicas validate for pipelines. YAML and the advice take 17 ms of a start.
+    from webhook.api.documents import InvalidDocument, read_documents  # noqa: PLC0415
+    from webhook.policies.validation import is_policy  # noqa: PLC0415
+
     try:
         values: list[Any] = [orjson.loads(body)]
     except orjson.JSONDecodeError:

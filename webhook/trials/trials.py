@@ -22,7 +22,7 @@ from webhook.constraint.errors import (
 )
 from webhook.constraint.template import CEL, REGO, Code, Template, read_template
 from webhook.metrics.policies import TRIALS
-from webhook.policies.validation import FAULT, OVERRUN
+from webhook.policies.problem import FAULT, OVERRUN
 from webhook.trials.ahead import Ahead, Compiled, processors
 from webhook.trials.job import (
     ATTEMPTS,

@@ -16,7 +16,6 @@ from webhook.constraint.group import is_group, templates_of
 from webhook.constraint.match import for_process
 from webhook.constraint.wildcard import WILDCARD
 from webhook.kyverno import kinds as kyverno_kinds
-from webhook.kyverno.autogen import generated_specs
 from webhook.mutation.mutator import OPERATIONS as WRITTEN
 from webhook.values import dataclass
 from webhook.webhook_rules.kinds import targets_of_rules
@@ -91,6 +90,9 @@ def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
         or object_of(evaluation.get("admission")).get("enabled") is False
     ):
         return None
+    # Imported here: most clusters have none of these policies.
+    from webhook.kyverno.autogen import generated_specs  # noqa: PLC0415
+
     matched = object_of(spec.get("matchConstraints"))
     rules = [
         rule

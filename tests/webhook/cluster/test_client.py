@@ -1,6 +1,10 @@
 """The client at a real API server."""
 
 import asyncio
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
 
 import pytest
 import yaml
@@ -9,6 +13,7 @@ from tests.cluster import write_kubeconfig
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
+from webhook.certificates.pairs import self_signed
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import CredentialsError, load_credentials
 from webhook.cluster.discovery import Discovery, UnknownKind
@@ -37,6 +42,29 @@ def with_client(credentials, work):
 @pytest.fixture
 def credentials(cluster):
     return load_credentials(cluster.kubeconfig)
+
+
+def test_the_import_reads_no_authorities_of_the_system(tmp_path):
+    """It would take aiohttp 40 ms of each start, and no session of ours needs them."""
+    program = """
+import ssl
+from webhook.cluster import client
+from aiohttp import connector
+contexts = connector._SSL_CONTEXT_VERIFIED, connector._SSL_CONTEXT_UNVERIFIED
+print(*(len(context.get_ca_certs()) for context in contexts))
+print(len(ssl.create_default_context().get_ca_certs()))
+"""
+    pair = self_signed(["localhost"], datetime.now(UTC))
+    (tmp_path / "authorities").write_bytes(pair.certificate)
+    finished = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "SSL_CERT_FILE": str(tmp_path / "authorities")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert finished.stdout.split() == ["0", "0", "1"]
 
 
 def test_kinds_are_found_with_their_plural_and_scope(credentials):

@@ -16,7 +16,8 @@ from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.target import CompiledMatch
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.policies.validation import FAULT, validate
+from webhook.policies.problem import FAULT
+from webhook.policies.validation import validate
 
 if TYPE_CHECKING:
     from webhook.constraint.driver import DriverViolation

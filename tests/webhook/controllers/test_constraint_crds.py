@@ -1,6 +1,9 @@
 """CRDs of constraints at a real API server: made once, changed with the template, else left alone."""
 
 import copy
+import gc
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from webhook.controllers.apply.constraint_crds import (
     COLUMNS,
     GENERATION,
     MATCH_FIELDS,
+    SchemaSharing,
     overlay_crd,
     owned,
 )
@@ -219,3 +223,27 @@ def test_a_property_that_the_template_lost_goes():
     schema["properties"]["spec"]["properties"]["earlier"] = {"type": "string"}
 
     assert overlay_crd(crd, current)["spec"] == crd["spec"]
+
+
+def bytes_of(documents):
+    """Returns the bytes that documents take in memory; what is shared counts once."""
+    seen, pending = {}, [documents]
+    while pending:
+        value = pending.pop()
+        if id(value) not in seen:
+            seen[id(value)] = value
+            pending += gc.get_referents(value) if isinstance(value, dict | list) else []
+    return sum(map(sys.getsizeof, seen.values()))
+
+
+def test_crds_share_what_is_equal_and_stay_as_they_were():
+    """Each took 50 KB of every replica's memory; 13 KB are enough."""
+    sources = [json.dumps(owned_crd(template)) for template in templates()]
+    sources += [
+        '{"metadata": {"name": "x"}, "spec": {"versions": [{"name": "v1"}, {"name": "v2"}]}}'
+    ]
+    sources += ['{"metadata": {"name": "y"}, "spec": {}}', *sources[:2]]
+    share = SchemaSharing()
+    kept = [share(json.loads(source)) for source in sources]
+    assert kept == [json.loads(source) for source in sources]
+    assert 2 * bytes_of(kept) < bytes_of([json.loads(source) for source in sources])

@@ -23,7 +23,7 @@ from webhook.cel.check.types import (
     list_of,
     map_of,
 )
-from webhook.cel.syntax.parser import RESERVED
+from webhook.cel.syntax.identifiers import RESERVED
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

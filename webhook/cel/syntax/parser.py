@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 
 from webhook.cel.errors import ParseError, Problem
 from webhook.cel.syntax import ast, literals
+from webhook.cel.syntax.identifiers import RESERVED
 from webhook.cel.syntax.lexer import Token, space_before, tokens_of
 from webhook.cel.syntax.macros import MacroError, expand
 
@@ -24,17 +25,6 @@ MAX_NESTING: Final = 60
 
 MAX_SOURCE: Final = 100_000
 """The longest expression, in code points, as in cel-go."""
-
-RESERVED: Final = frozenset(
-    {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in"}
-    | {"let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
-)
-
-
-def is_identifier(text: str) -> bool:
-    """Whether a text is a valid identifier, and not reserved."""
-    return text.isascii() and text.isidentifier() and text not in RESERVED
-
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _QUOTES: Final = "unsupported syntax: '`'"

@@ -62,7 +62,7 @@ def login_of(  # noqa: PLR0913  # one for each flag
     try:
         key = read_key(cookie_key_file)
         secret = oidc_client_secret_file.read_text().strip() if oidc_client_secret_file else ""
-        tls = ssl.create_default_context(cafile=oidc_ca_file) if oidc_ca_file else None
+        tls = ssl.create_default_context(cafile=oidc_ca_file or None)
     except (InvalidKey, OSError, ValueError) as error:
         place = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
         raise InvalidLogin(f"{place}{reason_of(error)}") from None

@@ -16,7 +16,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
 from webhook.cluster.reflector import Settings
 from webhook.constraint import constraint
-from webhook.controllers.apply.constraint_crds import SELECTION, overlay_crd
+from webhook.controllers.apply.constraint_crds import SELECTION, SchemaSharing, overlay_crd
 from webhook.controllers.apply.expression_keeper import ExpressionKeeper
 from webhook.controllers.apply.prevalidation import Prevalidation, Trier
 from webhook.controllers.apply.publication import ClusterPolicies
@@ -280,6 +280,7 @@ class Following:
             self._log,
             listener=self._crds_changed,
             object_faults=self._object_faults,
+            transform=SchemaSharing(),
         )
 
     def _generate(self, options: GenerationOptions, pod: Pod, rules: RuleOptions | None) -> None:

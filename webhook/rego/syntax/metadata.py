@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from webhook.rego.errors import RegoLoadError
-from webhook.rego.syntax.annotations import attach, read_annotations
 from webhook.rego.syntax.ast import Annotations, Module, Ref, Rule, String, Var
-from webhook.rego.syntax.parser import parse_ref
+from webhook.rego.syntax.parser import has_metadata, parse_ref
 
 Path = tuple[str, ...]
 
@@ -36,8 +35,10 @@ def rule_path(module: Module, rule: Rule) -> Path:
 
 def block_faults(module: Module) -> list[RegoLoadError]:
     """Returns the faults of a module's blocks that its parser let pass."""
-    if not any(text.lstrip().startswith("METADATA") for _, text in module.comments):
+    if not has_metadata(module.comments):
         return []
+    from webhook.rego.syntax.annotations import attach, read_annotations  # noqa: PLC0415  # YAML
+
     annotations, faults = read_annotations(list(module.comments), parse_ref)
     _, _, misplaced = attach(annotations, module.package, list(module.imports), list(module.rules))
     return faults + misplaced

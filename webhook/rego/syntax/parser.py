@@ -12,7 +12,6 @@ from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.location import Location
 from webhook.rego.syntax import ast
 from webhook.rego.syntax import tokens as t
-from webhook.rego.syntax.annotations import attach, read_annotations
 from webhook.rego.syntax.bare_rules import NoRule, rule_of
 from webhook.rego.syntax.cursor import DEPTH_EXCEEDED, Cursor, Refused
 from webhook.rego.syntax.lexer import Source, Tokens
@@ -96,6 +95,11 @@ def parse_query(
     finally:
         if reader is not None:
             reader.close()
+
+
+def has_metadata(comments: Iterable[tuple[Location, str]]) -> bool:
+    """Whether one of these comments may begin a block of metadata."""
+    return any(text.lstrip().startswith("METADATA") for _, text in comments)
 
 
 def parse_ref(source: str) -> ast.Ref:
@@ -189,9 +193,14 @@ class _Module:
         if self.faults or self.package is None:
             raise Refused(self.faults)
         rules = self._first_branches()
-        # Like OPA, a misplaced or unreadable block is an error only if metadata is requested.
-        annotations, _ = read_annotations(cursor.tokens.comments, parse_ref)
-        rules, annotations, _ = attach(annotations, self.package, self.imports, rules)
+        annotations: list[ast.Annotations] = []
+        if has_metadata(cursor.tokens.comments):
+            # Imported here: it loads YAML, 9 ms and 1 MiB; templates seldom have metadata.
+            from webhook.rego.syntax.annotations import attach, read_annotations  # noqa: PLC0415
+
+            # Like OPA, a misplaced or unreadable block is an error only if metadata is requested.
+            annotations, _ = read_annotations(cursor.tokens.comments, parse_ref)
+            rules, annotations, _ = attach(annotations, self.package, self.imports, rules)
         return ast.Module(
             self.package,
             tuple(self.imports),
