@@ -1,8 +1,9 @@
 package lib.pods
 
 # The pod that the object under review is or makes: its spec, its metadata and where its spec stands.
-# Undefined for what is leaving, and for an update that leaves the pod's spec as it was: a cluster
-# must be able to remove, label and annotate what was there before the policy.
+# Undefined for a deletion, and for an update that leaves the pod's spec as it was: a cluster must be
+# able to remove, label and annotate what was there before the policy. An object that is being deleted
+# is judged like any other, because it works on while it has a finalizer.
 pod := made if {
   not leaving
   made := pod_of(input.review.object)
@@ -10,8 +11,6 @@ pod := made if {
 }
 
 leaving if input.review.operation == "DELETE"
-
-leaving if input.review.object.metadata.deletionTimestamp
 
 unchanged(made) if {
   input.review.operation == "UPDATE"

@@ -132,6 +132,21 @@ def test_endless_trailers_are_refused(strict: Server) -> None:
     assert answer_to(strict, HEAD + body).startswith(b"HTTP/1.1 413 ")
 
 
+@pytest.mark.parametrize(
+    "beginning",
+    [b"1\r\n{\r\n0\r\nA: ", b"1;", b"0"],
+    ids=["a trailer", "an extension", "zeros before a size"],
+)
+def test_what_frames_a_body_is_bounded_by_what_the_body_has(
+    hasty: Server, beginning: bytes
+) -> None:
+    """By the size that a body may have, it would be read for minutes and kept."""
+    head = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+    answer = answer_to(hasty, head + beginning + b"0" * 600_000)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"larger than the body" in answer
+
+
 def test_headers_that_never_end_get_408(hasty: Server) -> None:
     assert answer_to(hasty, HEAD).startswith(b"HTTP/1.1 408 ")
 

@@ -7,6 +7,7 @@ the caller limits the size.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -21,7 +22,7 @@ from webhook.api.json_decoder import (
     encode_deep,
 )
 
-__all__ = ["BeyondBounds", "DecodeError", "decode", "encode"]
+__all__ = ["BeyondBounds", "DecodeError", "decode", "encode", "is_same_json"]
 
 
 def decode(body: bytes | bytearray | memoryview | str, *, max_bytes: int | None = None) -> Any:
@@ -76,3 +77,14 @@ def encode(value: Any, *, indent: bool = False, sort_keys: bool = False) -> byte
             return encode_deep(value, sort_keys=sort_keys)
         # A lone surrogate is valid in JSON but not in UTF-8; it becomes U+FFFD as in Go.
         return text.encode("utf-8", "replace")
+
+
+def is_same_json(a: Any, b: Any) -> bool:
+    """Whether two values of any depth are the same JSON; the order of fields does not count.
+
+    Python's own equality takes ``true`` for 1 and 1.0 for 1. Policies tell them apart.
+    """
+    with contextlib.suppress(RecursionError):
+        if a != b:
+            return False
+    return encode(a, sort_keys=True) == encode(b, sort_keys=True)

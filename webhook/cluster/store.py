@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
-from webhook.api.encoding import decode, encode_to_keep
+from webhook.api.encoding import decode, encode_to_keep, is_same_json
 from webhook.api.names import LAST_APPLIED
 from webhook.values import dataclass
 
@@ -131,7 +131,7 @@ class Store:
 
     def _is_equal(self, held: Any, obj: Object) -> bool:
         """Whether an object has the held content."""
-        return bool(held == obj)
+        return is_same_json(held, obj)
 
     def _is_other(self, held: Any, obj: Object) -> bool:
         """Whether an object of the same name has another UID."""
@@ -212,7 +212,7 @@ class EncodedStore(Store):
         return _same(decode(held), obj)
 
     def _is_equal(self, held: Any, obj: Object) -> bool:
-        return bool(decode(held) == obj)
+        return is_same_json(decode(held), obj)
 
     def _is_other(self, held: Any, obj: Object) -> bool:
         return bool(_uid(decode(held)) != _uid(obj))

@@ -456,6 +456,7 @@ def _resultants(
         elif namespace is not None:
             metadata.pop("namespace", None)
         metadata["name"] = f"{name}{suffix}".lower()
+        metadata.pop("deletionTimestamp", None)  # the API server takes it from what is created
         _own(metadata, obj, name)
         document = {**source, "apiVersion": api_version, "kind": kind, "metadata": metadata}
         resultants.append(Resultant(document, template))

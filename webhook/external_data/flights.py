@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
 
 FLIGHTS_MAX: Final = 256
-"""The number of running requests to one provider at most: 12,000 a second at 20 ms each."""
+"""The number of running requests to one provider at most: 12,000 a second at 20 ms each, half of
+them of one requester."""
 
 UNAWAITED_MAX: Final = 64
 """The number of running requests that no caller waits for at most; a page of an audit has as many.
@@ -198,6 +199,14 @@ class _Station:
         self.client = client
         self.suspension = Suspension()
         self.flights: dict[tuple[str, ...], _Flight] = {}
+
+    def is_crowded(self, requester: str) -> bool:
+        """Whether a requester may have no more flights: it has as many as there are places left.
+
+        So one requester has half of the places at most, and leaves room for others.
+        """
+        flights, left = self.flights.values(), FLIGHTS_MAX - len(self.flights)
+        return left <= len(flights) and left <= sum(item.requester == requester for item in flights)
 
 
 class Flights:
@@ -409,9 +418,9 @@ class Flights:
     def _refusal(self, station: _Station, question: _Question) -> str:
         """Returns the reason why a request is not sent; empty if it may be."""
         name = question.provider.name
-        if len(station.flights) >= FLIGHTS_MAX:
+        if station.is_crowded(question.requester):
             self._count(name, "crowded")
-            return f"{SENT}: {FLIGHTS_MAX} requests to provider {name} are under way"
+            return f"{SENT}: too many requests to provider {name} are under way"
         refusal = station.suspension.refusal(question.requester)
         if refusal:
             self._count(name, "suspended")

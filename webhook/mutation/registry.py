@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.encoding import is_same_json
 from webhook.mutation.reading import read_mutator
 from webhook.mutation.schema import MutationSchema
 from webhook.mutation.snapshot import MutationSnapshot
@@ -185,4 +186,4 @@ def _is_same(old: Mutator, new: Mutator) -> bool:
     return (old.generation, old.is_preview) == (
         new.generation,
         new.is_preview,
-    ) and old.document.get("spec") == new.document.get("spec")
+    ) and is_same_json(old.document.get("spec"), new.document.get("spec"))

@@ -142,7 +142,7 @@ def advice_on_document(
                 problems.append(Problem(*key, "warning", KINDS, message))
             if field in ("match", "applyTo"):
                 never += _never_sent(groups, kind)
-    problems += [Problem(*key, "warning", KINDS, text) for text in _given_up(document)]
+    problems += [Problem(*key, "warning", KINDS, text) for text in _unserved(document)]
     if is_constraint(gvk_of(document)) and (fault := fault_of_annotation(document)):
         problems.append(Problem(*key, "warning", EXCEPTIONS, fault))
     problems += [Problem(*key, "warning", GROUP, text) for text in advice_on_group(document)]
@@ -156,8 +156,8 @@ def advice_on_document(
     return problems
 
 
-def _given_up(document: Mapping[str, Any]) -> Iterator[str]:
-    """Warn of kinds that are named in no group and version that an API server still serves."""
+def _unserved(document: Mapping[str, Any]) -> Iterator[str]:
+    """Warn of kinds in groups and versions that no API server serves, and of globs in applyTo."""
     spec = object_of(document.get("spec"))
     matches = objects_of(object_of(spec.get("match")).get("kinds"))
     for field, key, item in (
@@ -165,6 +165,9 @@ def _given_up(document: Mapping[str, Any]) -> Iterator[str]:
         *(("applyTo", "groups", target) for target in objects_of(spec.get("applyTo"))),
     ):
         groups, versions = texts_of(item.get(key)), texts_of(item.get("versions")) or ["*"]
+        for name in ("groups", "versions", "kinds") if field == "applyTo" else ():
+            if globs := [f'"{text}"' for text in texts_of(item.get(name)) if "*" in text]:
+                yield f"its applyTo has {', '.join(globs)} in {name}, which matches nothing there: name each"
         rule = {"apiVersions": versions}
         for kind in texts_of(item.get("kinds")):
             resource = kind if kind == "*" else plural_of(kind)

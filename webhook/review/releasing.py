@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.encoding import encode
+from webhook.api.encoding import is_same_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +80,7 @@ def is_of_ending(request: AdmissionRequest) -> bool:
     metadata = before.get("metadata")
     if type(metadata) is not dict or not metadata.get("deletionTimestamp"):
         return False
-    return _same(*({**item, "metadata": {}, "status": {}} for item in (before, after)))
+    return is_same_json(*({**item, "metadata": {}, "status": {}} for item in (before, after)))
 
 
 def _is_part(part: Any, whole: Any) -> bool:
@@ -108,14 +108,7 @@ def _rest_is_same(
     request: AdmissionRequest, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
     is_namespace = request.kind.group_kind == ("", "Namespace")
-    return _same(*(_rest(item, is_namespace=is_namespace) for item in (before, after)))
-
-
-def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    try:
-        return bool(old == new)
-    except RecursionError:  # as deep as the API server keeps it
-        return encode(old, sort_keys=True) == encode(new, sort_keys=True)
+    return is_same_json(*(_rest(item, is_namespace=is_namespace) for item in (before, after)))
 
 
 def _rest(document: Mapping[str, Any], *, is_namespace: bool) -> dict[str, Any]:

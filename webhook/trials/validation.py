@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.api.encoding import is_same_json
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint, template
 from webhook.constraint.errors import InvalidTemplate
@@ -51,7 +52,8 @@ def validate_submitted(
     name = _template_of(document)
     in_force, now = _entry(client.snapshot, name), template_now(name)
     if now is None or (
-        in_force is not None and in_force.template.document.get("spec") == now.get("spec")
+        in_force is not None
+        and is_same_json(in_force.template.document.get("spec"), now.get("spec"))
     ):
         return submitted
     newer = make_in_force()

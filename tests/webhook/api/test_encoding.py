@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.api.encoding import DecodeError, decode, encode
+from webhook.api.encoding import DecodeError, decode, encode, is_same_json
 
 VALUES = st.recursive(
     st.none()
@@ -67,3 +67,26 @@ def test_a_long_integer_is_exact_wherever_it_stands(digits):
         assert decode(encode([text, number, text]).replace(b",", b" ,")) == [text, number, text]
         assert decode(encode([text, -number])) == [text, -number]
         assert decode(encode({text: number})) == {text: number}
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, True), (0, False), (1, 1.0), (0.0, -0.0), (None, 0)])
+def test_values_that_python_alone_takes_for_equal_are_not_the_same_json(a, b):
+    for x, y in ((a, b), ([a], [b]), ({"a": {"b": a}}, {"a": {"b": b}})):
+        assert not is_same_json(x, y)
+        assert is_same_json(x, x)
+
+
+def test_the_order_of_fields_does_not_count_and_depth_does():
+    assert is_same_json({"a": 1, "b": [2**70]}, {"b": [2**70], "a": 1})
+    deep: list[object] = []
+    other: list[object] = [1]
+    for _ in range(9000):
+        deep, other = [deep], [other]
+    assert is_same_json(deep, [deep[0]])
+    assert not is_same_json(deep, other)
+
+
+@given(VALUES, VALUES)
+def test_what_is_the_same_json_is_written_alike(a, b):
+    assert is_same_json(a, decode(encode(a)))
+    assert is_same_json(a, b) == (encode(a, sort_keys=True) == encode(b, sort_keys=True))

@@ -49,6 +49,14 @@ def test_a_generator_implies_what_its_template_holds():
     assert deployment()["spec"]["template"]["metadata"] == {"labels": {"a": "b"}}
 
 
+def test_what_is_implied_is_never_being_deleted():
+    generator = deployment()
+    generator["spec"]["template"]["metadata"]["deletionTimestamp"] = "2020-01-01T00:00:00Z"
+    (resultant,) = expansion(expands()).expand(generator)
+
+    assert resultant.object == expansion(expands()).expand(deployment())[0].object
+
+
 def test_other_kinds_imply_nothing():
     assert expansion(expands()).expand({**deployment(), "apiVersion": "apps/v1beta1"}) == []
     assert Expansion().expand(deployment()) == []

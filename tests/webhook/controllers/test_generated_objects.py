@@ -22,6 +22,8 @@ def test_a_default_that_the_api_server_fills_in_is_no_difference():
     }
     assert is_contained(desired, current)
     assert not is_contained(current, desired)
+    assert is_contained({"default": 1}, {"default": 1.0})
+    assert not is_contained({"default": 1}, {"default": True})
 
 
 def test_what_we_decide_and_did_not_say_is_a_difference():

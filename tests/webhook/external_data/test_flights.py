@@ -281,12 +281,24 @@ def test_a_provider_that_answers_is_not_suspended_whatever_the_answer_is(
 
 
 def test_beyond_its_bound_a_request_is_reported_at_once(caller, process, monkeypatch):
-    monkeypatch.setattr(flights, "FLIGHTS_MAX", 3)
-    waiting = [caller.begin(f"slow1000/{number}") for number in range(3)]
-    until(lambda: len(process.requests()) == 3, "they are under way")
-    assert "3 requests to provider p are under way" in caller.ask("j/a").system_error
+    monkeypatch.setattr(flights, "FLIGHTS_MAX", 4)
+    askers = ["a", "a", "b", "c"]
+    waiting = [caller.begin(f"slow1000/{n}", requester=name) for n, name in enumerate(askers)]
+    until(lambda: len(process.requests()) == 4, "they are under way")
+    refused = caller.begin("j/a", requester="d").result(PATIENCE_SECONDS).system_error
+    assert "too many requests to provider p are under way" in refused
     assert all(future.result(PATIENCE_SECONDS).responses for future in waiting)
     assert caller.counted("crowded") == 1
+
+
+def test_one_requester_leaves_half_of_the_places_to_others(caller, process, monkeypatch):
+    monkeypatch.setattr(flights, "FLIGHTS_MAX", 8)
+    waiting = [caller.begin(f"slow1000/{number}", requester="mallory") for number in range(8)]
+    until(lambda: len(process.requests()) == 4, "half of them are under way")
+    assert caller.begin("alices", requester="alice").result(PATIENCE_SECONDS).responses
+    answers = [future.result(PATIENCE_SECONDS) for future in waiting]
+    assert [bool(answer.responses) for answer in answers] == [True] * 4 + [False] * 4
+    assert caller.counted("crowded") == 4
 
 
 def test_of_requests_that_nobody_waits_for_the_oldest_end(caller, process, monkeypatch):

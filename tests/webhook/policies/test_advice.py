@@ -71,6 +71,14 @@ def test_what_there_is_not_is_reported_with_the_nearest_kind(
             "",
         ),
         ({"match": {"kinds": [{"apiGroups": ["*"], "kinds": ["*"]}]}}, ""),
+        (
+            {"applyTo": [{"groups": ["apps"], "versions": ["*", "v1"], "kinds": ["Deployment"]}]},
+            'its applyTo has "*" in versions, which matches nothing there: name each',
+        ),
+        (
+            {"applyTo": [{"groups": ["*.io", "*"], "versions": ["v1"], "kinds": ["Widget"]}]},
+            'its applyTo has "*.io", "*" in groups, which matches nothing there: name each',
+        ),
     ],
 )
 def test_versions_that_are_served_no_longer_are_named(spec: dict, text: str) -> None:

@@ -76,6 +76,9 @@ def test_what_only_lets_an_object_go_is_not_refused(old: Any, new: Any) -> None:
         (violating(ownerReferences=OWNERS[1:]), violating(ownerReferences=OWNERS)),
         (violating(finalizers="x"), violating(finalizers=["x"])),
         (violating(finalizers=["x"]), violating(ownerReferences=5)),
+        (violating({"host": 1}, finalizers=["x"]), violating({"host": True})),
+        (violating({"host": 0}, **DELETED), violating({"host": False}, **DELETED)),
+        (violating({"ports": [1.0]}, finalizers=["x"]), violating({"ports": [1]})),
     ],
 )
 def test_what_brings_anything_in_is_reviewed(old: Any, new: Any) -> None:

@@ -48,7 +48,8 @@ def is_contained(desired: Any, current: Any) -> bool:
         ) and not any(name in _OURS and name not in desired for name in current)
     if isinstance(desired, list) and isinstance(current, list):
         return len(desired) == len(current) and all(map(is_contained, desired, current))
-    return bool(desired == current)
+    is_bool = type(desired) is bool
+    return is_bool is (type(current) is bool) and bool(desired == current)
 
 
 def owner_of(document: Mapping[str, Any]) -> Mapping[str, Any]:

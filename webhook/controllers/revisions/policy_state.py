@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from webhook.api.encoding import is_same_json
 from webhook.constraint.enforcement import action_of
 from webhook.constraint.errors import (
     ConstraintFrameworkError,
@@ -174,14 +175,6 @@ def same_policy(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
             ours.get(field) == theirs.get(field)
             for field in ("uid", "generation", "labels", "annotations")
         )
-        and _equal(first.get("spec"), other.get("spec"))
+        and is_same_json(first.get("spec"), other.get("spec"))
         and stage_of(first) == stage_of(other)
     )
-
-
-def _equal(first: object, other: object) -> bool:
-    """Whether two values are equal; false if they are too deep to compare."""
-    try:
-        return first == other
-    except RecursionError:
-        return False

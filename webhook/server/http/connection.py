@@ -465,8 +465,8 @@ class Connection(asyncio.BufferedProtocol):
         """Limits the bytes that the parser keeps: fields, chunk extensions and trailers."""
         if self._reading == "head":
             self._check_head(self._raw_size)
-        elif self._raw_size > self.hub.limits.raw_body_bytes_max:
-            self._refuse_body()
+        elif self._raw_size > self.hub.limits.raw_body_bytes_max(self._body.size):
+            self._refuse(413, "body_too_large", limits.FRAMING)
 
     def _refuse(self, status: int, reason: str, message: str) -> None:
         """Records why the input cannot continue; the first reason counts."""

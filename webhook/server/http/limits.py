@@ -42,6 +42,8 @@ CHUNKS_FREE: Final = 1024
 """How small the chunks of a body may be on average, after the first few: each costs as much as
 parsing a hundred bytes does, half a microsecond. An API server sends no chunks at all, curl some of 64 KiB."""
 
+FRAMING: Final = "heads of chunks, their extensions and trailers are larger than the body"
+
 PREFIX_BYTES: Final = 4096
 """The bytes read of a body that is too large, or waits: it begins with the request's uid and
 user."""
@@ -96,10 +98,12 @@ class ConnectionLimits:
             return min(self.body_timeout_seconds, longest)
         return self.body_timeout_seconds
 
-    @property
-    def raw_body_bytes_max(self) -> int:
-        """The limit of a body with its framing: heads of chunks, extensions and trailers."""
-        return 2 * self.body_bytes_max + self.header_bytes_max
+    def raw_body_bytes_max(self, size: int) -> int:
+        """The limit of what ``size`` bytes of a body came in: chunks' heads, extensions, trailers.
+
+        The parser keeps an endless one, and copies it with each read.
+        """
+        return 2 * (size + self.header_bytes_max)
 
     @property
     def sweep_interval_seconds(self) -> float:
