@@ -6,6 +6,7 @@ that webhooks call, their endpoints, the Pods' containers, and the CRDs of polic
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.config import CONFIG, CONFIG_NAME, WEBHOOK_PROCESS, excluded_namespaces
@@ -14,10 +15,14 @@ from webhook.api.names import IGNORE
 from webhook.api.resource import Resource
 from webhook.api.shapes import conditions_of, integer_of, object_of, objects_of, status_of
 from webhook.cli.cluster_access import TEMPLATES, list_objects
+from webhook.cli.cluster_policies import arguments_of
+from webhook.cli.status.certificates import WEBHOOKS, bundle_faults, certificate_faults
+from webhook.cli.status.replica_reports import read_replica_reports
 from webhook.cluster.errors import ApiError
+from webhook.cluster.kinds import SECRETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from webhook.cluster.client import ClusterClient
 
@@ -28,7 +33,8 @@ ENDPOINT_SLICES: Final = Resource(
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 """The label of EndpointSlices with the name of their Service."""
 
-WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+SECRET_NAME: Final = "waddle-webhook-server-cert"  # noqa: S105  # a name
+"""The Secret of the serving certificate, unless the replicas' flag names another."""
 
 SHOWN: Final = 10
 """The most namespaces in one line."""
@@ -38,7 +44,7 @@ async def read_outages(
     client: ClusterClient,
     namespace: str,
     configured: Sequence[Mapping[str, Any]],
-    pods: Iterable[Mapping[str, Any]],
+    pods: Collection[Mapping[str, Any]],
 ) -> list[str]:
     """Returns a sentence for each cause, with what to do next.
 
@@ -57,7 +63,8 @@ async def read_outages(
                 raise
         else:
             lines += service_faults(called, services, slices)
-    lines += bundle_faults(configured, namespace)
+    lines += await read_replica_reports(client, namespace, pods)
+    lines += await _certificate_faults(client, namespace, configured, called, pods)
     try:
         await client.request("GET", TEMPLATES.collection(), query={"limit": "1"})
     except ApiError as error:
@@ -68,6 +75,36 @@ async def read_outages(
             "manifests/crds, then the policies"
         )
     return [*lines, *left_out(configured)]
+
+
+async def _certificate_faults(
+    client: ClusterClient,
+    namespace: str,
+    configured: Sequence[Mapping[str, Any]],
+    called: Iterable[str],
+    pods: Iterable[Mapping[str, Any]],
+) -> list[str]:
+    """Returns why the API server does not trust replicas; the Secret counts if the user may read it.
+
+    Replicas with a directory of certificates keep none in a Secret.
+    """
+    arguments = [argument for pod in pods for argument in arguments_of(pod)]
+    if any(argument.startswith("--cert-dir=") for argument in arguments):
+        return list(bundle_faults(configured, namespace, None))
+    flag = "--cert-secret-name="
+    named = [item.removeprefix(flag) for item in arguments if item.startswith(flag)]
+    try:
+        secret = await client.get(SECRETS, named[-1] if named else SECRET_NAME, namespace)
+    except ApiError as error:
+        if not (error.is_forbidden or error.is_absent):
+            raise
+        return list(bundle_faults(configured, namespace, None))
+    names = [f"{service}.{namespace}.svc" for service in called]
+    now = dt.datetime.now(tz=dt.UTC)
+    return [
+        *certificate_faults(secret, names[0] if len(names) == 1 else "", now, namespace),
+        *bundle_faults(configured, namespace, secret),
+    ]
 
 
 def pod_faults(pod: Mapping[str, Any]) -> Iterator[str]:
@@ -132,17 +169,6 @@ def service_faults(
             for webhook, policy in webhooks
         )
         yield f"the Service {name} {fault}, so nothing is decided ({meanwhile}): {cure}"
-
-
-def bundle_faults(configured: Iterable[Mapping[str, Any]], namespace: str) -> Iterator[str]:
-    """Returns the webhooks of Waddle's Service that trust no certificate."""
-    for webhook in _webhooks(configured):
-        client = object_of(webhook.get("clientConfig"))
-        if text(client, "service", "namespace") == namespace and not client.get("caBundle"):
-            yield (
-                f"the webhook {text(webhook, 'name')} has no caBundle, so calls fail with x509: a "
-                "replica writes it within seconds; if not, its log has the reason"
-            )
 
 
 def left_out(configured: Iterable[Mapping[str, Any]]) -> Iterator[str]:
