@@ -1,0 +1,215 @@
+"""What the person who is paged sees: `waddle status`, `/readyz?verbose`, the log and metrics.
+
+Each fault is made to happen at a real API server, and its reason and the next step are found in the
+first of these places.
+"""
+
+import base64
+import copy
+import datetime as dt
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.cluster import ApiError
+from tests.manifests import MANIFESTS, Objects, kustomized
+from tests.patience import until
+from tests.ports import free_port
+from tests.system import wrong_clock
+from tests.system.conftest import ALL_OPERATIONS
+from tests.system.gate import Gate
+from tests.system.replicas import NAMESPACE, WEBHOOKS, Plane, Replica, template
+from webhook.certificates.pairs import CertificatePair, self_signed
+
+CONFIGURATION = "waddle-validating-webhook-configuration"
+SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+SECRET = f"{SECRETS}/waddle-webhook-server-cert"
+SERVICE = f"waddle-webhook-service.{NAMESPACE}.svc"
+NEXT = "kubectl -n waddle-system logs"
+
+StartReached = Callable[..., Replica]
+
+
+@pytest.fixture
+def plane(empty_plane: Plane) -> Plane:
+    """No other replica is here, which would be listed too."""
+    return empty_plane
+
+
+@pytest.fixture
+def start(plane: Plane) -> Iterator[StartReached]:
+    """Starts replicas whose reports the API server reaches."""
+    with ExitStack() as stack:
+
+        def start_one(name: str, *flags: str, module: str = "webhook") -> Replica:
+            port = free_port()
+            replica = Replica(plane, name, *ALL_OPERATIONS, *flags, health_port=port, module=module)
+            stack.callback(plane.delete_pod, name)
+            stack.enter_context(replica)
+            return replica
+
+        yield start_one
+
+
+def status(plane: Plane, *arguments: str) -> list[str]:
+    """The lines of `waddle status`."""
+    command = [sys.executable, "-m", "webhook", "status", *arguments]
+    if not any(item.startswith("--kubeconfig") for item in arguments):
+        command.append(f"--kubeconfig={plane.cluster.kubeconfig}")
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    return [*run.stdout.splitlines(), *run.stderr.splitlines()]
+
+
+def says(lines: list[str], *words: str) -> bool:
+    """Whether one line has all of these words."""
+    return any(all(word in line for word in words) for line in lines)
+
+
+def readyz(replica: Replica) -> list[str]:
+    """The lines of a replica's own report."""
+    return replica.get("health", "/readyz?verbose").body.decode().splitlines()
+
+
+def test_a_wrong_clock_is_reported_everywhere_with_the_next_step(
+    plane: Plane, start: StartReached
+) -> None:
+    """Nothing but the node's own clock is wrong: the API server's answers have the time."""
+    right = start("waddle-right").wait_ready()
+    wrong = start("waddle-ahead", module=wrong_clock.__name__).wait_ready()
+    words = ("clock of this replica's node", "s ahead of the API server's", "set the clock")
+    until(lambda: says(readyz(wrong), "[!]", *words), "the replica reports its clock")
+    assert not says(readyz(right), "clock")
+    skew = wrong.metric("waddle_clock_skew_seconds")
+    assert skew is not None
+    assert abs(skew - wrong_clock.AHEAD_SECONDS) < 10
+    assert right.metric("waddle_clock_skew_seconds") == 0
+    assert any(words[0] in str(event["msg"]) for event in list(wrong.events))
+    lines = status(plane)
+    assert says(lines, "waddle-ahead: ", *words), lines
+    assert not says(lines, "waddle-right: ", "clock"), lines
+
+
+def test_a_silent_api_server_is_reported_with_the_next_step(plane: Plane, gate: Gate) -> None:
+    gate.hold(lambda _: True)
+    try:
+        lines = status(plane, f"--kubeconfig={gate.kubeconfig}", "--timeout=1s")
+    finally:
+        gate.open()
+    assert says(lines, "no answer within 1 s", "kubectl get --raw '/readyz?verbose'"), lines
+
+
+def test_a_replica_that_no_longer_follows_says_what_it_decides_by(
+    plane: Plane, start: StartReached, gate: Gate
+) -> None:
+    """The CRDs of a kind are there, but its lists and watches fail."""
+    replica = start("waddle-cut-off", f"--kubeconfig={gate.kubeconfig}").wait_ready()
+    gate.refuse(500, "etcdserver: request timed out")
+    plane.put_template(template("Unseen"))  # ends the watch of templates
+    try:
+        words = ("cannot follow", "decides by what it last knew", "etcdserver: request timed out")
+        step = "kubectl get --raw '/readyz?verbose'"
+        until(lambda: says(readyz(replica), "[!]", *words, step), "the replica reports it")
+        assert replica.is_ready
+        assert says(status(plane), "waddle-cut-off: ", *words, step)
+    finally:
+        gate.open()
+        plane.delete_template("unseen")
+    until(lambda: not says(readyz(replica), "cannot follow"), "it follows again")
+
+
+def test_a_pod_that_the_api_server_does_not_reach_is_reported(
+    plane: Plane, start: StartReached
+) -> None:
+    replica = start("waddle-walled").wait_ready()
+    replica.kill()
+    lines = status(plane)
+    assert says(lines, "waddle-walled: the API server does not reach its port", "NetworkPolicy")
+
+
+# --- the certificate ----------------------------------------------------------------------------
+
+
+def encoded(data: bytes) -> str:
+    """Base64."""
+    return base64.b64encode(data).decode()
+
+
+@pytest.fixture(scope="module")
+def manifests() -> Objects:
+    """The objects of the base."""
+    return kustomized(MANIFESTS / "base")
+
+
+@pytest.fixture
+def put(plane: Plane, manifests: Objects) -> Iterator[Callable[[CertificatePair, bytes], None]]:
+    """Writes the Secret's pair and the bundle of the webhook configuration; no replica is there."""
+    path = f"{WEBHOOKS}/{CONFIGURATION}"
+
+    def write(pair: CertificatePair, bundle: bytes) -> None:
+        secret = copy.deepcopy(manifests["Secret", NAMESPACE, "waddle-webhook-server-cert"])
+        secret["data"] = {"tls.crt": encoded(pair.certificate), "tls.key": encoded(pair.key)}
+        plane.api.apply(SECRET, secret)
+        made = copy.deepcopy(manifests["ValidatingWebhookConfiguration", "", CONFIGURATION])
+        for webhook in made["webhooks"]:
+            webhook["failurePolicy"] = "Ignore"
+            webhook["timeoutSeconds"] = 1
+            webhook["matchConditions"] = [{"name": "nobody", "expression": "false"}]
+            webhook["clientConfig"]["caBundle"] = encoded(bundle)
+        plane.api.apply(path, made, manager="somebody")
+
+    yield write
+    for item in (path, SECRET):
+        try:
+            plane.api.request("DELETE", item)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
+def pair(days: float = 0, name: str = SERVICE) -> CertificatePair:
+    """A pair made so many days from now."""
+    return self_signed([name], dt.datetime.now(tz=dt.UTC) + dt.timedelta(days=days))
+
+
+def test_a_good_certificate_is_no_fault(plane: Plane, put: Any) -> None:
+    good = pair()
+    put(good, good.certificate)
+    lines = status(plane)
+    assert not says(lines, "certificate"), lines
+    assert not says(lines, "caBundle"), lines
+
+
+@pytest.mark.parametrize(
+    ("days", "name", "words"),
+    [
+        (-9000, SERVICE, ("has expired at",)),
+        (3, SERVICE, ("is not valid before", "clock")),
+        (0, "example.com", (f"is not for {SERVICE}",)),
+    ],
+)
+def test_a_certificate_that_no_call_can_use_is_reported(
+    plane: Plane, put: Any, days: float, name: str, words: tuple[str, ...]
+) -> None:
+    made = pair(days, name)
+    put(made, made.certificate)
+    lines = status(plane)
+    assert says(lines, "Secret waddle-system/waddle-webhook-server-cert", *words, NEXT), lines
+
+
+@pytest.mark.parametrize(
+    ("bundle", "words"),
+    [
+        (pair().certificate, "its caBundle is of another authority than the certificate"),
+        (b"garbage", "its caBundle is no certificate in PEM"),
+    ],
+)
+def test_a_broken_bundle_is_reported_with_its_writer(
+    plane: Plane, put: Any, bundle: bytes, words: str
+) -> None:
+    put(pair(), bundle)
+    lines = status(plane)
+    assert says(lines, CONFIGURATION, words, "last written by somebody", NEXT), lines
