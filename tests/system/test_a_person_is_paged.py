@@ -1,4 +1,4 @@
-"""What the person who is paged sees: `waddle status`, `/readyz?verbose`, the log and metrics.
+"""Faults as the person who is paged sees them: `waddle status`, `/readyz?verbose`, log and metrics.
 
 Each fault is made to happen at a real API server, and its reason and the next step are found in the
 first of these places.
@@ -15,14 +15,22 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import ApiError
 from tests.manifests import MANIFESTS, Objects, kustomized
 from tests.patience import until
 from tests.ports import free_port
 from tests.system import wrong_clock
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.gate import Gate
-from tests.system.replicas import NAMESPACE, WEBHOOKS, Plane, Replica, template
+from tests.system.installed import DEPLOYMENTS
+from tests.system.replicas import (
+    NAMESPACE,
+    PODS,
+    WEBHOOKS,
+    Plane,
+    Replica,
+    template,
+    try_request,
+)
 from webhook.certificates.pairs import CertificatePair, self_signed
 
 CONFIGURATION = "waddle-validating-webhook-configuration"
@@ -130,6 +138,57 @@ def test_a_pod_that_the_api_server_does_not_reach_is_reported(
     assert says(lines, "waddle-walled: the API server does not reach its port", "NetworkPolicy")
 
 
+def test_what_holds_up_a_roll_out_or_a_drain_is_reported(
+    plane: Plane, manifests: Objects, start: StartReached
+) -> None:
+    """A budget that allows no eviction, a Deployment beyond its quota, and two images."""
+    start("waddle-old").wait_ready()
+    newer = {"name": "webhook", "image": "waddle:newer"}
+    pod = plane.api.request("GET", f"{PODS}/waddle-old")
+    replaced = {key: pod["metadata"][key] for key in ("labels", "namespace")} | {
+        "name": "waddle-new"
+    }
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": replaced,
+        "spec": {"containers": [newer]},
+    }
+    plane.api.request("POST", PODS, body)
+    message = 'pods "waddle-webhook-x" is forbidden: exceeded quota'
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}
+    statuses = {
+        f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/waddle-webhook": (
+            ("PodDisruptionBudget", NAMESPACE, "waddle-webhook"),
+            {
+                "disruptionsAllowed": 0,
+                "currentHealthy": 1,
+                "desiredHealthy": 2,
+                "expectedPods": 3,
+                "observedGeneration": 1,
+            },
+        ),
+        f"{DEPLOYMENTS}/waddle-webhook": (
+            ("Deployment", NAMESPACE, "waddle-webhook"),
+            {"conditions": [condition | {"message": message}]},
+        ),
+    }
+    try:
+        for path, (identity, made) in statuses.items():
+            plane.api.apply(path, manifests[identity])
+            current = plane.api.request("GET", path)
+            plane.api.request("PUT", f"{path}/status", current | {"status": made})
+        lines = status(plane)
+    finally:
+        plane.delete_pod("waddle-new")
+        for path in statuses:
+            try_request(plane.api, "DELETE", path)
+    budget = "the PodDisruptionBudget waddle-webhook allows no eviction"
+    assert says(lines, budget, "1 of 3 Pods are ready, and 2 are needed", "get pods"), lines
+    assert says(lines, "Deployment waddle-webhook: FailedCreate", message, "describe replicaset")
+    assert says(lines, "different images", "waddle:newer on waddle-new", "rollout status"), lines
+
+
 # --- the certificate ----------------------------------------------------------------------------
 
 
@@ -163,11 +222,7 @@ def put(plane: Plane, manifests: Objects) -> Iterator[Callable[[CertificatePair,
 
     yield write
     for item in (path, SECRET):
-        try:
-            plane.api.request("DELETE", item)
-        except ApiError as error:
-            if error.status != 404:
-                raise
+        try_request(plane.api, "DELETE", item)
 
 
 def pair(days: float = 0, name: str = SERVICE) -> CertificatePair:

@@ -54,7 +54,9 @@ cost their expressions are estimated to use up. Kyverno's policies follow. Synce
 paths of their objects replicas keep for policies, and which templates wait for more.
 
 What keeps requests from the replicas stands below their names: a Service without endpoints, a Pod
-that is killed again and again, a missing CRD, and namespaces that no policy decides about.
+that is killed again and again, a certificate that calls cannot use, a missing CRD, and namespaces
+that no policy decides about. So do the faults in each replica's /readyz?verbose, which is asked
+through the API server.
 
 Read from the replicas' own status objects, so that it says the same whether or not
 they are aggregated into .status.byPod, beside a running Gatekeeper for instance.

@@ -13,11 +13,12 @@ from webhook.api.config import CONFIG, CONFIG_NAME, WEBHOOK_PROCESS, excluded_na
 from webhook.api.gvk import GroupVersionKind, labels_of, name_of, text
 from webhook.api.names import IGNORE
 from webhook.api.resource import Resource
-from webhook.api.shapes import conditions_of, integer_of, object_of, objects_of, status_of
+from webhook.api.shapes import object_of, objects_of
 from webhook.cli.cluster_access import TEMPLATES, list_objects
 from webhook.cli.cluster_policies import arguments_of
 from webhook.cli.status.certificates import WEBHOOKS, bundle_faults, certificate_faults
 from webhook.cli.status.replica_reports import read_replica_reports
+from webhook.cli.status.workloads import read_workload_faults
 from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import SECRETS
 
@@ -53,7 +54,7 @@ async def read_outages(
     :class:`~webhook.cluster.errors.ApiError` and :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     called = services_called(configured, namespace)
-    lines = [line for pod in pods for line in pod_faults(pod)]
+    lines = await read_workload_faults(client, namespace, pods)
     if called:
         try:
             services = await list_objects(client, SERVICES, namespace)
@@ -105,28 +106,6 @@ async def _certificate_faults(
         *certificate_faults(secret, names[0] if len(names) == 1 else "", now, namespace),
         *bundle_faults(configured, namespace, secret),
     ]
-
-
-def pod_faults(pod: Mapping[str, Any]) -> Iterator[str]:
-    """Returns why a Pod does not run, or how its container ended."""
-    status = status_of(pod)
-    for condition in conditions_of(status):
-        if condition["type"] == "PodScheduled" and condition.get("status") == "False":
-            yield f"{name_of(pod)}: not scheduled: {text(condition, 'message')}"
-    for container in objects_of(status.get("containerStatuses")):
-        ended = object_of(object_of(container.get("lastState")).get("terminated"))
-        waiting = object_of(object_of(container.get("state")).get("waiting"))
-        parts = []
-        if text(waiting, "reason") not in ("", "ContainerCreating"):
-            parts.append(": ".join(filter(None, (waiting["reason"], text(waiting, "message")))))
-        if ended:
-            times, reason = integer_of(container.get("restartCount")), text(ended, "reason")
-            cure = ": raise its memory limit" if reason == "OOMKilled" else ""
-            cause = reason if cure else f"{reason}, exit code {ended.get('exitCode')}"
-            at = text(ended, "finishedAt")
-            parts.append(f"{times} restarts, the last after {cause} at {at}{cure}")
-        if parts:
-            yield f"{name_of(pod)}: container {text(container, 'name')}: {'; '.join(parts)}"
 
 
 def services_called(

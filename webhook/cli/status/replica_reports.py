@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 ANSWER_SECONDS: Final = 3.0
 """The longest wait for one replica; a ready one answers in milliseconds."""
 
+SHOWN_CHARACTERS: Final = 500
+"""The longest fault that is shown; the replica's own report has the whole."""
+
 REPORT: Final = "health"
 """The name of the container port that answers probes, as the manifests have it."""
 
@@ -88,6 +91,8 @@ _UNREACHED: Final = (
 
 def _described(line: str) -> str:
     mark, said = line[:3], line[3:]
+    if len(said) > SHOWN_CHARACTERS:  # at a start with nothing in reach, every kind is named
+        said = said[:SHOWN_CHARACTERS] + " …"
     return f"not ready: {said.replace(' failed: ', ': ', 1)}" if mark == "[-]" else said
 
 

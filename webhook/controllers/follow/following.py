@@ -100,6 +100,7 @@ then makes its storage (which it answers with 404, or 429 and a second's wait), 
 KINDS_SHOWN: Final = 5
 """The most kinds that readiness names."""
 
+GIVE_RIGHTS: Final = "give this account the right, as the manifests do"
 ASK_API_SERVER: Final = "ask the API server what it lacks: kubectl get --raw '/readyz?verbose'"
 
 WATCHES: Final = Settings(missing_seconds=1.0)
@@ -591,7 +592,7 @@ class Following:
             return ()
         kinds = sorted(failing)
         error = failing[kinds[0]]
-        cure = "give this account the right" if error.startswith("403") else ASK_API_SERVER
+        cure = GIVE_RIGHTS if error.startswith("403") else ASK_API_SERVER
         known = "and decides by what it last knew"
         return (f"this replica cannot follow {_shown(kinds)}, {known} ({error}): {cure}",)
 

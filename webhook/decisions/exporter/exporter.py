@@ -381,14 +381,18 @@ class Exporter:
 
     @property
     def fault(self) -> str:
-        """Returns why there is no connection and what to do, or an empty text; any thread may ask."""
-        if self.connected or not self._pauses.error:
+        """Returns why the sidecar takes no records and what to do, or an empty text.
+
+        Any thread may ask.
+        """
+        error = self._pauses.error
+        if not error or (self.connected and not self.queued):
             return ""
         address = self.settings.address
-        where = f"{address.scheme}://{address.netloc}{address.path}"
         return (
-            f"the decision log has no connection to its sidecar at {where} ({self._pauses.error}), and "
-            f"{self.queued} records wait: look at the sidecar (kubectl logs POD -c decisions)"
+            f"the sidecar at {address.scheme}://{address.netloc}{address.path} takes no records of the "
+            f"decision log ({error}), and {self.queued} wait: it does not run, or its disk is full; "
+            "kubectl logs POD -c decisions says which"
         )
 
     async def drain(self, grace_seconds: float) -> None:
