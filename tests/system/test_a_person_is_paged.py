@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.cluster import serves
 from tests.manifests import MANIFESTS, Objects, kustomized
 from tests.patience import until
 from tests.ports import free_port
@@ -23,6 +24,7 @@ from tests.system.conftest import ALL_OPERATIONS
 from tests.system.gate import Gate
 from tests.system.installed import DEPLOYMENTS
 from tests.system.replicas import (
+    CRD_PATH,
     NAMESPACE,
     PODS,
     WEBHOOKS,
@@ -136,6 +138,22 @@ def test_a_pod_that_the_api_server_does_not_reach_is_reported(
     replica.kill()
     lines = status(plane)
     assert says(lines, "waddle-walled: the API server does not reach its port", "NetworkPolicy")
+
+
+def test_a_missing_crd_of_statuses_is_why_policies_look_missing(plane: Plane) -> None:
+    """Somebody has deleted one of the CRDs; the others are there."""
+    assert not says(status(plane), "the API server serves no")
+    path = f"{CRD_PATH}/mutatorpodstatuses.status.gatekeeper.sh"
+    kept = plane.api.request("GET", path)
+    plane.api.request("DELETE", path)
+    try:
+        until(lambda: try_request(plane.api, "GET", path) is None, "the CRD is gone")
+        words = ("the API server serves no MutatorPodStatus", "apply manifests/crds")
+        until(lambda: says(status(plane), *words), "status names it")
+    finally:
+        crd = {key: kept[key] for key in ("apiVersion", "kind", "spec")}
+        plane.api.apply(path, crd | {"metadata": {"name": kept["metadata"]["name"]}})
+        until(lambda: serves(plane.api, kept), "it is served again")
 
 
 def test_what_holds_up_a_roll_out_or_a_drain_is_reported(

@@ -81,7 +81,7 @@ class ReflectorStatistics:
     outdated: bool = False
     """Whether the API server is at an older version, and the kind has not been listed again yet."""
     last_error: str = ""
-    """The error since the last answer; empty if nothing failed since."""
+    """The error since the last list or event; empty if none failed since."""
     last_event_at: float = field(default=0.0)
     resource_version: str = ""
     """The resource version of the watch."""
@@ -377,7 +377,6 @@ class Reflector:
             self._resource_version = ""
         else:
             self._unreachable_since = None
-        self._statistics.last_error = ""
         self._is_compared = True
 
     def _known_version(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api import pod_status
 from webhook.api.config import CONFIG, CONFIG_NAME, WEBHOOK_PROCESS, excluded_namespaces
 from webhook.api.gvk import GroupVersionKind, labels_of, name_of, text
 from webhook.api.names import IGNORE
@@ -19,8 +20,10 @@ from webhook.cli.cluster_policies import arguments_of
 from webhook.cli.status.certificates import WEBHOOKS, bundle_faults, certificate_faults
 from webhook.cli.status.replica_reports import read_replica_reports
 from webhook.cli.status.workloads import read_workload_faults
+from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import SECRETS
+from webhook.policy_kinds.known import STATUS_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -75,7 +78,19 @@ async def read_outages(
             "the API server serves no ConstraintTemplate, so there is no policy of this kind: apply "
             "manifests/crds, then the policies"
         )
+    served = await Discovery(client).kinds(pod_status.GROUP, pod_status.VERSION)
+    lines += unreported([resource.gvk.kind for resource in served])
     return [*lines, *left_out(configured)]
+
+
+def unreported(served: Collection[str]) -> Iterator[str]:
+    """Returns the kinds of statuses whose CRD is missing, by the kinds that are served."""
+    missing = [kind.kind for kind in STATUS_KINDS if kind.kind not in served]
+    if missing:
+        yield (
+            f"the API server serves no {_list(missing)}, so replicas cannot report what they enforce, "
+            "and policies look missing: apply manifests/crds"
+        )
 
 
 async def _certificate_faults(
