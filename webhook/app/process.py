@@ -273,7 +273,7 @@ class Process:
 
     def _faults(self) -> tuple[str, ...]:
         """Returns the faults that leave the process ready; any thread may call it."""
-        parts = (self._policies, self._providers, self._decisions)
+        parts = (self._policies, self._admission, self._providers, self._decisions)
         return tuple(fault for part in parts if part is not None for fault in part.faults())
 
     async def run(self) -> int:
