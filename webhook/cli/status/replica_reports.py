@@ -1,4 +1,4 @@
-"""What each replica says of itself: its ``/readyz?verbose``, asked through the API server.
+"""Reads the report of each replica, ``/readyz?verbose``, through the API server.
 
 A replica alone knows what it waits for, whether its clock is right, and whether its decision log and
 its providers answer. The API server reaches Pods by the right ``get`` on ``pods/proxy``.
@@ -90,10 +90,10 @@ _UNREACHED: Final = (
 
 
 def _described(line: str) -> str:
-    mark, said = line[:3], line[3:]
-    if len(said) > SHOWN_CHARACTERS:  # at a start with nothing in reach, every kind is named
-        said = said[:SHOWN_CHARACTERS] + " …"
-    return f"not ready: {said.replace(' failed: ', ': ', 1)}" if mark == "[-]" else said
+    mark, fault = line[:3], line[3:]
+    if len(fault) > SHOWN_CHARACTERS:  # at a start with nothing in reach, every kind is named
+        fault = fault[:SHOWN_CHARACTERS] + " …"
+    return f"not ready: {fault.replace(' failed: ', ': ', 1)}" if mark == "[-]" else fault
 
 
 def _cause(answer: str) -> str:

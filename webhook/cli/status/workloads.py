@@ -9,15 +9,13 @@ from webhook.api.resource import Resource
 from webhook.api.shapes import conditions_of, integer_of, object_of, objects_of, status_of
 from webhook.cli.cluster_access import list_objects
 from webhook.cluster.errors import ApiError
+from webhook.cluster.kinds import DEPLOYMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from webhook.cluster.client import ClusterClient
 
-DEPLOYMENTS: Final = Resource(
-    GroupVersionKind("apps", "v1", "Deployment"), "deployments", namespaced=True
-)
 BUDGETS: Final = Resource(
     GroupVersionKind("policy", "v1", "PodDisruptionBudget"), "poddisruptionbudgets", namespaced=True
 )
@@ -38,12 +36,12 @@ async def read_workload_faults(
     lines += version_faults(pods, namespace)
     for resource, faults in ((DEPLOYMENTS, deployment_faults), (BUDGETS, budget_faults)):
         try:
-            found = await list_objects(client, resource, namespace)
+            documents = await list_objects(client, resource, namespace)
         except ApiError as error:
             if not error.is_forbidden:
                 raise
         else:
-            lines += [line for item in found for line in faults(item, namespace)]
+            lines += [line for item in documents for line in faults(item, namespace)]
     return lines
 
 
