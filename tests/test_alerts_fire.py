@@ -323,6 +323,22 @@ CASES = {
         "0x15 1x45",
         POD | {"what": "status"},
     ),
+    "WaddleClockSkew": Case(
+        {'waddle_clock_skew_seconds{pod="w-0"}': "-40x60"},
+        {'waddle_clock_skew_seconds{pod="w-0"}': "-20x60"},
+        POD,
+    ),
+    "WaddleVersionsDiffer": Case(
+        {
+            'waddle_build_info{pod="w-0",version="1"}': "1x120",
+            'waddle_build_info{pod="w-1",version="2"}': "1x120",
+        },
+        {
+            'waddle_build_info{pod="w-0",version="1"}': "1x120",
+            'waddle_build_info{pod="w-1",version="1"}': "1x120",
+        },
+        at="90m",
+    ),
     "WaddleDoesNotFollow": steady(
         'waddle_watch_errors_total{pod="w-0"}', "0+5x60", "0+1x60", POD
     ),

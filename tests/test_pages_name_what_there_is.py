@@ -22,6 +22,7 @@ OF_OTHERS = {
     "--server-side",
     "--tail",
     "--prefix",
+    "--raw",
     "--no-hooks",
     "--yes",
     "--show-managed-fields",

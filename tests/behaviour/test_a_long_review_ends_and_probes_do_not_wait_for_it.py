@@ -1,12 +1,15 @@
 """Deadlines, evaluation errors and bugs; the probes' thread."""
 
 import json
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.behaviour.serving import (
     FAILING,
+    REQUIRED_LABELS,
     SLOW,
     Server,
     await_true,
@@ -89,3 +92,18 @@ def test_a_running_review_can_be_profiled(tmp_path: Path) -> None:
             assert b"probes:" in server.get("pprof", "/debug/pprof/goroutine").body
             read_all(connection)
         assert server.get("pprof", "/debug/pprof/profile?seconds=x").status == 400
+
+
+def test_readyz_says_that_a_process_gets_too_little_of_the_processor(tmp_path: Path) -> None:
+    """It stands still again and again, as a throttled container does."""
+    with Server(write_policies(tmp_path, REQUIRED_LABELS)) as server:
+        server.ready()
+
+        def notes() -> str:
+            server.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.2)  # the fault: longer than a late timer
+            server.process.send_signal(signal.SIGCONT)
+            return server.get("health", "/readyz?verbose").body.decode()
+
+        await_true(lambda: "[!]the admission thread was held up for over 0.1 s" in notes())
+        assert "remove the container's CPU limit" in notes()

@@ -328,6 +328,23 @@ def test_who_never_answers_delays_nobody_else(server: Server) -> None:
             assert "context deadline exceeded" in one.result()["system_error"]
 
 
+def test_readyz_names_a_provider_that_is_down(good: ProviderProcess, tmp_path: Path) -> None:
+    """After some faults in a row it is hardly asked; the reason and the next step are there."""
+    down = good.manifest("down", url=f"https://127.0.0.1:{free_port()}/")
+    asks = policies.constraint("Asks", "asks", kinds=["ConfigMap"])
+    with ExitStack() as stack:
+        server = serving(tmp_path, stack, [ASKS, asks, down])
+
+        def notes() -> str:
+            answer_in_policy(server, "down", new("down"))
+            return server.get("health", "/readyz?verbose").body.decode()
+
+        until(lambda: "[!]the provider down is hardly asked any more" in notes(), "it is named")
+        assert "connection refused" in notes()
+        assert "look at its Pods" in notes()
+        assert server.metric('waddle_providers_suspended{provider="down"}') == 1
+
+
 def test_what_is_not_vouched_for_is_denied_whatever_the_provider_does(server: Server) -> None:
     """A policy that says what it accepts denies at each fault."""
     for rule in ("drop", "plain", "system", "error", "null", "missing", "other", "wrongitems"):

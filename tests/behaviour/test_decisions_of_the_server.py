@@ -168,6 +168,33 @@ def test_records_of_a_sidecar_s_absence_arrive_after_it(
         assert server.metric("waddle_decisions_queued") == 0
 
 
+def test_readyz_says_that_the_sidecar_takes_no_records_and_where_it_should_be(
+    tmp_path: Path, sidecar: Sidecar, receiver: Receiver
+) -> None:
+    """Its process is gone, then its socket too; the replica stays ready."""
+
+    def notes() -> str:
+        answer = server.get("health", "/readyz?verbose")
+        assert answer.status == 200
+        return answer.body.decode()
+
+    backoff = {"initialSeconds": 0.01, "maxSeconds": 0.1}
+    with exporting(tmp_path, sidecar, backoff=backoff) as server:
+        server.ready()
+        server.admit(pod())
+        decisions(receiver, 1)
+        await_true(lambda: "takes no records" not in notes())
+        sidecar.kill()
+        where = f"[!]the sidecar at {sidecar.url} takes no records of the decision log"
+        await_true(lambda: where in notes() and "Connection refused" in notes())
+        assert "kubectl logs POD -c decisions" in notes()
+        sidecar.socket.unlink()
+        await_true(lambda: "No such file or directory" in notes())
+        sidecar.start().ready()
+        server.admit(pod())
+        await_true(lambda: "takes no records" not in notes())
+
+
 def test_the_configuration_is_read_again_when_it_changes(
     tmp_path: Path, sidecar: Sidecar, receiver: Receiver
 ) -> None:

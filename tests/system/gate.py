@@ -1,6 +1,6 @@
 """A gate on the way to the API server that holds chosen requests back, and notes the answers.
 
-It changes nothing: what it lets through, and every answer, is the real API server's. Who comes
+What it lets through, and every answer but those of :meth:`Gate.refuse`, is the real API server's. Who comes
 through it needs no credentials; it has an administrator's.
 """
 
@@ -10,6 +10,7 @@ import io
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from aiohttp import web
@@ -34,6 +35,7 @@ class Gate(LoopThread):
         """Path with query, and status, of each answer."""
         self._holds: Selector = lambda _: False
         self._withholds: Selector = lambda _: False
+        self._refusal: dict[str, Any] | None = None
         self._before: tuple[Selector, Callable[[], None]] | None = None
         self._opened = asyncio.Event()
         super().__init__()
@@ -50,6 +52,10 @@ class Gate(LoopThread):
         """From now on, keep back what follows in answers that have begun, as in watches."""
         self._withholds = selects
 
+    def refuse(self, code: int, message: str) -> None:
+        """From now on, answer every request like this, and end a watch at its next event."""
+        self._refusal = {"kind": "Status", "apiVersion": "v1", "code": code, "message": message}
+
     def wait_for(self, number: int) -> None:
         """Wait until so many requests wait."""
         until(lambda: self.waiting >= number, f"{number} requests wait at the gate")
@@ -61,6 +67,7 @@ class Gate(LoopThread):
 
     def open(self) -> None:
         """Let through what waits, and hold nothing back any more."""
+        self._refusal = None
         self._holds = self._withholds = lambda _: False
         self.call(self._opened)
 
@@ -86,6 +93,8 @@ class Gate(LoopThread):
         self, session: aiohttp.ClientSession, request: web.BaseRequest
     ) -> web.StreamResponse:
         path = request.path_qs
+        if self._refusal is not None:
+            return web.json_response(self._refusal, status=self._refusal["code"])
         if self._holds(path):
             self.waiting += 1
             await self._opened.wait()
@@ -114,6 +123,8 @@ class Gate(LoopThread):
             with contextlib.suppress(ConnectionResetError):  # the client has left its watch
                 await answer.prepare(request)
                 async for data in upstream.content.iter_any():
+                    if self._refusal is not None:
+                        break
                     if self._withholds(path):
                         await self._opened.wait()
                     await answer.write(data)

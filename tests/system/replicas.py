@@ -8,6 +8,7 @@ import datetime as dt
 import json
 import os
 import secrets
+import socket
 import subprocess
 import sys
 import threading
@@ -114,6 +115,13 @@ def review_of(document: dict[str, Any]) -> dict[str, Any]:
     return review(document)
 
 
+def own_address() -> str:
+    """This machine's address: the API server asks no Pod at loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("203.0.113.1", 9))  # nothing is sent
+        return str(probe.getsockname()[0])
+
+
 class Replica(Server):
     """``waddle serve --kubeconfig`` for a Pod object of its own."""
 
@@ -124,10 +132,13 @@ class Replica(Server):
         *flags: str,
         labels: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
+        health_port: int = 0,
+        module: str = "webhook",
     ) -> None:
+        """``health_port`` is one at which the API server reaches the Pod; 0 for none."""
         self.plane = plane
         self.name = name
-        self.uid = plane.make_pod(name, labels)
+        self.uid = plane.make_pod(name, labels, health_port)
         environment = {
             **os.environ,
             **(environment or {}),
@@ -135,9 +146,10 @@ class Replica(Server):
             "POD_NAMESPACE": NAMESPACE,
             "POD_UID": self.uid,
         }
-        command = [sys.executable, "-m", "webhook", "serve"]
+        command = [sys.executable, "-m", module, "serve"]
         command += [f"--kubeconfig={plane.cluster.kubeconfig}", f"--cert-dir={plane.certificates}"]
-        command += ["--host=127.0.0.1", "--port=0", "--health-addr=127.0.0.1:0"]
+        health = f"0.0.0.0:{health_port}" if health_port else "127.0.0.1:0"
+        command += ["--host=127.0.0.1", "--port=0", f"--health-addr={health}"]
         command += ["--prometheus-host=127.0.0.1", "--prometheus-port=0", "--shutdown-delay=1"]
         command += [
             f"--handshake-timeout={PATIENT_SECONDS}s",
@@ -252,13 +264,21 @@ class Plane:
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         until(lambda: try_request(self.api, "GET", path), f"{namespace} has its service account")
 
-    def make_pod(self, name: str, labels: Mapping[str, str] | None = None) -> str:
-        """The UID of a new Pod object, by default one of a webhook's."""
+    def make_pod(
+        self, name: str, labels: Mapping[str, str] | None = None, health_port: int = 0
+    ) -> str:
+        """The UID of a new Pod object, by default one of a webhook's.
+
+        With a ``health_port`` its address is this machine's, where the API server reaches it.
+        """
+        container: dict[str, Any] = {"name": "webhook", "image": "waddle"}
+        if health_port:
+            container["ports"] = [{"name": "health", "containerPort": health_port}]
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels or POD_LABELS},
-            "spec": {"containers": [{"name": "webhook", "image": "waddle"}]},
+            "spec": {"containers": [container]},
         }
         made: dict[str, Any] = {}
 
@@ -272,6 +292,9 @@ class Plane:
             return True
 
         until(create, "a Pod can be made")
+        if health_port:
+            made["status"] = {"phase": "Running", "podIPs": [{"ip": own_address()}]}
+            self.api.request("PUT", f"{PODS}/{name}/status", made)
         return str(made["metadata"]["uid"])
 
     def mark_pod(self, name: str, *, ready: bool) -> None:

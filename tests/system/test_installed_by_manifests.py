@@ -306,6 +306,40 @@ def test_two_authorities_a_pair_and_all_replicas_are_replaced_with_no_admission_
     assert refused == []
 
 
+def test_without_the_right_to_mend_the_bundle_a_replica_says_so_and_what_to_do(
+    plane: Plane, objects: Objects, kubeconfig: Path, configuration: Any
+) -> None:
+    """Another writer has broken the bundle, and the role lost a verb: the replica stays ready."""
+    role = copy.deepcopy(objects["ClusterRole", "", "waddle"])
+    for rule in role["rules"]:
+        if "admissionregistration.k8s.io" in rule["apiGroups"]:
+            rule["verbs"] = ["get", "list", "watch"]
+    replica = InstalledReplica(plane, "powerless", objects, kubeconfig)
+    try:
+        with replica:
+            until(lambda: replica.is_ready, "it is ready")
+            path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/waddle"
+            current = plane.api.request("GET", path)
+            plane.api.request("PUT", path, current | {"rules": role["rules"]})
+            for webhook in configuration["webhooks"]:
+                webhook["clientConfig"]["caBundle"] = base64.b64encode(b"broken").decode()
+
+            def notes() -> str:
+                # While the right still holds, the bundle is mended at once.
+                plane.api.apply(f"{WEBHOOKS}/{CONFIGURATION}", configuration)
+                answer = replica.get("health", "/readyz?verbose")
+                assert answer.status == 200
+                return answer.body.decode()
+
+            fault = "[!]the certificate or a caBundle is not as it should be: 403"
+            until(lambda: fault in notes(), "it says that it may not write")
+            assert "give this account the right, as the manifests do" in notes()
+            assert replica.metric("waddle_certificate_faults") == 1
+    finally:
+        plane.unregister(CONFIGURATION)
+        plane.delete_pod("powerless")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("objects", ["overlays/beside-gatekeeper"], indirect=True)
 def test_beside_gatekeeper_a_replica_enforces_and_writes_its_own_statuses_alone(

@@ -79,6 +79,12 @@ def test_a_constraint_on_leases_is_not_asked_until_they_are_sent(
         assert conditions(plane, path)["Enforced"]["reason"] == "NotAsked"
         message = conditions(plane, path)["Enforced"]["message"]
         assert f"the matchCondition nobody of {EVERYTHING} leaves out leases" in message
+        table = plane.api.request(
+            "GET", path, accept="application/json;as=Table;g=meta.k8s.io;v=v1"
+        )
+        names = [column["name"] for column in table["columnDefinitions"]]
+        shown = dict(zip(names, table["rows"][0]["cells"], strict=True))
+        assert (shown["state"], shown["reason"]) == (None, "NotAsked"), shown
         until(lambda: "NotAsked" in events(plane, uid), "an Event says so")
         assert events(plane, uid)["NotAsked"]["type"] == "Warning"
         metric = 'waddle_policies{kind="constraint",state="notasked"}'

@@ -37,7 +37,7 @@ from webhook.server.decoding import Decoding, Memory
 from webhook.server.http.crowding import places_of
 from webhook.server.http.hub import Hub
 from webhook.server.http.limits import ConnectionLimits
-from webhook.server.http.listener import Listener
+from webhook.server.http.listener import LATE_SECONDS, Listener
 from webhook.server.mutation import Mutation, MutationOptions
 from webhook.server.namespace_label import Exemptions
 from webhook.server.preparation import AccessAnswer, Preparations
@@ -80,6 +80,9 @@ if TYPE_CHECKING:
     from webhook.settings.serve import ServeSettings
     from webhook.trials.trials import Trials
 
+
+LATE_TIMERS: Final = 30
+"""How many late timers of the last minute, of 600, are a fault."""
 
 STALLED_SECONDS: Final = 60.0
 """An admission thread silent for longer than this hangs: twice the longest time of a review."""
@@ -413,6 +416,18 @@ class AdmissionPort:
         if seconds < STALLED_SECONDS:
             return ""
         return f"no answer for {seconds:.0f} s"
+
+    def faults(self) -> tuple[str, ...]:
+        """Returns that requests wait for the admission thread, and why; any thread may ask."""
+        late = self.listener.late_timers
+        if late < LATE_TIMERS:
+            return ()
+        fault = (
+            f"the admission thread was held up for over {LATE_SECONDS:g} s {late} times within a "
+            "minute, and every request waited as long: too little CPU (remove the container's CPU "
+            "limit, or add replicas), or slow policies (waddle_slow_reviews_total)"
+        )
+        return (fault,)
 
     def refresh(self) -> None:
         """Bring the port's gauges up to date for a scrape."""

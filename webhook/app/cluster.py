@@ -18,6 +18,7 @@ from webhook.app.loop_thread import LoopThread
 from webhook.app.priority import give_precedence, stand_behind
 from webhook.backoff import Backoff
 from webhook.cluster.client import ClusterClient
+from webhook.cluster.clock import ClockComparison
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
@@ -26,7 +27,7 @@ from webhook.controllers.follow.unserved import log_unserved
 from webhook.controllers.generate import GenerationOptions
 from webhook.generation.plan import Options
 from webhook.generation.scope import exempted_patterns
-from webhook.metrics.cluster import CLUSTER_FAULTS
+from webhook.metrics.cluster import CLOCK_SKEW, CLUSTER_FAULTS
 from webhook.metrics.server import CERTIFICATE_FAULTS
 from webhook.policy_kinds.known import GROUPS, TEMPLATE
 from webhook.serving.revision import NamespaceAnswer
@@ -152,6 +153,7 @@ class ClusterThread:
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
         self._following: Following | None = None
+        self._clock = ClockComparison()
         self._stands_behind = False
         # At start no request is answered yet, and readiness waits for policies.
         self._thread = LoopThread("cluster", self._follow_forever, give_precedence)
@@ -219,11 +221,13 @@ class ClusterThread:
         return self._state
 
     def faults(self) -> tuple[str, ...]:
-        """Returns the faults of policies, watches and the certificate; any thread may ask."""
-        return (*self._faults, *self._certificate_faults())
+        """Returns the faults of policies, watches, clock and certificate; any thread may ask."""
+        clock = (self._clock.fault,) if self._clock.is_wrong else ()
+        return (*clock, *self._faults, *self._certificate_faults())
 
     def refresh(self) -> None:
         """Brings gauges up to date for a scrape; any thread may call it."""
+        self._registry.set(CLOCK_SKEW, self._clock.skew_seconds)
         if self._certificate is not None:
             self._registry.set(CERTIFICATE_FAULTS, len(self._certificate_faults()))
 
@@ -300,6 +304,7 @@ class ClusterThread:
             replica=self._settings.pod.name,
             log=self._log,
             keep_history=self._settings.policies.keep_writers_history,
+            clock=self._clock,
         )
         async with client, asyncio.TaskGroup() as tasks:
 

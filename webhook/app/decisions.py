@@ -113,6 +113,10 @@ class DecisionLog:
             self._loop.call_soon_threadsafe(self._configure, settings)
         return True
 
+    def faults(self) -> tuple[str, ...]:
+        """Returns why no record reaches the sidecar, and what to do; any thread may call it."""
+        return (fault,) if (fault := self._exporter.fault) else ()
+
     def refresh(self) -> None:
         """Bring the metrics up to date for a scrape."""
         registry, exporter = self._registry, self._exporter

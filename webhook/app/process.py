@@ -198,7 +198,7 @@ class Process:
         self._audit = self._audit_thread(lines)
         live, self._ready = self._probed()
         applications = [
-            (health, make_health_application(live, self._ready, self._policies.faults)),
+            (health, make_health_application(live, self._ready, self._faults)),
             (scrapes, make_metrics_application(Exposition(self._registry, self._refresh))),
         ]
         if serving.enable_pprof:
@@ -273,6 +273,11 @@ class Process:
         if self._audit is not None:
             live["audit-thread"] = self._audit.stalled
         return live, ready
+
+    def _faults(self) -> tuple[str, ...]:
+        """Returns the faults that leave the process ready; any thread may call it."""
+        parts = (self._policies, self._admission, self._providers, self._decisions)
+        return tuple(fault for part in parts if part is not None for fault in part.faults())
 
     async def run(self) -> int:
         """Serves until a signal, then drains; returns the exit code."""

@@ -92,6 +92,14 @@ class ProviderRequests:
                 self._log.fault("bug: requests to providers stopped; they start again", error)
             await asyncio.sleep(backoff.next_seconds())
 
+    def faults(self) -> tuple[str, ...]:
+        """Returns the providers that are suspended, and what to do; any thread may call it."""
+        return tuple(
+            f"the provider {name} is hardly asked any more, since it failed again and again ({fault}): "
+            "look at its Pods, its NetworkPolicy and its certificate"
+            for name, fault in sorted(self._flights.suspended().items())
+        )
+
     def refresh(self) -> None:
         """Bring the gauges up to date for a scrape."""
         self._flights.refresh()

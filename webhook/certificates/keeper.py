@@ -187,7 +187,9 @@ class ServingCertificate:
             self._statistics.conflicts += 1
             return
         self._statistics.failures += 1
-        self._failure = f"the certificate cannot be kept up to date: {error}"
+        self._failure = f"the certificate or a caBundle is not as it should be: {error}"
+        if isinstance(error, ApiError) and error.is_forbidden:
+            self._failure += ": give this account the right, as the manifests do"
         self._log.warning(
             "the certificate cannot be kept up to date; trying again", error=str(error)
         )

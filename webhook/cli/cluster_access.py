@@ -51,6 +51,7 @@ _NAMESPACE: Final = click.option(
     help="The namespace that Waddle runs in.",
 )
 
+_ITS_STATE: Final = "Ask what it lacks: kubectl get --raw '/readyz?verbose'"
 _OTHER_CLUSTER: Final = "Is this the right cluster? --kubeconfig and --context choose another"
 _OTHER_ACCOUNT: Final = (
     "Have the right given to this account, or choose another by --kubeconfig or --context"
@@ -71,12 +72,12 @@ def failure_text(error: Exception) -> str:
     from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # brings aiohttp
 
     if isinstance(error, ApiUnreachable):
-        return f"the API server did not answer: {error}. {_OTHER_CLUSTER}"
+        return f"the API server did not answer: {error}. {_ITS_STATE}. {_OTHER_CLUSTER}"
     if not isinstance(error, ApiError):
         return f"no cluster was read: {error}"
     if error.status == 401 or error.is_forbidden:
         return f"the API server refused the request: {error}. {_OTHER_ACCOUNT}"
-    return f"the API server answered with an error: {error}"
+    return f"the API server answered with an error: {error}. {_ITS_STATE}"
 
 
 def ask_cluster(

@@ -97,6 +97,16 @@ class KyvernoStanding(NamedTuple):
 NOT_FOLLOWED: Final = "replicas ignore it: --kyverno-policies is off"
 
 
+def arguments_of(pod: Mapping[str, Any]) -> list[str]:
+    """Returns the arguments of a Pod's containers."""
+    return [
+        argument
+        for container in objects_of(object_of(pod.get("spec")).get("containers"))
+        for name in ("command", "args")
+        for argument in texts_of(container.get(name))
+    ]
+
+
 def kyverno_mode(pods: Iterable[Mapping[str, Any]]) -> str:
     """Reads --kyverno-policies of Waddle's Pods; empty if no Pod has arguments.
 
@@ -104,14 +114,7 @@ def kyverno_mode(pods: Iterable[Mapping[str, Any]]) -> str:
     """
     flag, modes = "--kyverno-policies=", set()
     for pod in pods:
-        containers = objects_of(object_of(pod.get("spec")).get("containers"))
-        arguments = [
-            argument
-            for container in containers
-            for name in ("command", "args")
-            for argument in texts_of(container.get(name))
-        ]
-        if arguments:
+        if arguments := arguments_of(pod):
             values = [
                 argument.removeprefix(flag) for argument in arguments if argument.startswith(flag)
             ]

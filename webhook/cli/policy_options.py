@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import click
 
+from webhook.duration import duration_seconds
+
 _Command = Callable[..., Any]
 
 STANDARD_INPUT: Final = "/dev/stdin"
@@ -30,6 +32,23 @@ class InputPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Returns the path; raises click's error where it does not exist."""
         return super().convert(STANDARD_INPUT if value == "-" else value, param, ctx)
+
+
+class Duration(click.ParamType[float]):
+    """A duration in Go's syntax: ``5s``, ``1m30s``, ``500ms``."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Returns the seconds of a text; fails if it is no duration."""
+        if isinstance(value, float):
+            return value
+        seconds = duration_seconds(str(value))
+        if seconds is None:
+            self.fail(f"{value!r} is not a duration such as 5s or 500ms", param, ctx)
+        return seconds
 
 
 def together(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:

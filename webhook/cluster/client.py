@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -17,6 +18,7 @@ from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.api.gvk import text
 from webhook.backoff import Backoff
+from webhook.cluster.clock import ClockComparison
 from webhook.cluster.credentials import Credentials, CredentialsError
 from webhook.cluster.errors import AnswerTooLarge, ApiError, ApiUnreachable, api_error
 from webhook.cluster.event_loop import EventLoop, is_uvloop
@@ -65,12 +67,16 @@ class ClusterClient:
         replica: str = "",
         log: Logger | None = None,
         keep_history: bool = False,
+        clock: ClockComparison | None = None,
     ) -> None:
         """``replica`` is the Pod's name, which the API server's audit log shows.
 
         ``log`` gets failures of lists and watches. With ``keep_history`` objects keep their
-        ``managedFields``.
+        ``managedFields``. ``clock`` is compared with the API server's.
         """
+        self.deadline_seconds = DEADLINE_SECONDS
+        """Of each plain request that gives none, with its retries."""
+        self.clock = ClockComparison() if clock is None else clock
         self._keep_history = keep_history
         self.credentials = credentials
         self.log = log
@@ -119,7 +125,7 @@ class ClusterClient:
         body: Any = None,
         content_type: str = _JSON,
         accept: str = _JSON,
-        deadline_seconds: float = DEADLINE_SECONDS,
+        deadline_seconds: float | None = None,
     ) -> Any:
         """Returns the decoded answer; ``accept`` asks for another representation than plain JSON.
 
@@ -128,9 +134,34 @@ class ClusterClient:
         """
         data = None if body is None else encode(body)
         content = await self._answer(
-            method, path, query, data, content_type, accept, deadline_seconds=deadline_seconds
+            method,
+            path,
+            query,
+            data,
+            content_type,
+            accept,
+            deadline_seconds=deadline_seconds or self.deadline_seconds,
         )
         return _decoded(method, path, content)
+
+    async def text(
+        self, path: str, query: Mapping[str, str], *, deadline_seconds: float
+    ) -> tuple[int, str]:
+        """Returns the status and text of any answer, as of a Pod behind the API server's proxy.
+
+        It is asked once. Raises :class:`ApiUnreachable` without an answer.
+        """
+        try:
+            async with (
+                asyncio.timeout(deadline_seconds),
+                await self._send("GET", path, query, None, None, None) as response,
+            ):
+                body = await _read_some(response, _REFUSAL_BYTES_MAX)
+        except TimeoutError:
+            raise ApiUnreachable(f"no answer within {deadline_seconds:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise ApiUnreachable(_described(error)) from error
+        return response.status, body.decode("utf-8", "replace")
 
     async def page(
         self,
@@ -172,7 +203,7 @@ class ClusterClient:
         deadline_seconds: float,
         bytes_max: int = ANSWER_BYTES_MAX,
     ) -> bytes:
-        backoff = Backoff(initial_seconds=0.2, max_seconds=5.0)
+        backoff, refusal = Backoff(initial_seconds=0.2, max_seconds=5.0), ""
         try:
             async with asyncio.timeout(deadline_seconds), self._in_flight:
                 while True:
@@ -183,7 +214,7 @@ class ClusterClient:
                     except ApiError as error:
                         if error.status not in _RETRIED:
                             raise
-                        delay = error.retry_after_seconds
+                        delay, refusal = error.retry_after_seconds, f"; last {error}"
                         if delay is None:
                             delay = backoff.next_seconds()
                         if delay > deadline_seconds:
@@ -191,7 +222,7 @@ class ClusterClient:
                         await asyncio.sleep(min(delay, RETRY_AFTER_SECONDS_MAX))
         except TimeoutError:
             raise ApiUnreachable(
-                f"{method} {path}: no answer within {deadline_seconds:g} s"
+                f"{method} {path}: no answer within {deadline_seconds:g} s{refusal}"
             ) from None
 
     async def _once(
@@ -260,9 +291,9 @@ class ClusterClient:
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=_CONNECT_SECONDS, sock_read=inactivity_seconds
         )
-        proxy = self.credentials.proxy
+        proxy, began = self.credentials.proxy, time.time()
         try:
-            return await self._session.request(
+            response = await self._session.request(
                 method,
                 self.credentials.server + path,
                 params=query,
@@ -276,6 +307,12 @@ class ClusterClient:
             )
         except (aiohttp.ClientError, OSError, CredentialsError) as error:
             raise ApiUnreachable(f"{method} {path}: {_described(error)}") from error
+        if self.clock.take(response.headers.get("Date"), began) and self.log is not None:
+            self.log.warning(
+                self.clock.fault or "the clock of this replica's node is right again",
+                skew_seconds=round(self.clock.skew_seconds, 1),
+            )
+        return response
 
     # --- reading ------------------------------------------------------------------------------
 

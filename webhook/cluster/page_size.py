@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cluster.client import DEADLINE_SECONDS, ClusterClient
 from webhook.cluster.errors import AnswerTooLarge, ApiError
 from webhook.values import dataclass
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from webhook.api.resource import Resource
+    from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
 
 FIRST_OBJECTS: Final = 5
@@ -123,7 +123,7 @@ async def list_pages(
     while True:
         try:
             page, _ = await sized_page(
-                client, path, parameters, size, deadline_seconds=DEADLINE_SECONDS
+                client, path, parameters, size, deadline_seconds=client.deadline_seconds
             )
         except ApiError as error:
             if not error.is_expired or not error.continue_token:

@@ -60,6 +60,12 @@ _COLUMNS: Final = (
         "type": "string",
     },
     {
+        "name": "reason",
+        "description": "Why the state is as it is, or empty: as NotAsked, RolledBack or Terminating",
+        "jsonPath": '.status.conditions[?(@.type=="Enforced")].reason',
+        "type": "string",
+    },
+    {
         "name": "enforced",
         "description": "How many replicas enforce which generation",
         "jsonPath": '.status.conditions[?(@.type=="Enforced")].message',

@@ -571,6 +571,11 @@ class Flights:
                 else:
                     station.client.prune()
 
+    def suspended(self) -> dict[str, str]:
+        """Returns the last fault of each suspended provider by its name; any thread may call it."""
+        stations = dict(self._stations)
+        return {name: fault for name, item in stations.items() if (fault := item.suspension.fault)}
+
     def refresh(self) -> None:
         """Updates the gauges for a scrape; called by any thread."""
         self._note_landings()
@@ -581,7 +586,7 @@ class Flights:
             registry.count(PROVIDER_CACHE_EVICTIONS, by=evicted)
         flying = (*stations.values(), *tuple(self._earlier))
         registry.set(PROVIDER_FLIGHTS, sum(len(item.flights) for item in flying))
-        suspended = sorted(name for name, item in stations.items() if item.suspension.is_open)
+        suspended = sorted(self.suspended())
         registry.replace(
             PROVIDERS_SUSPENDED, {(name,): 1.0 for name in suspended[: self._series_max]}
         )

@@ -71,6 +71,11 @@ class Suspension:
         return self._all.is_open
 
     @property
+    def fault(self) -> str:
+        """Returns the last fault of a provider that is suspended for all users, or an empty text."""
+        return self._all.message if self.is_open else ""
+
+    @property
     def has_faults(self) -> bool:
         """Returns whether an answer changes anything: there were faults since the last one."""
         return self._all.faults > 0 or bool(self._own)

@@ -130,3 +130,10 @@ STATUS_FIELDS_PRUNED: Final = Metric(
     "Gatekeeper's own.",
     ("kind",),
 )
+
+CLOCK_SKEW: Final = Metric(
+    "waddle_clock_skew_seconds",
+    "gauge",
+    "How far this node's clock is ahead of the API server's, by the Date of its answers; negative "
+    "if it is behind, 0 if they differ by less than a second.",
+)

@@ -4,14 +4,10 @@ import json
 from typing import Any
 
 from webhook.api.names import IGNORE
-from webhook.cli.status.outages import (
-    bundle_faults,
-    left_out,
-    pod_faults,
-    service_faults,
-    services_called,
-)
+from webhook.cli.status.certificates import bundle_faults
+from webhook.cli.status.outages import left_out, service_faults, services_called
 from webhook.cli.status.report import ClusterStanding, as_json, as_table
+from webhook.cli.status.workloads import pod_faults
 
 OURS = "waddle-system"
 
@@ -59,13 +55,13 @@ def test_a_service_without_endpoints_is_named_with_what_becomes_of_requests() ->
 
 def test_another_products_service_is_none_of_ours() -> None:
     assert services_called([configuration()], "elsewhere") == {}
-    assert list(bundle_faults([configuration()], "elsewhere")) == []
+    assert list(bundle_faults([configuration()], "elsewhere", None)) == []
 
 
 def test_a_webhook_without_a_bundle_is_named() -> None:
-    assert list(bundle_faults([configuration(caBundle="Zm9v")], OURS)) == []
-    first, _ = bundle_faults([configuration()], OURS)
-    assert "the webhook validation has no caBundle" in first
+    (line,) = bundle_faults([configuration()], OURS, None)
+    assert "waddle, webhook validation, label: it has no caBundle, so calls fail with x509" in line
+    assert "kubectl -n waddle-system logs" in line
 
 
 def pod(status: dict[str, Any]) -> dict[str, Any]:

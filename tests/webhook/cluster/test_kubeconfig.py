@@ -101,7 +101,10 @@ def test_a_port_where_nobody_answers_is_reported_in_words(tmp_path):
     ("error", "words"),
     [
         (CredentialsError("there is no kubeconfig"), "no cluster was read: there is no kubeconfig"),
-        (ApiUnreachable("refused"), "the API server did not answer: refused. Is this the right"),
+        (
+            ApiUnreachable("refused"),
+            "the API server did not answer: refused. Ask what it lacks: kubectl get --raw",
+        ),
         (ApiError(403, "no", reason="Forbidden"), "refused the request: 403 Forbidden: no. Have"),
         (ApiError(401, "no", reason="Unauthorized"), "or choose another by --kubeconfig"),
         (ApiError(500, "no"), "the API server answered with an error: 500: no"),

@@ -387,7 +387,7 @@ def test_the_crd_is_gatekeepers():
     ]
     for version in crd["spec"]["versions"]:
         columns = [column["name"] for column in version["additionalPrinterColumns"]]
-        assert columns == ["enforcement-action", "total-violations", "state", "enforced"]
+        assert columns == ["enforcement-action", "total-violations", "state", "reason", "enforced"]
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     assert spec["properties"]["enforcementAction"] == {"type": "string", "default": "deny"}
     assert spec["properties"]["parameters"] == {"type": "object"}

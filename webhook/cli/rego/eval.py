@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.policy_options import dash_is_standard_input
+from webhook.cli.policy_options import Duration, dash_is_standard_input
 from webhook.cli.rego.options import (
     CAPABILITIES,
     COVERAGE_RUNS,
@@ -21,7 +21,6 @@ from webhook.cli.rego.options import (
     V1,
     VAR_VALUES,
     WASM,
-    Duration,
     refused,
 )
 from webhook.rego.trace.profile import SORT_KEYS

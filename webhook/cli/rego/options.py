@@ -8,25 +8,7 @@ from typing import Any, Final
 import click
 
 from webhook.cli.policy_options import dash_is_standard_input
-from webhook.duration import duration_seconds
 from webhook.rego.trace.events import KINDS
-
-
-class Duration(click.ParamType[float]):
-    """A duration in Go's syntax: ``5s``, ``1m30s``, ``500ms``."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Returns the seconds of a text; fails if it is no duration."""
-        if isinstance(value, float):
-            return value
-        seconds = duration_seconds(str(value))
-        if seconds is None:
-            self.fail(f"{value!r} is not a duration such as 5s or 500ms", param, ctx)
-        return seconds
 
 
 class CoverageKinds(click.ParamType[tuple[str, ...]]):

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.policy_options import dash_is_standard_input
+from webhook.cli.policy_options import Duration, dash_is_standard_input
 from webhook.cli.rego.options import (
     BUNDLE,
     CAPABILITIES,
@@ -19,7 +19,6 @@ from webhook.cli.rego.options import (
     V1,
     VAR_VALUES,
     WASM,
-    Duration,
     format_option,
     refused,
 )

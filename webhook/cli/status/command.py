@@ -17,6 +17,7 @@ from webhook.cli.cluster_access import (
 )
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
+from webhook.cli.policy_options import Duration
 from webhook.cli.status import report as status_report
 from webhook.cli.status.report import ClusterStanding
 from webhook.cli.terminal import complain, write
@@ -53,19 +54,31 @@ cost their expressions are estimated to use up. Kyverno's policies follow. Synce
 paths of their objects replicas keep for policies, and which templates wait for more.
 
 What keeps requests from the replicas stands below their names: a Service without endpoints, a Pod
-that is killed again and again, a missing CRD, and namespaces that no policy decides about.
+that is killed again and again, a certificate that calls cannot use, a missing CRD, and namespaces
+that no policy decides about. So do the faults in each replica's /readyz?verbose, which is asked
+through the API server.
 
 Read from the replicas' own status objects, so that it says the same whether or not
 they are aggregated into .status.byPod, beside a running Gatekeeper for instance.
 """
 
+_TIMEOUT = "How long to wait for each answer of the API server."
+
 
 @click.command("status", help=_HELP + exit_codes.paragraph("status"))
 @cluster_options
+@click.option("--timeout", type=Duration(), default="5s", show_default=True, help=_TIMEOUT)
 @output_option(*words.SHORT)
-def command(*, kubeconfig: str | None, context: str | None, namespace: str, output: str) -> int:
+def command(
+    *, kubeconfig: str | None, context: str | None, namespace: str, timeout: float, output: str
+) -> int:
     """Read the cluster once and report."""
-    standing = ask_cluster(kubeconfig, context, lambda client: read(client, namespace))
+
+    async def question(client: ClusterClient) -> ClusterStanding:
+        client.deadline_seconds = timeout
+        return await read(client, namespace)
+
+    standing = ask_cluster(kubeconfig, context, question)
     if output == "json":
         write(status_report.as_json(standing))
     else:

@@ -6,18 +6,27 @@ that webhooks call, their endpoints, the Pods' containers, and the CRDs of polic
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api import pod_status
 from webhook.api.config import CONFIG, CONFIG_NAME, WEBHOOK_PROCESS, excluded_namespaces
 from webhook.api.gvk import GroupVersionKind, labels_of, name_of, text
 from webhook.api.names import IGNORE
 from webhook.api.resource import Resource
-from webhook.api.shapes import conditions_of, integer_of, object_of, objects_of, status_of
+from webhook.api.shapes import object_of, objects_of
 from webhook.cli.cluster_access import TEMPLATES, list_objects
+from webhook.cli.cluster_policies import arguments_of
+from webhook.cli.status.certificates import WEBHOOKS, bundle_faults, certificate_faults
+from webhook.cli.status.replica_reports import read_replica_reports
+from webhook.cli.status.workloads import read_workload_faults
+from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError
+from webhook.cluster.kinds import SECRETS
+from webhook.policy_kinds.known import STATUS_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from webhook.cluster.client import ClusterClient
 
@@ -28,7 +37,8 @@ ENDPOINT_SLICES: Final = Resource(
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 """The label of EndpointSlices with the name of their Service."""
 
-WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+SECRET_NAME: Final = "waddle-webhook-server-cert"  # noqa: S105  # a name
+"""The Secret of the serving certificate, unless the replicas' flag names another."""
 
 SHOWN: Final = 10
 """The most namespaces in one line."""
@@ -38,7 +48,7 @@ async def read_outages(
     client: ClusterClient,
     namespace: str,
     configured: Sequence[Mapping[str, Any]],
-    pods: Iterable[Mapping[str, Any]],
+    pods: Collection[Mapping[str, Any]],
 ) -> list[str]:
     """Returns a sentence for each cause, with what to do next.
 
@@ -47,7 +57,7 @@ async def read_outages(
     :class:`~webhook.cluster.errors.ApiError` and :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     called = services_called(configured, namespace)
-    lines = [line for pod in pods for line in pod_faults(pod)]
+    lines = await read_workload_faults(client, namespace, pods)
     if called:
         try:
             services = await list_objects(client, SERVICES, namespace)
@@ -57,7 +67,8 @@ async def read_outages(
                 raise
         else:
             lines += service_faults(called, services, slices)
-    lines += bundle_faults(configured, namespace)
+    lines += await read_replica_reports(client, namespace, pods)
+    lines += await _certificate_faults(client, namespace, configured, called, pods)
     try:
         await client.request("GET", TEMPLATES.collection(), query={"limit": "1"})
     except ApiError as error:
@@ -67,29 +78,49 @@ async def read_outages(
             "the API server serves no ConstraintTemplate, so there is no policy of this kind: apply "
             "manifests/crds, then the policies"
         )
+    served = await Discovery(client).kinds(pod_status.GROUP, pod_status.VERSION)
+    lines += unreported([resource.gvk.kind for resource in served])
     return [*lines, *left_out(configured)]
 
 
-def pod_faults(pod: Mapping[str, Any]) -> Iterator[str]:
-    """Returns why a Pod does not run, or how its container ended."""
-    status = status_of(pod)
-    for condition in conditions_of(status):
-        if condition["type"] == "PodScheduled" and condition.get("status") == "False":
-            yield f"{name_of(pod)}: not scheduled: {text(condition, 'message')}"
-    for container in objects_of(status.get("containerStatuses")):
-        ended = object_of(object_of(container.get("lastState")).get("terminated"))
-        waiting = object_of(object_of(container.get("state")).get("waiting"))
-        parts = []
-        if text(waiting, "reason") not in ("", "ContainerCreating"):
-            parts.append(": ".join(filter(None, (waiting["reason"], text(waiting, "message")))))
-        if ended:
-            times, reason = integer_of(container.get("restartCount")), text(ended, "reason")
-            cure = ": raise its memory limit" if reason == "OOMKilled" else ""
-            cause = reason if cure else f"{reason}, exit code {ended.get('exitCode')}"
-            at = text(ended, "finishedAt")
-            parts.append(f"{times} restarts, the last after {cause} at {at}{cure}")
-        if parts:
-            yield f"{name_of(pod)}: container {text(container, 'name')}: {'; '.join(parts)}"
+def unreported(served: Collection[str]) -> Iterator[str]:
+    """Returns the kinds of statuses whose CRD is missing, by the kinds that are served."""
+    missing = [kind.kind for kind in STATUS_KINDS if kind.kind not in served]
+    if missing:
+        yield (
+            f"the API server serves no {_list(missing)}, so replicas cannot report what they enforce, "
+            "and policies look missing: apply manifests/crds"
+        )
+
+
+async def _certificate_faults(
+    client: ClusterClient,
+    namespace: str,
+    configured: Sequence[Mapping[str, Any]],
+    called: Iterable[str],
+    pods: Iterable[Mapping[str, Any]],
+) -> list[str]:
+    """Returns why the API server does not trust replicas; the Secret counts if the user may read it.
+
+    Replicas with a directory of certificates keep none in a Secret.
+    """
+    arguments = [argument for pod in pods for argument in arguments_of(pod)]
+    if any(argument.startswith("--cert-dir=") for argument in arguments):
+        return list(bundle_faults(configured, namespace, None))
+    flag = "--cert-secret-name="
+    named = [item.removeprefix(flag) for item in arguments if item.startswith(flag)]
+    try:
+        secret = await client.get(SECRETS, named[-1] if named else SECRET_NAME, namespace)
+    except ApiError as error:
+        if not (error.is_forbidden or error.is_absent):
+            raise
+        return list(bundle_faults(configured, namespace, None))
+    names = [f"{service}.{namespace}.svc" for service in called]
+    now = dt.datetime.now(tz=dt.UTC)
+    return [
+        *certificate_faults(secret, names[0] if len(names) == 1 else "", now, namespace),
+        *bundle_faults(configured, namespace, secret),
+    ]
 
 
 def services_called(
@@ -132,17 +163,6 @@ def service_faults(
             for webhook, policy in webhooks
         )
         yield f"the Service {name} {fault}, so nothing is decided ({meanwhile}): {cure}"
-
-
-def bundle_faults(configured: Iterable[Mapping[str, Any]], namespace: str) -> Iterator[str]:
-    """Returns the webhooks of Waddle's Service that trust no certificate."""
-    for webhook in _webhooks(configured):
-        client = object_of(webhook.get("clientConfig"))
-        if text(client, "service", "namespace") == namespace and not client.get("caBundle"):
-            yield (
-                f"the webhook {text(webhook, 'name')} has no caBundle, so calls fail with x509: a "
-                "replica writes it within seconds; if not, its log has the reason"
-            )
 
 
 def left_out(configured: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -100,6 +100,9 @@ then makes its storage (which it answers with 404, or 429 and a second's wait), 
 KINDS_SHOWN: Final = 5
 """The most kinds that readiness names."""
 
+GIVE_RIGHTS: Final = "give this account the right, as the manifests do"
+ASK_API_SERVER: Final = "ask the API server what it lacks: kubectl get --raw '/readyz?verbose'"
+
 WATCHES: Final = Settings(missing_seconds=1.0)
 """A constraint kind's watch begins when its CRD is established. Its storage follows within a
 moment, so a missing kind is tried again within a second."""
@@ -576,7 +579,23 @@ class Following:
         was_gone, self._is_gone = self._is_gone, templates is not None and templates.absent
         if self._is_gone and not was_gone:
             self._log.error(NO_TEMPLATES)
-        return (*self._policies.faults, *((NO_TEMPLATES,) if self._is_gone else ()))
+        gone = (NO_TEMPLATES,) if self._is_gone else ()
+        return (*self._unfollowed(), *self._policies.faults, *gone)
+
+    def _unfollowed(self) -> tuple[str, ...]:
+        """Returns which kinds cannot be followed at present, why, and what to do; empty for none."""
+        failing = {
+            str(gvk): item.last_error
+            for gvk, item in self._manager.statistics().items()
+            if item.last_error and not item.absent
+        }
+        if not failing:
+            return ()
+        kinds = sorted(failing)
+        error = failing[kinds[0]]
+        cure = GIVE_RIGHTS if error.startswith("403") else ASK_API_SERVER
+        known = "and decides by what it last knew"
+        return (f"this replica cannot follow {_shown(kinds)}, {known} ({error}): {cure}",)
 
     def _outdated(self) -> str:
         """Returns a text about kinds for which the API server has an older state than known.
@@ -590,9 +609,7 @@ class Following:
         kinds = sorted(str(gvk) for gvk, item in statistics.items() if item.outdated)
         if not kinds:
             return ""
-        shown, more = ", ".join(kinds[:KINDS_SHOWN]), len(kinds) - KINDS_SHOWN
-        shown += f" and {more} more" if more > 0 else ""
-        return f"the API server is at an older version than before; listing anew: {shown}"
+        return f"the API server is at an older version than before; listing anew: {_shown(kinds)}"
 
     def _count_policies(self) -> None:
         """Counts the policies by the state of all replicas, and the kept revisions."""
@@ -661,3 +678,9 @@ class Following:
 
 def _nobody(_: str) -> None:
     """Does nothing: the log has the message already."""
+
+
+def _shown(kinds: Sequence[str]) -> str:
+    """Returns the first kinds and the number of the others."""
+    more = len(kinds) - KINDS_SHOWN
+    return ", ".join(kinds[:KINDS_SHOWN]) + (f" and {more} more" if more > 0 else "")

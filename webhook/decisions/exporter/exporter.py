@@ -120,6 +120,8 @@ class Pauses:
     def __init__(self, settings: ExporterSettings, counters: Counters, logger: Logger) -> None:
         self._counters = counters
         self._logger = logger
+        self.error = ""
+        """The error of the last attempt; empty once something was acknowledged."""
         self._failures = Backoff(healthy_seconds=math.inf)
         # No success, and no time, makes a bug harmless.
         self._bugs = Backoff(settings.backoff_initial_seconds, 60.0, healthy_seconds=math.inf)
@@ -133,17 +135,19 @@ class Pauses:
 
     def succeeded(self) -> None:
         """Something was acknowledged."""
+        self.error = ""
         self._failures.reset()
 
     def after(self, error: BaseException) -> float:
         """Seconds to wait after this failure."""
         seconds = self._failures.next_seconds()
         failures = self._failures.failures
+        self.error = f"{type(error).__name__}: {error}"
         # The first failure and then each doubling, not a line for every try.
         if failures & (failures - 1) == 0:
             self._logger.warning(
                 "the decision log has no connection to its sidecar; it tries again",
-                error=f"{type(error).__name__}: {error}",
+                error=self.error,
                 failures=failures,
                 retry_seconds=round(seconds, 3),
             )
@@ -374,6 +378,22 @@ class Exporter:
         finally:
             self.connected = False
             await connection.close()
+
+    @property
+    def fault(self) -> str:
+        """Returns why the sidecar takes no records and what to do, or an empty text.
+
+        Any thread may ask.
+        """
+        error = self._pauses.error
+        if not error or (self.connected and not self.queued):
+            return ""
+        address = self.settings.address
+        return (
+            f"the sidecar at {address.scheme}://{address.netloc}{address.path} takes no records of the "
+            f"decision log ({error}), and {self.queued} wait: it does not run, or its disk is full; "
+            "kubectl logs POD -c decisions says which"
+        )
 
     async def drain(self, grace_seconds: float) -> None:
         """Waits for all acknowledgements, at most ``grace_seconds``, then ends :meth:`run`.

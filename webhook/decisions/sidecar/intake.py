@@ -232,6 +232,7 @@ class Intake:
                     self._logger.warning(
                         "records cannot be written to the queue; trying again",
                         error=str(error),
+                        directory=str(self._log.directory),
                         failures=failures + 1,
                     )
                 self._log.wait_trimmed(backoff.next_seconds())

@@ -33,6 +33,12 @@ BACKLOG = 1024
 LAG_INTERVAL_SECONDS = 0.1
 """A timer costs about 20 µs: ten a second are no load, and miss nothing that lasts longer."""
 
+RECENT_TIMERS = 600
+"""The timers of the last minute, of which the late ones are counted."""
+
+LATE_SECONDS = 0.1
+"""The delay of a late timer: the bound of the alert WaddleEventLoopLate."""
+
 
 class Listener(uvicorn.Server):
     """Serves one application on one socket until :meth:`stop`."""
@@ -56,6 +62,8 @@ class Listener(uvicorn.Server):
         """Set when the port is open."""
         self._stopping = asyncio.Event()
         self._last_tick = time.monotonic()
+        self._late = 0
+        """The last timers as bits: 1 for a late one."""
         self._measures_lag = measures_lag
         hub.at_once = getattr(application, "at_once", {})
         protocol: Any = functools.partial(Connection, hub)
@@ -96,6 +104,7 @@ class Listener(uvicorn.Server):
         """Records the delay of this timer and sets the next one: a blocked thread shows here."""
         now = loop.time()
         self.hub.registry.histogram(LAG_SECONDS).observe(max(0.0, now - due))
+        self._late = (self._late << 1 | (now - due > LATE_SECONDS)) & ((1 << RECENT_TIMERS) - 1)
         if not self._stopping.is_set():
             loop.call_at(
                 now + LAG_INTERVAL_SECONDS, self._measure_lag, loop, now + LAG_INTERVAL_SECONDS
@@ -129,6 +138,11 @@ class Listener(uvicorn.Server):
     def seconds_since_tick(self) -> float:
         """The seconds since the last sweep of this listener's loop; any thread may read it."""
         return time.monotonic() - self._last_tick
+
+    @property
+    def late_timers(self) -> int:
+        """How many of the last :data:`RECENT_TIMERS` were late; any thread may read it."""
+        return self._late.bit_count()
 
     def drain(self) -> None:
         """Closes each connection after its next answer from now on; still accepts new ones."""
