@@ -188,13 +188,6 @@ class Circle:
     evaluation_ns: float = 0.0
     """The time of a look-up, and of evaluating all members: moving averages, 0 before the first."""
 
-    def is_resting(self) -> bool:
-        """Whether it is skipped for this review, which is counted."""
-        if not self.rests:
-            return False
-        self.rests -= 1
-        return True
-
     def digest(self, common: Any, document: Any) -> bytes | None:
         """Returns the digest of its members' paths, by the hash of what all circles read.
 
@@ -256,6 +249,8 @@ class _Rest(NamedTuple):
     """The number of constraints with cached results."""
     violations: dict[int, _Violations]
     """No violations, by the identity of each remaining known group."""
+    recall: Recall | None = None
+    """The recall of a review about which nothing else is known; None if it may be added to."""
 
 
 class _Known(NamedTuple):
@@ -288,7 +283,8 @@ class _Known(NamedTuple):
                 remaining_steps.append(step)
         ids = {id(group) for _, groups in remaining_steps for group in groups}
         kept = {at: nothing for at, nothing in violations.items() if at in ids}
-        return _Rest(tuple(remaining_steps), evaluated, sum(map(len, known)), kept)
+        rest = _Rest(tuple(remaining_steps), evaluated, sum(map(len, known)), kept)
+        return rest if kept else rest._replace(recall=Recall(self.groups, rest, ()))
 
 
 class Recall:
@@ -309,7 +305,7 @@ class Recall:
         self, groups: tuple[_Group, ...], rest: _Rest, missed: Sequence[tuple[Circle, bytes]]
     ) -> None:
         self._groups = groups
-        self.matching, self.evaluated, self.constraints, self.violations = rest
+        self.matching, self.evaluated, self.constraints, self.violations, _ = rest
         self.missed = missed
         self.fresh: dict[int, _Violations] = {}
         """The violations found in this review, in the form of ``violations``."""
@@ -459,7 +455,7 @@ class Memo:
     def _looked(self, known: _Known, circles: tuple[Circle, ...], document: Any) -> Recall | None:
         self._turn += 1
         is_timed = self._turn % SAMPLE_EVERY == 0
-        looking = [circle for circle in circles if not circle.is_resting()]
+        looking = _awake(circles)
         if not looking:
             known.plan.rest()
             return None
@@ -494,7 +490,11 @@ class Memo:
                 circle.judge()
         if not (quiet or violated or missed):
             return None
-        recall = Recall(known.groups, known.rest(tuple(quiet)), missed)
+        rest = known.rest(tuple(quiet))
+        if not (missed or violated or rest.violations):  # As most often: nothing is added to it.
+            self._hits += rest.constraints
+            return rest.recall
+        recall = Recall(known.groups, rest, missed)
         if missed and is_timed:
             recall.spent_ns = {}
         for circle, kept in violated:
@@ -654,6 +654,17 @@ class _Store:
         self._new.clear()
         self._protected.clear()
         self.bytes = self._protected_bytes = 0
+
+
+def _awake(circles: Sequence[Circle]) -> list[Circle]:
+    """Returns the circles that are not skipped for this review, which is counted for the others."""
+    awake = []
+    for circle in circles:
+        if circle.rests:
+            circle.rests -= 1
+        else:
+            awake.append(circle)
+    return awake
 
 
 def _looks_at(reads: ReadSet, name: str) -> bool:
