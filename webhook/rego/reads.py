@@ -64,7 +64,7 @@ _MESSAGE: Final = "msg"
 
 _FALSE: Final = ("bool", False)
 
-_NONE: Final[Mapping[str, Abstract]] = MappingProxyType({})
+_NO_PROPERTIES: Final[Mapping[str, Abstract]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class _Interpretation:
         self,
         rules: Sequence[Rule],
         args: tuple[Abstract, ...],
-        properties: Mapping[str, Abstract] = _NONE,
+        properties: Mapping[str, Abstract] = _NO_PROPERTIES,
     ) -> Abstract | None:
         """Returns the value of the rules of one name; a value that must be unique is read whole.
 
