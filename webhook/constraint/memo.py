@@ -175,7 +175,7 @@ class Circle:
     project: Projection | None
     """Takes its volatile fields; None if it reads none."""
     mark: bytes
-    """What tells its digests from those of other circles."""
+    """Bytes in its digests that no other circle has."""
     needs_distinct_keys: bool = False
     """Whether a member does, so that nothing of an evaluation with two values for a key is cached."""
     looks: int = 0
