@@ -4,7 +4,7 @@
   their names and in that of their token's volume, Deployments in images and labels.
 - ``updates``: changes of an annotation or of the status of Pods that exist already.
 - ``mix``: Pods of roll-outs, and 30 % of shapes that nobody has seen, as those of CI jobs.
-- ``cold``: all of them of such shapes.
+- ``cold``: no two ask for the same resources, either.
 """
 
 from __future__ import annotations
@@ -70,14 +70,21 @@ class Traces:
 
     def mix(self) -> Iterator[bytes]:
         """Of roll-outs, and others."""
-        rollout, cold = self.rollout(), self.cold()
+        rollout = self.rollout()
         while True:
-            yield next(cold if self._random.random() < UNSEEN else rollout)
+            yield self._body(self._job()) if self._random.random() < UNSEEN else next(rollout)
 
     def cold(self) -> Iterator[bytes]:
-        """Each of a shape of its own."""
+        """Each of a shape of its own, about which nothing is known."""
         while True:
-            yield self._body(self._shape(f"job-{self._number}", str(self._number)))
+            job = self._job()
+            for container in job["spec"]["containers"]:
+                container["resources"]["limits"]["cpu"] = f"{200 + self._number % 100_000 / 1000}m"
+            yield self._body(job)
+
+    def _job(self) -> Json:
+        """A Pod with labels and images of its own."""
+        return self._shape(f"job-{self._number}", str(self._number))
 
     def _shape(self, app: str, version: str) -> Json:
         """A Pod of a Deployment and its version."""

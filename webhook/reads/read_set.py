@@ -70,6 +70,27 @@ class ReadSet:
             return [] if every is None else [every.project(item) for item in value]
         return value
 
+    def split(self, *path: str) -> tuple[ReadSet | None, ReadSet | None]:
+        """Returns the reads beside a path, and those at it; together they are all reads.
+
+        A value that is read whole above the path is at it. What is read of every key stays beside.
+        """
+        if self.whole or not path:
+            return None, self
+        child = self.children.get(path[0])
+        if child is None:
+            return self, None
+        beside, at = child.split(*path[1:])
+        if at is None:
+            return self, None
+        children = {name: below for name, below in self.children.items() if name != path[0]}
+        if beside is not None:
+            children[path[0]] = beside
+        return (
+            ReadSet(scalar=self.scalar, children=MappingProxyType(children)),
+            ReadSet(scalar=self.scalar, children=MappingProxyType({path[0]: at})),
+        )
+
     def __or__(self, other: ReadSet) -> ReadSet:
         """Returns the union of two read sets."""
         if self.whole or other.whole:

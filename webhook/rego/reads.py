@@ -7,7 +7,9 @@ each kind of operands that they are called with; there is no recursion in Rego.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.reads.abstract import (
@@ -24,11 +26,17 @@ from webhook.reads.abstract import (
 )
 from webhook.reads.read_set import EVERY_KEY, WHOLE, PolicyReads, ReadPath, ReadSet
 from webhook.rego.check import ir
-from webhook.rego.check.variables import every_literal, walk, walk_body
+from webhook.rego.check.variables import (
+    every_literal,
+    given_properties,
+    property_names,
+    walk,
+    walk_body,
+)
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from webhook.rego.builtins.registry import Builtin
     from webhook.rego.check.ir import Body, Lit, Rule, Term
@@ -55,6 +63,8 @@ _MESSAGE: Final = "msg"
 """The field of a violation without which it is none."""
 
 _FALSE: Final = ("bool", False)
+
+_NO_PROPERTIES: Final[Mapping[str, Abstract]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +98,7 @@ def read(
             again = _Interpretation(tree, builtins, given or {}, has_distinct_keys=True)
             distinct = again.reads_of(node)
     except (Unclear, RecursionError):
-        everything = [
-            branch for of in tree.root.walk() for rule in of.rules for branch in rule.branches()
-        ]
+        everything = _every_rule(tree)
         reads = deciding = WHOLE
         changing = {name for rule in everything for name in _changing(rule, builtins)}
         holding = frozenset(map(id, everything))
@@ -103,22 +111,32 @@ def read(
     return Reading(dependencies, holding)
 
 
-def _changing(rule: Rule, builtins: Mapping[str, Builtin]) -> set[str]:
-    """Built-ins anywhere in a rule that may answer otherwise another time."""
+def _every_rule(tree: Tree) -> list[Rule]:
+    """Returns all rules of a program, branches of ``else`` included."""
+    return [branch for of in tree.root.walk() for rule in of.rules for branch in rule.branches()]
+
+
+def _literals(rule: Rule) -> Iterator[Lit]:
+    """Yields the literals anywhere in a rule."""
     bodies = [rule.body]
     heads = [
         term for term in (*rule.rest, *(rule.args or ()), rule.key, rule.value) if term is not None
     ]
     terms = [*(part for head in heads for part in walk(head)), *walk_body(rule.body)]
     bodies += [term.body for term in terms if isinstance(term, ir.Comprehension)]
-    names = set()
     for body in bodies:
-        for lit in every_literal(body):
-            called = [lit.name] if isinstance(lit, ir.Call) else []
-            called += [modifier.function for modifier in lit.withs if modifier.function is not None]
-            names |= {name for name in called if isinstance(name, str)}
-            if isinstance(lit, ir.Print):
-                names.add(_PRINT)
+        yield from every_literal(body)
+
+
+def _changing(rule: Rule, builtins: Mapping[str, Builtin]) -> set[str]:
+    """Built-ins anywhere in a rule that may answer otherwise another time."""
+    names = set()
+    for lit in _literals(rule):
+        called = [lit.name] if isinstance(lit, ir.Call) else []
+        called += [modifier.function for modifier in lit.withs if modifier.function is not None]
+        names |= {name for name in called if isinstance(name, str)}
+        if isinstance(lit, ir.Print):
+            names.add(_PRINT)
     return {name for name in names if name == _PRINT or _is_changing(name, builtins)}
 
 
@@ -152,6 +170,12 @@ class _Interpretation:
         self._builtins = builtins
         self._documents: dict[int, Abstract | None] = {}
         self._calls: dict[tuple[int, tuple[Abstract, ...]], Abstract | None] = {}
+        self._members: dict[tuple[int, tuple[tuple[str, Abstract], ...]], Abstract | None] = {}
+        """Members of sets by node and properties."""
+        self._has_modifiers = any(
+            lit.withs for rule in _every_rule(tree) for lit in _literals(rule)
+        )
+        """Whether a rule is evaluated with other documents somewhere."""
         self._repeats = False
         """Whether the body at hand may have several solutions."""
         self._keeps_order = False
@@ -194,8 +218,16 @@ class _Interpretation:
         base = at_place(DATA, *(str(name) for name in node.path))
         return united((ruled, base, Abstract(fields=tuple(fields), container=True)))
 
-    def _rules(self, rules: Sequence[Rule], args: tuple[Abstract, ...]) -> Abstract | None:
-        """Returns the value of the rules of one name; a value that must be unique is read whole."""
+    def _rules(
+        self,
+        rules: Sequence[Rule],
+        args: tuple[Abstract, ...],
+        properties: Mapping[str, Abstract] = _NO_PROPERTIES,
+    ) -> Abstract | None:
+        """Returns the value of the rules of one name; a value that must be unique is read whole.
+
+        ``properties`` are those of the members of a set that are sought.
+        """
         if rules[0].args is not None and not args and rules[0].args:
             return ANYTHING  # a function's name in a package that is read whole
         values: list[Abstract | None] = []
@@ -204,7 +236,7 @@ class _Interpretation:
             for branch in rule.branches():
                 outer = self._repeats, self._keeps_order
                 self._repeats = self._keeps_order = False
-                value = self._branch(branch, args)
+                value = self._branch(branch, args, properties)
                 if value is not None:
                     self.holding.add(id(branch))
                     if branch.kind == "object" and branch.key is None:
@@ -225,11 +257,18 @@ class _Interpretation:
                 return
         self.reader.whole(value)
 
-    def _branch(self, rule: Rule, args: tuple[Abstract, ...]) -> Abstract | None:
+    def _branch(
+        self, rule: Rule, args: tuple[Abstract, ...], properties: Mapping[str, Abstract]
+    ) -> Abstract | None:
         env: dict[str, Abstract] = {}
         try:
             for pattern, arg in zip(rule.args or (), args, strict=True):
                 self._match(pattern, arg, env)
+            if properties:
+                assert isinstance(rule.key, ir.Object)  # Else its members are not sought by them.
+                terms = property_names(rule.key) or {}
+                for name, given in properties.items():
+                    self._match(terms[name], given, env)
             self._body(rule.body, env)
             if rule.key is not None and rule.value is None:
                 value = Abstract(members=self._term(rule.key, env), container=True)
@@ -558,8 +597,37 @@ class _Interpretation:
             return self._existing(self.document(node))
         if node is None or (node.rules and node.rules[0].args is not None):
             raise Unclear
+        rest = path[len(names) :]
+        if len(rest) == 1 and isinstance(rest[0], ir.Object):
+            properties = self._sought(node, rest[0], env)
+            if properties:
+                self._repeats = True
+                members = self._members_with(node, properties)
+                return self._matched(rest[0], self._existing(members), env)
         value = self._existing(self.document(node))
-        return self._steps(value, path[len(names) :], env)
+        return self._steps(value, rest, env)
+
+    def _sought(
+        self, node: Node, pattern: ir.Object, env: dict[str, Abstract]
+    ) -> dict[str, Abstract]:
+        """Returns the known properties by which evaluations seek members of a set.
+
+        Empty if they look at all members.
+        """
+        if node.children or node.rules[0].kind != "set" or self._keeps_order or self._has_modifiers:
+            return {}
+        values = property_names(pattern) or {}
+        if not all(isinstance(value, ir.Var | ir.Const) for value in values.values()):
+            return {}
+        names = given_properties(node.rules, pattern, lambda term: not self._is_unbound(term, env))
+        return {name: self._term(values[name], env) for name in names or ()}
+
+    def _members_with(self, node: Node, properties: Mapping[str, Abstract]) -> Abstract | None:
+        """Returns the members of a set that have these properties."""
+        key = id(node), tuple(properties.items())
+        if key not in self._members:
+            self._members[key] = self._rules(node.rules, (), properties)
+        return self._members[key]
 
     def _existing(self, value: Abstract | None) -> Abstract:
         if value is None:

@@ -326,6 +326,7 @@ class Admission:
             on_expansion_error=options.mutation_on_error,
             answers=provider_requests.answers,
             rounds=provider_requests.rounds,
+            moment=provider_requests.moment,
         )
 
     def _limits(

@@ -109,6 +109,17 @@ violation[{"msg": "x"}] { input.review.object.metadata.labels[_] == "bad" }"""
     assert review(request(pod("b", labels={"team": "t", "hash": "x"}))).recalled == 2
 
 
+def test_a_new_image_is_evaluated_by_who_reads_images_alone() -> None:
+    limits = """package p
+violation[{"msg": "high"}] { input.review.object.spec.containers[_].resources.limits.cpu > 4 }"""
+    every = """package p
+violation[{"msg": "x"}] { input.review.object.spec[_][_].image == "bad" }"""
+    review = Reviewed(IMAGES, LABELS, limits, every)
+    review(request(pod("a")))
+    assert review(request(pod("b", image="other"))).recalled == 2
+    assert review(request(pod("c", image="other"))).recalled == 4
+
+
 def test_a_violation_of_which_the_message_tells_more_is_reported_anew() -> None:
     review = Reviewed(IMAGES, LABELS)
     assert messages(review(request(pod("a", "bad")))) == ["bad of a"]

@@ -1,5 +1,7 @@
 """A read set: what it says of a value, and what is left of one."""
 
+import pytest
+
 from webhook.reads.read_set import EVERY_KEY, WHOLE, PolicyReads, ReadRecorder
 
 
@@ -55,6 +57,28 @@ def test_either_of_two_sets() -> None:
     either = recorded(("a", "b")) | recorded(("a", "c"), whole=[("d",)])
     assert list(either.paths()) == [("a", "b"), ("a", "c"), ("d",)]
     assert (either | WHOLE) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("path", "beside", "at"),
+    [
+        (("a", EVERY_KEY, "x"), [("a", EVERY_KEY, "y"), ("b",)], [("a", EVERY_KEY, "x")]),
+        (("a", EVERY_KEY), [("a",), ("b",)], [("a", EVERY_KEY, "x"), ("a", EVERY_KEY, "y")]),
+        (("b", "c"), [("a", EVERY_KEY, "x"), ("a", EVERY_KEY, "y")], [("b",)]),
+    ],
+)
+def test_a_set_is_split_at_a_path_and_loses_nothing(path, beside, at) -> None:
+    reads = recorded(("a", EVERY_KEY, "x"), ("a", EVERY_KEY, "y"), whole=[("b",)])
+    parts = reads.split(*path)
+    assert [list(part.paths()) for part in parts] == [beside, at]
+    assert parts[0] | parts[1] == reads
+
+
+def test_what_is_not_read_is_split_from_nothing() -> None:
+    reads = recorded(("a", EVERY_KEY, "x"))
+    for path in (("c",), ("a", EVERY_KEY, "y")):
+        assert reads.split(*path) == (reads, None)
+    assert WHOLE.split("a") == (None, WHOLE)
 
 
 def test_paths_are_reported_as_policies_write_them() -> None:

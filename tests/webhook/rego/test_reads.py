@@ -13,6 +13,8 @@ def dependencies(body, parameters=None, rules=""):
 
 
 OBJECT = "input.review.object"
+NAMED = f'named[{{"name": n, "of": of}}] {{ n := {OBJECT}.spec[of][_].name }}'
+"""A set whose members a policy may seek by a property."""
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,15 @@ OBJECT = "input.review.object"
         ),
         ("data.inventory.cluster.v1.Namespace[n]", "", ["data.inventory.cluster.v1.Namespace[*]"]),
         ("f(input)", "f(i) { i.review.kind.kind }", ["review.kind.kind"]),
+        ('named[{"name": n, "of": "cs"}]', NAMED, ["review.object.spec.cs[*].name"]),
+        ('of := "cs"; named[{"name": n, "of": of}]', NAMED, ["review.object.spec.cs[*].name"]),
+        ('named[{"name": n, "of": of}]', NAMED, ["review.object.spec[*][*].name"]),
+        # The order of an array depends on all members.
+        (
+            'count([n | named[{"name": n, "of": "cs"}]]) > 1',
+            NAMED,
+            ["review.object.spec[*][*].name"],
+        ),
     ],
 )
 def test_the_paths_that_a_template_reads(body: str, rules: str, paths: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check import ir
+from webhook.rego.check.variables import given_properties, property_names
 from webhook.rego.run.runtime import MISSING, index, is_collection, pairs_in_order
 from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.write.constants import NeverHolds
@@ -37,45 +38,13 @@ from webhook.rego.write.statement import Line
 from webhook.rego.write.unification import UNREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from webhook.rego.check.tree import Node
     from webhook.rego.write.function import FunctionBuilder
 
 MAX_POSITION: Final = 1000
 """The limit of array positions in policies that are tested before the general lookup."""
-
-
-def given_properties(
-    node: Node, pattern: ir.Object, bound: Callable[[ir.Term], bool]
-) -> list[str] | None:
-    """Names of the pattern's bound properties; None where members cannot be sought by them."""
-    names = property_names(pattern)
-    if names is None or not node.rules:
-        return None
-    members = []
-    for rule in node.rules:
-        theirs = property_names(rule.key) if isinstance(rule.key, ir.Object) else None
-        if theirs is None or theirs.keys() != names.keys():
-            return None
-        members.append(theirs)
-    given = [key for key, value in names.items() if bound(value)]
-    if not given or len(given) == len(names):
-        return None
-    for theirs in members:
-        if not all(isinstance(theirs[key], ir.Var | ir.Const) for key in given):
-            return None
-    return given
-
-
-def property_names(term: ir.Object) -> dict[str, ir.Term] | None:
-    """The properties of an object term by name, if all names are constant strings."""
-    properties: dict[str, ir.Term] = {}
-    for key, value in term.items:
-        if not isinstance(key, ir.Const) or type(key.value) is not str or key.value in properties:
-            return None
-        properties[key.value] = value
-    return properties
 
 
 class References:
@@ -491,7 +460,7 @@ class References:
             return self._steps(element, path, at + 1)
         plain = function.repeats and not unit.replaceable(node.path)
         if plain and isinstance(part, ir.Object) and at == len(path) - 1:
-            given = given_properties(node, part, function.terms.bound)
+            given = given_properties(node.rules, part, function.terms.bound)
             if given is not None:
                 return self._matching(node, part, given)
         if plain:
