@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
+from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.cluster.store import Change, EncodedStore, Store
 from webhook.controllers.keeper import WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import Follower, ObjectFaults
@@ -92,7 +92,6 @@ class ObjectWriter:
         overlay: Overlay,
         log: Logger,
         *,
-        settings: Settings | None = None,
         listener: Callable[[Iterable[Change]], None] | None = None,
         object_faults: ObjectFaults | None = None,
         stale: Callable[[Json], bool] = every,
@@ -136,7 +135,6 @@ class ObjectWriter:
             resource,
             self,
             selection=selection,
-            settings=settings,
             store=EncodedStore() if encodes else None,
         )
 

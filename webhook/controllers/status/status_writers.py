@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.api import pod_status
 from webhook.api.pod_status import SIGNATURE, Pod, StatusKind
 from webhook.cluster.kinds import CRDS
-from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
+from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.status.statuses import (
     declared_fields,
@@ -45,8 +45,6 @@ class StatusFields:
         kind: StatusKind,
         notify: Callable[[], None],
         log: Logger,
-        *,
-        settings: Settings | None = None,
     ) -> None:
         """``notify`` is called when :attr:`kept` has changed."""
         self._kind = kind
@@ -58,7 +56,6 @@ class StatusFields:
             CRDS,
             self,
             selection=ObjectSelection(fields=f"metadata.name={self._name}"),
-            settings=settings,
         )
         self.kept: frozenset[str] | None = None
         """The fields that the CRD declares; None before the CRD exists."""
