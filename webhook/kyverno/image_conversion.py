@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.gvk import name_of, namespace_of
 from webhook.api.shapes import object_of, objects_of
 from webhook.kyverno.autogen import CONTROLLERS
-from webhook.kyverno.conversion import (
-    AUTOGEN,
-    filters_of,
-    kind_of,
-    resources_of,
-    rule_policy_name,
-)
+from webhook.kyverno.conversion import AUTOGEN, filters_of, kind_of, resources_of, rule_policy_name
 from webhook.kyverno.image_attestors import (
     BY_HAND,
     KEY_PEM,

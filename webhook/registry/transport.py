@@ -30,11 +30,7 @@ from webhook.registry.authorization import (
     token_request,
 )
 from webhook.registry.credentials import Credential, DockerConfig, credential_for
-from webhook.registry.errors import (
-    RegistryRefused,
-    RegistryUnavailable,
-    UntrustedContent,
-)
+from webhook.registry.errors import RegistryRefused, RegistryUnavailable, UntrustedContent
 from webhook.registry.reference import DOCKER_HUB, Reference
 from webhook.values import dataclass
 

@@ -11,12 +11,7 @@ from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint import wildcard
 from webhook.constraint.failure_policy import ANNOTATION, FAIL
 from webhook.values import dataclass
-from webhook.webhook_rules.entries import (
-    NO_RULE,
-    VALIDATING_PATH,
-    SentRequest,
-    WebhookEntry,
-)
+from webhook.webhook_rules.entries import NO_RULE, VALIDATING_PATH, SentRequest, WebhookEntry
 from webhook.webhook_rules.kinds import RuleTarget, meets, no_discovery, targets_of
 
 if TYPE_CHECKING:

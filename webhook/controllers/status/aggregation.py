@@ -37,12 +37,7 @@ from webhook.controllers.status_kinds import (
     subject_named,
 )
 from webhook.events.policies import EventWriter
-from webhook.policy_kinds.known import (
-    STATUS_KINDS,
-    TEMPLATE,
-    constraint_gvk,
-    key_of_extension,
-)
+from webhook.policy_kinds.known import STATUS_KINDS, TEMPLATE, constraint_gvk, key_of_extension
 from webhook.policy_kinds.table import POLICY_KINDS
 from webhook.replicas import pods, rendezvous
 from webhook.replicas.pods import Replicas

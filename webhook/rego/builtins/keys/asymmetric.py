@@ -15,10 +15,7 @@ from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.types import (
-        PrivateKeyTypes,
-        PublicKeyTypes,
-    )
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 
 Kind = Literal["RSA", "DSA", "EC", "Ed25519", "X25519", "unknown"]
 
