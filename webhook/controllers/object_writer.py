@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import ObjectSelection, Reflector
@@ -36,11 +36,8 @@ DEBOUNCE_SECONDS: Final = 0.01
 _CRD: Final = "CustomResourceDefinition"
 
 
-class Overlay(Protocol):
-    """Merges a desired object with the current one into the object to write."""
-
-    def __call__(self, desired: Json, current: Json) -> Json | None:
-        """Returns the object to write over the current one; None if they do not differ."""
+Overlay: TypeAlias = "Callable[[Json, Json], Json | None]"
+"""Returns the object to write, from the desired and the current one; None if they do not differ."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,9 +80,7 @@ def _nested(value: Value) -> str:
     if type(value) is Duration:
         return f'duration("{duration_text(value)}")'
     if type(value) is float:
-        if math.isfinite(value):
-            return f"{value:.6f}"
-        return f'"{_infinite(value)}"'
+        return f"{value:.6f}" if math.isfinite(value) else f'"{_infinite(value)}"'
     if type(value) is str:
         return quote(value)
     if type(value) is bytes:
@@ -126,6 +124,7 @@ def _number(value: Value, clause: str) -> float:
 
 
 def _locale_infinite(value: float, width: int = 0) -> str:
+    """Returns an infinity, or no number, in the locale's form, at the right of ``width`` characters."""
     text = "NaN" if math.isnan(value) else ("∞" if value > 0 else "-∞")
     return text.rjust(width)
 

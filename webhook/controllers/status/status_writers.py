@@ -66,7 +66,7 @@ class StatusFields:
         return frozenset() if self.kept is None else self._kind.own_fields - self.kept
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Watches until cancelled."""
         await self._reflector.run()
 
     def change(self, changes: Iterable[Change]) -> None:
@@ -208,7 +208,7 @@ class StatusWriters:
             loop.call_later(seconds, self._writers[kind].compare_all)
 
     async def run(self) -> None:
-        """Watch and write until cancelled."""
+        """Watches and writes until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for kind in STATUS_KINDS:
                 tasks.create_task(self._fields[kind].run())
@@ -220,5 +220,5 @@ class StatusWriters:
 
 
 def _nobody(_: bytes) -> str:
-    """Sign nothing: the cluster's CRD keeps no signature."""
+    """Signs nothing: the cluster's CRD keeps no signature."""
     return ""

@@ -77,6 +77,11 @@ def parse_pkix(data: bytes) -> PublicKey:
 
 
 def _fields(kind: Kind, parameters: bytes, data: bytes) -> dict[str, Any]:
+    """Returns a public key's numbers by Go's names; empty for an unknown kind.
+
+    Keys of Ed25519 and X25519 have ``bytes`` alone, in base64. Raises :class:`BuiltinError`, with
+    Go's text.
+    """
     if kind == "RSA":
         return _rsa(parameters, data)
     if kind == "EC":
@@ -131,7 +136,7 @@ def _dsa(parameters: bytes, data: bytes) -> dict[str, Any]:
 
 
 def parse_private(label: str, data: bytes) -> PrivateKeyTypes:
-    """Returns the key of a private key's PEM block, ``label`` being the block's type."""
+    """Returns the key of a PEM block of type ``label``; raises :class:`BuiltinError`, with Go's text."""
     try:
         key = serialization.load_der_private_key(data, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
