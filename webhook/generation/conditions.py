@@ -7,17 +7,14 @@ They have the meaning of :mod:`webhook.constraint.match`, and Gatekeeper's names
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from webhook.api import names
 from webhook.api.config import WEBHOOK_PROCESS
+from webhook.api.shapes import Json
 from webhook.constraint.match import for_process
 from webhook.generation.literal import string, strings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from webhook.api.shapes import Json
 
 PREFIX: Final = "gatekeeper_internal_match_"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.conversions import to_string
+from webhook.cel.run.meter import Meter
 from webhook.cel.run.texts import duration_text, timestamp_text
 from webhook.cel.run.values import (
     Duration,
@@ -23,11 +25,6 @@ from webhook.cel.run.values import (
     type_name,
 )
 from webhook.golang.strings import quote
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from webhook.cel.run.meter import Meter
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]*))?(.?))", re.DOTALL | re.ASCII)
 _MAX_PRECISION: Final = 1_000

@@ -6,12 +6,10 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from pathlib import Path
+from typing import Any, Final, Self
 
 START_SECONDS_MAX: Final = 300
 """The longest wait for a process to serve, in seconds: a busy laptop starts all at once."""

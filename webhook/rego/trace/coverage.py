@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias
 
 from webhook.rego.check import ir
 from webhook.rego.check.strict import nodes
+from webhook.rego.location import Location
 from webhook.rego.syntax import ast
 from webhook.rego.trace.events import TraceEvent, is_literal
 from webhook.rego.trace.places import branches, implied_place, whole_place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from webhook.rego.location import Location
 
 Range: TypeAlias = tuple[int, int, int, int]
 """Row and column of the beginning and of the first character after the end."""
