@@ -44,10 +44,7 @@ _WORDS: Final = {
         "WarningAdmission",
         'Admission webhook "validation.gatekeeper.sh" raised a warning for this request',
     ),
-    "deny": (
-        "FailedAdmission",
-        'Admission webhook "validation.gatekeeper.sh" denied request',
-    ),
+    "deny": ("FailedAdmission", 'Admission webhook "validation.gatekeeper.sh" denied request'),
 }
 
 
