@@ -69,8 +69,7 @@ class Child:
         """Starts ``waddle`` with these arguments; ``tasks`` has the reader of its log."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "webhook", *arguments),
-            # A killed process leaves temporary files of credentials; they are deleted with the
-            # folder.
+            # A killed process leaves temporary files of credentials, which go with the folder.
             env={**os.environ, "TMPDIR": str(folder), **(environment or {})},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,

@@ -56,8 +56,7 @@ class Coverage:
         for file in sorted(files):
             covered, missing = sorted(self._covered.get(file, ())), sorted(files[file])
             inside, outside = len(_rows(covered)), len(_rows(missing))
-            covered_lines += inside
-            missing_lines += outside
+            covered_lines, missing_lines = covered_lines + inside, missing_lines + outside
             report: dict[str, Any] = {
                 "covered": [_shown(range_) for range_ in covered],
                 "not_covered": [
@@ -97,13 +96,8 @@ def range_of(place: Location) -> Range:
 def spans(report: dict[str, Any]) -> Iterator[str]:
     """The lines that no test reached: ``policy.rego:3-5``."""
     for file, lines in report["files"].items():
-        rows = sorted(
-            {
-                row
-                for span in lines.get("not_covered", ())
-                for row in range(span["start"]["row"], span["end"]["row"] + 1)
-            }
-        )
+        spanned = [(span["start"], span["end"]) for span in lines.get("not_covered", ())]
+        rows = sorted({row for a, b in spanned for row in range(a["row"], b["row"] + 1)})
         while rows:
             length = 1
             while length < len(rows) and rows[length] == rows[0] + length:
