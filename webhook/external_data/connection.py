@@ -105,8 +105,7 @@ class ProviderConnection:
 
         Calls ``begun`` when its answer begins, ``answered`` with the whole answer.
         """
-        self._answered = answered
-        self._begun = begun
+        self._answered, self._begun = answered, begun
         self._framing = 0
         self._reset()
         try:
