@@ -76,11 +76,3 @@ def encode(value: Any, *, indent: bool = False, sort_keys: bool = False) -> byte
             return encode_deep(value, sort_keys=sort_keys)
         # A lone surrogate is valid in JSON but not in UTF-8; it becomes U+FFFD as in Go.
         return text.encode("utf-8", "replace")
-
-
-def are_equal(first: Any, other: Any) -> bool:
-    """Returns whether two values are equal, also as deep as the API server keeps them."""
-    try:
-        return bool(first == other)
-    except RecursionError:
-        return encode(first, sort_keys=True) == encode(other, sort_keys=True)

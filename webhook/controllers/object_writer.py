@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
 from webhook.cluster.store import Change, EncodedStore, Store
 from webhook.controllers.keeper import WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import Follower, ObjectFaults
@@ -36,8 +36,11 @@ DEBOUNCE_SECONDS: Final = 0.01
 _CRD: Final = "CustomResourceDefinition"
 
 
-Overlay: TypeAlias = "Callable[[Json, Json], Json | None]"
-"""Returns the object to write, from the desired and the current one; None if they do not differ."""
+class Overlay(Protocol):
+    """Merges a desired object with the current one into the object to write."""
+
+    def __call__(self, desired: Json, current: Json) -> Json | None:
+        """Returns the object to write over the current one; None if they do not differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ class ObjectWriter:
         overlay: Overlay,
         log: Logger,
         *,
+        settings: Settings | None = None,
         listener: Callable[[Iterable[Change]], None] | None = None,
         object_faults: ObjectFaults | None = None,
         stale: Callable[[Json], bool] = every,
@@ -132,6 +136,7 @@ class ObjectWriter:
             resource,
             self,
             selection=selection,
+            settings=settings,
             store=EncodedStore() if encodes else None,
         )
 

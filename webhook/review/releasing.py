@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.encoding import are_equal
+from webhook.api.encoding import encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ def only_releases(request: AdmissionRequest) -> bool:
     return (
         all(_is_part(are, were) for were, are in lists)
         and _owners_go(*owners, is_collector=request.username in GARBAGE_COLLECTORS)
-        and _rest_isare_equal(request, before, after)
+        and _rest_is_same(request, before, after)
     )
 
 
@@ -80,7 +80,7 @@ def is_of_ending(request: AdmissionRequest) -> bool:
     metadata = before.get("metadata")
     if type(metadata) is not dict or not metadata.get("deletionTimestamp"):
         return False
-    return are_equal(*({**item, "metadata": {}, "status": {}} for item in (before, after)))
+    return _same(*({**item, "metadata": {}, "status": {}} for item in (before, after)))
 
 
 def _is_part(part: Any, whole: Any) -> bool:
@@ -104,11 +104,18 @@ def _owner(reference: Any) -> Any:
     return {key: value for key, value in reference.items() if key != "blockOwnerDeletion"}
 
 
-def _rest_isare_equal(
+def _rest_is_same(
     request: AdmissionRequest, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
     is_namespace = request.kind.group_kind == ("", "Namespace")
-    return are_equal(*(_rest(item, is_namespace=is_namespace) for item in (before, after)))
+    return _same(*(_rest(item, is_namespace=is_namespace) for item in (before, after)))
+
+
+def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    try:
+        return bool(old == new)
+    except RecursionError:  # as deep as the API server keeps it
+        return encode(old, sort_keys=True) == encode(new, sort_keys=True)
 
 
 def _rest(document: Mapping[str, Any], *, is_namespace: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.config import CONFIG, CONFIG_NAME
-from webhook.api.encoding import are_equal
+from webhook.api.encoding import encode
 from webhook.constraint import constraint, enforcement, group, schema, template
 from webhook.constraint.depth import is_deeper
 from webhook.constraint.enforcement import InvalidEnforcementAction
@@ -111,7 +111,7 @@ def _is_too_deep_already(request: AdmissionRequest) -> bool:
     document, before = request.object, request.old_object
     if before is None or document is None or not is_deeper(before.get("spec")):
         return False
-    return are_equal(before.get("spec"), document.get("spec"))
+    return _are_equal(before.get("spec"), document.get("spec"))
 
 
 def policy_to_try(request: AdmissionRequest) -> dict[str, Any] | None:
@@ -137,7 +137,14 @@ def brings_spec(request: AdmissionRequest) -> bool:
     document, before = request.object, request.old_object
     if request.operation not in ("CREATE", "UPDATE") or document is None:
         return False
-    return before is None or not are_equal(before.get("spec"), document.get("spec"))
+    return before is None or not _are_equal(before.get("spec"), document.get("spec"))
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    try:
+        return bool(a == b)
+    except RecursionError:
+        return encode(a, sort_keys=True) == encode(b, sort_keys=True)
 
 
 def notice(request: AdmissionRequest, checks: Client) -> str:
