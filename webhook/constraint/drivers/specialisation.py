@@ -80,10 +80,12 @@ class Specialiser:
         submit: Callable[[Callable[[], None]], object],
         *,
         evaluations: int = EVALUATIONS,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
         """``submit`` runs jobs of some milliseconds on another thread, one at a time."""
         self._submit = submit
         self.evaluations = evaluations
+        self._max_bytes = max_bytes
         # Constraints and templates go without notice, and their code with them.
         self._own: WeakSet[Bound] = WeakSet()
         self._waiting: set[Bound] = set()
@@ -111,9 +113,9 @@ class Specialiser:
 
     def _write(self, bound: Bound, write: WriteCode) -> None:
         self._waiting.discard(bound)
-        if self.bytes >= MAX_BYTES:
+        if self.bytes >= self._max_bytes:
             self._give_back()
-        if self.bytes >= MAX_BYTES:
+        if self.bytes >= self._max_bytes:
             self.refused += 1
             bound.is_requested = False
             return
