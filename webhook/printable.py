@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from types import NoneType
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Final
 
 # Messages contain text of policies and reviewed objects. An escape sequence could rewrite the
 # terminal, a direction control could reorder text, and a line break could forge a line. No

@@ -6,12 +6,10 @@ A policy can find 200,000 violations in an object of 2 MB. Sorting their message
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import merge
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 

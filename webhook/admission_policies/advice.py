@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, gone_since
 from webhook.api.gvk import plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.printable import nearest_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 NEAR: Final = 0.8
 """The similarity from which a name is suggested for another: difflib's ratio, at most 1."""

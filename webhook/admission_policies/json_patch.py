@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.mutation.values import are_same
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 _MISSING: Final = "missing value"

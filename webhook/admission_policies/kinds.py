@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.api.shapes import object_of
 from webhook.constraint.errors import ConstraintFrameworkError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 GROUP: Final = "admissionregistration.k8s.io"
 POLICY: Final = "ValidatingAdmissionPolicy"

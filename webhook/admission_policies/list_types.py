@@ -9,17 +9,14 @@ field.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from webhook.api.builtin_kinds import BUILTIN_GROUPS
+from webhook.api.gvk import GroupVersionKind
 from webhook.api.shapes import object_of
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from webhook.api.gvk import GroupVersionKind
 
 _TABLE: Final = """
 admissionregistration.v1.MutatingAdmissionPolicyBindingSpec matchResources! paramRef!

@@ -14,11 +14,7 @@ from webhook.constraint.selector import compile_selector
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.admission_policies.reading import (
-        AdmissionBinding,
-        AdmissionPolicy,
-        MutatingPolicy,
-    )
+    from webhook.admission_policies.reading import AdmissionBinding, AdmissionPolicy, MutatingPolicy
     from webhook.api.shapes import Json
 
     Find: TypeAlias = Callable[[GroupVersionKind], Sequence[Mapping[str, Any]]]

@@ -8,14 +8,12 @@ object as ``input.review``.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from webhook.api.encoding import BeyondBounds, DecodeError, decode, encode
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.json_decoder import decode_in_pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 VERSIONS: Final = {"admission.k8s.io/v1": "v1", "admission.k8s.io/v1beta1": "v1beta1"}
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from collections.abc import Callable
+from typing import Any, Final, Literal, cast
 
 from webhook.api import yaml_reader
 from webhook.api.encoding import DecodeError, decode
 from webhook.api.yaml_reader import FileDocument, InvalidYaml
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Dialect = Literal["kubernetes", "suite"]
 

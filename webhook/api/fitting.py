@@ -6,14 +6,11 @@ all violations, however few are listed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from webhook.api.encoding import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from webhook.api.shapes import Json
+from webhook.api.shapes import Json
 
 OBJECT_BYTES_MAX: Final = 1_250_000
 """The largest object, in bytes of JSON. etcd takes requests of 1.5 MiB (``--max-request-bytes``);

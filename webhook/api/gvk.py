@@ -89,11 +89,14 @@ def name_of(obj: Any) -> str:
 
 
 def namespace_of(obj: Any) -> str:
-    """Returns ``metadata.labels``: null becomes an empty text.
-
-    A value of another type voids all labels. This is apimachinery's ``unstructured.GetLabels``.
-    """
+    """``metadata.namespace``."""
     return text(obj, "metadata", "namespace")
+
+
+def shown_name(obj: Any) -> str:
+    """Returns kind, namespace and name for people: ``Pod shop/web``."""
+    namespace, name = namespace_of(obj), name_of(obj)
+    return f"{gvk_of(obj).kind} {f'{namespace}/{name}' if namespace else name}"
 
 
 def labels_of(obj: Any) -> dict[str, str]:

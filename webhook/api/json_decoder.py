@@ -12,15 +12,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
 from webhook.api.long_texts import LongText, decode_text, end_of_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 DEPTH_MAX: Final = 10_016
 """Go's decoder takes 10,000 levels (encoding/json, maxNestingDepth); reviews, lists and records add

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from webhook.api.gvk import GroupVersionKind
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from webhook.api.gvk import GroupVersionKind
 
 
 @dataclass(frozen=True, slots=True)

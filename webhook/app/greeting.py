@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 EXAMPLE: Final = "docs/examples/bad-pod.json"
 """A review whose denial the README shows; exists only in a checkout."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 from webhook.app.priority import stand_behind
 from webhook.cluster.event_loop import EventLoop
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 STOP_SECONDS: Final = 5.0
 """How long the process waits at its end for the work of such a thread."""

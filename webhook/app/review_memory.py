@@ -11,13 +11,11 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from webhook import heap
 from webhook.rego.errors import EvaluationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TOGETHER_BYTES_MAX: Final = 48 * 1024 * 1024
 """The limit of all reviews' memory together, in bytes, before one continues alone."""

@@ -9,7 +9,6 @@ violations).
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +18,7 @@ from webhook.audit.tally import truncated
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.result import Result, logged_violation
-from webhook.events.counted import CountedEvents, event_name
+from webhook.events.counted import CountedEvents, event_document, event_name
 
 if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
@@ -97,31 +96,16 @@ class AuditEvents(AuditSink):
         text = f"Constraint: {constraint.name}, Message: {message}"
         if not self._in_violating_namespace:
             text = f"Resource Namespace: {identity.namespace}, {text}"
-        now = dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {
-                "name": _name(identity, result),
-                "namespace": namespace,
-                "annotations": _annotations(audited, result),
-            },
-            "involvedObject": self._reference(identity, result, namespace),
-            "type": "Warning",
-            "reason": REASON,
-            "message": text,
-            "source": {"component": COMPONENT},
-            "reportingComponent": COMPONENT,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
+        metadata = {
+            "name": _name(identity, result),
+            "namespace": namespace,
+            "annotations": _annotations(audited, result),
         }
+        reference = self._reference(identity, result, namespace)
+        return event_document(metadata, reference, REASON, text, COMPONENT)
 
     def _reference(self, identity: Identity, result: Result, namespace: str) -> dict[str, str]:
-        """Returns the object's reference.
-
-        In Waddle's namespace, with a UID that names it, as in Gatekeeper.
-        """
+        """Returns the object's reference; in Waddle's namespace, with a UID that names it."""
         reference = {"kind": identity.kind, "name": identity.name, "namespace": namespace}
         if self._in_violating_namespace:
             if identity.uid and identity.resource_version:

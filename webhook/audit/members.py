@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from webhook.api.audit_shard import members_digest
+from webhook.api.gvk import GroupVersionKind
 from webhook.replicas import rendezvous
 from webhook.replicas.pods import ready
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from webhook.api.gvk import GroupVersionKind
 
 
 @dataclass(frozen=True, slots=True)

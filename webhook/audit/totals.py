@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
+from webhook.api.gvk import GroupVersionKind
 from webhook.audit.sink import Audited, AuditSink, SweepEnd, SweepStart
 from webhook.audit.tally import ConstraintKey, Count, Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from webhook.api.gvk import GroupVersionKind
 
 
 class TotalsReceiver(Protocol):

@@ -113,7 +113,7 @@ class _Watch:
             client,
             resource,
             self,
-            settings=owner.settings,
+            settings=WATCHES,
             transform=cast("Callable[[Object], Object]", self._keep),
         )
         self.task: asyncio.Task[None] | None = None
@@ -142,8 +142,7 @@ class _Watch:
 class ObjectWatches:
     """Watches kinds, and queues changes; :meth:`run` owns the tasks."""
 
-    def __init__(self, client: ClusterClient, *, settings: Settings | None = None) -> None:
-        self.settings = settings or WATCHES
+    def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._watches: dict[GroupVersionKind, _Watch] = {}
         self._tasks: asyncio.TaskGroup | None = None

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from webhook.cel.errors import Ended, EvaluationError
 from webhook.cel.run import access
 from webhook.cel.run.inputs import given_of
+from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import Value, from_key, type_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from webhook.cel.run.meter import Meter
 
 Run: TypeAlias = "Callable[[Any, Meter], Value]"
 """Computes a node, with the variables by name (macros' variables by number) and the meter."""

@@ -167,7 +167,7 @@ class ExpressionReads:
         return united(self._below(value, name) for _, name in known) or ANYTHING
 
     def _result(self, name: str, function: str, values: list[Abstract]) -> Abstract:
-        """Return the result of a call; a function that has no case here reads its operands whole."""
+        """Returns the result of a call; a function that has no case here reads its operands whole."""
         reader = self._reader
         if function in _COMPARISONS and len(values) == 2:
             reader.compare(*values)

@@ -9,17 +9,13 @@ import base64
 import datetime as dt
 import functools
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from webhook.api.gvk import text
-from webhook.api.shapes import object_of, objects_of
+from webhook.api.shapes import Json, object_of, objects_of
 from webhook.certificates import plan as planning
 from webhook.certificates.reading import decoded, known_authorities, read_bundle
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from webhook.api.shapes import Json
 
 
 def bundles_of(configuration: Mapping[str, Any]) -> set[str | None]:

@@ -7,13 +7,11 @@ its import costs each replica 16 MiB (docs/adr/0060).
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.printable import reason_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """The kubelet keeps the account's files here."""

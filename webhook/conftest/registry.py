@@ -6,12 +6,7 @@ import ipaddress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webhook.conftest.policies import (
-    ConftestPolicyError,
-    PolicyOptions,
-    compiled,
-    load_files,
-)
+from webhook.conftest.policies import ConftestPolicyError, PolicyOptions, compiled, load_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

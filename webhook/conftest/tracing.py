@@ -6,18 +6,15 @@ and its exit. Notes of `trace()` are recorded too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.rego.builtins.registry import Context, make_builtin
+from webhook.rego.location import Location
 from webhook.rego.syntax.ast import Body, Call, Expr, Literal_, Module, Ref, Rule, String, Var
 from webhook.rego.syntax.unparse import unparse
 from webhook.rego.types import BOOLEAN, STRING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from webhook.rego.location import Location
 
 SERVICE: Final = "conftest.trace"
 """The service with the list of lines; without it no events are kept."""

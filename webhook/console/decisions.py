@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from webhook.api.shapes import object_of, objects_of
 from webhook.api.timestamp import seconds_of
@@ -13,10 +15,6 @@ from webhook.console.listing import choices, position_of
 from webhook.console.visitor import Right
 from webhook.decisions.source import RecordSource, excused_by
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 ROWS_MAX: Final = 200
 SECONDS_MAX: Final = 5.0

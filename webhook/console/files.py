@@ -21,12 +21,7 @@ from webhook.file_changes import Watched, watch
 from webhook.policies.advice import Matched, advice_on, unsent_kinds
 from webhook.policies.field_lines import FilesFieldLines
 from webhook.policies.lists import expand_lists
-from webhook.policies.manifests import (
-    UnreadableFile,
-    find_files,
-    is_object,
-    read_found,
-)
+from webhook.policies.manifests import UnreadableFile, find_files, is_object, read_found
 from webhook.policies.policy_files import PolicyFiles
 from webhook.policies.validation import is_policy
 from webhook.policy_kinds.known import foreign_parts

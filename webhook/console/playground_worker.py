@@ -14,7 +14,7 @@ from webhook.admission_policies.parameters import ParameterStore, is_namespaced
 from webhook.api.admission import InvalidReview
 from webhook.api.documents import InvalidDocument, read_documents
 from webhook.api.encoding import decode, encode
-from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, shown_name
 from webhook.cel.errors import CompileError
 from webhook.cel.errors import EvaluationError as CelError
 from webhook.console.review import EXCUSED, review
@@ -113,7 +113,7 @@ def _policies(job: Job) -> dict[str, Any]:
             raise _Unfit(f"objects: AdmissionReview: {error}") from None
         subject = Subject(value, point=enforcement.COMMAND_LINE)
         rows, faults = review(policies, subject, seconds=job["seconds"], ask=ask)
-        shown = _shown(shown_object(item))
+        shown = shown_name(shown_object(item))
         reviews.append({"object": shown, "violations": rows, "notDecided": faults})
     return {
         "problems": problems,
@@ -282,14 +282,8 @@ def _samples(client: Client) -> list[dict[str, Any]]:
     for item in client.snapshot.constraints:
         spec = item.document.get("spec") or {}
         for sample in samples(spec.get("match")):
-            objects.setdefault(_shown(sample), sample)
+            objects.setdefault(shown_name(sample), sample)
     return list(objects.values())
-
-
-def _shown(item: dict[str, Any]) -> str:
-    place = namespace_of(item)
-    name = f"{place}/{name_of(item)}" if place else name_of(item)
-    return f"{gvk_of(item).kind} {name}"
 
 
 def _rego(job: Job) -> dict[str, Any]:

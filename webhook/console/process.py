@@ -21,7 +21,7 @@ from webhook.console.responses import as_json, ok, static, wants_json
 from webhook.metrics.registry import Registry
 from webhook.server.http.hub import Hub
 from webhook.server.http.limits import ConnectionLimits
-from webhook.server.http.listener import Listener, bind
+from webhook.server.http.listener import Listener
 
 if TYPE_CHECKING:
     import socket
@@ -190,10 +190,3 @@ def _application(
 def shown_host(host: str) -> str:
     """Returns an address as it stands in a URL."""
     return f"[{host}]" if ":" in host else host
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Returns a listening socket; on every address without a host. Raises OSError."""
-    listening = bind(host, port, backlog=CONNECTIONS_MAX)
-    listening.listen(CONNECTIONS_MAX)
-    return listening

@@ -22,12 +22,7 @@ from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from authlib.oidc.core import CodeIDToken
 from joserfc import jwt
-from joserfc.errors import (
-    ExpiredTokenError,
-    InvalidClaimError,
-    JoseError,
-    MissingClaimError,
-)
+from joserfc.errors import ExpiredTokenError, InvalidClaimError, JoseError, MissingClaimError
 from joserfc.jwk import KeySet
 
 from webhook.api.encoding import DecodeError, decode

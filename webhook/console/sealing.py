@@ -9,7 +9,8 @@ import base64
 import binascii
 import os
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -17,9 +18,6 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from webhook.api.encoding import decode, encode
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY_BYTES_MIN: Final = 32
 KEY_BYTES_MAX: Final = 4096

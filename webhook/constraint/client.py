@@ -354,7 +354,7 @@ class Client:
         full = schema.with_defaults(document, entry.crd)
         constraint = self._read_constraint(entry, full, on_error_of(document))
         key = ("constraint", *constraint.key)
-        old = _named(entry, constraint.name)
+        old = group.constraint_named(entry, constraint.name)
         is_known = old is not None and self._digest.holds(key, full) and old.holds(full)
         if not is_known and old is not None and self._is_in_force(entry, old):
             self._check_members(entry, constraint)
@@ -381,7 +381,7 @@ class Client:
         broken = Broken("constraint", str(error))
         if isinstance(error, BrokenTemplate) and entry.broken is not None:
             broken = entry.broken
-        old = _named(entry, name)
+        old = group.constraint_named(entry, name)
         on_error = readable_on_error(document)
         if isinstance(error, MemberFault) and not (old and self._is_in_force(entry, old)):
             # The newest version is stored: its members are resolved anew.
@@ -417,7 +417,7 @@ class Client:
         entry = self._entries.get(kind.lower())
         if entry is None:
             return None
-        constraint = _named(entry, name)
+        constraint = group.constraint_named(entry, name)
         if constraint is not None and entry.template is group.TEMPLATE:
             constraint = self._resolve(constraint)
         broken = (constraint.broken if constraint is not None else None) or entry.broken
@@ -439,7 +439,7 @@ class Client:
     def remove_constraint(self, kind: str, name: str) -> bool:
         """Removes a constraint; False if it did not exist."""
         entry = self._entries.get(kind.lower())
-        old = None if entry is None else _named(entry, name)
+        old = None if entry is None else group.constraint_named(entry, name)
         if entry is None or old is None:
             return False
         kept = tuple(item for item in entry.constraints if item is not old)
@@ -609,7 +609,3 @@ class Client:
 
 def _key_of(document: Mapping[str, Any]) -> tuple[str, str]:
     return gvk_of(document).kind, name_of(document)
-
-
-def _named(entry: Entry, name: str) -> Constraint | None:
-    return next((item for item in entry.constraints if item.name == name), None)

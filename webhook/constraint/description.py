@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.shapes import object_of
+from webhook.api.shapes import annotations_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def describe(*documents: Mapping[str, Any]) -> Description:
 
     The constraint comes first, then its template.
     """
-    annotations = [_annotations(document) for document in documents]
+    annotations = [annotations_of(document) for document in documents]
     severity = _first(annotations, SEVERITY_ANNOTATIONS).lower()
     return Description(
         _first(annotations, TITLES),
@@ -62,10 +62,6 @@ def described(snapshot: Snapshot) -> dict[tuple[str, str], Description]:
         for entry in snapshot.entries
         for constraint in entry.constraints
     }
-
-
-def _annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    return object_of(object_of(document.get("metadata")).get("annotations"))
 
 
 def _first(annotations: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:

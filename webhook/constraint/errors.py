@@ -56,10 +56,7 @@ class TrialEnded(CompileError):
 
 
 class PassingFault(InvalidTemplate):
-    """The machine could not compile a template now; it is tried again.
-
-    The template itself may be valid.
-    """
+    """The machine could not compile a template now, which may be valid; it is tried again."""
 
     stage: FaultStage = "environment"
     CODE: Final = "environment"

@@ -6,14 +6,11 @@ excused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from webhook.constraint import enforcement
 from webhook.constraint.errors import InvalidConstraint
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 ANNOTATION: Final = "waddle.dev/existing"
 ALLOW: Final = "allow"

@@ -8,16 +8,13 @@ cluster.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 from webhook.api import names
 from webhook.api.shapes import annotations_of, object_of, objects_of, texts_of
 from webhook.constraint.errors import InvalidConstraint
 from webhook.constraint.wildcard import WILDCARD
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from typing import Any
 
 FailurePolicy: TypeAlias = Literal["fail", "ignore"]
 

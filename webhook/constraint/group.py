@@ -224,7 +224,7 @@ def parts_of(constraint: Constraint, entries: Mapping[str, Entry]) -> tuple[Any,
         if entry is None:
             parts.append(None)
         else:
-            referred = _named(entry, member.name) if member.name else None
+            referred = constraint_named(entry, member.name) if member.name else None
             parts += (entry.template, entry.evaluator, entry.crd, entry.broken, referred)
     return tuple(parts)
 
@@ -250,7 +250,7 @@ def _entry_of(member: GroupMember, entries: Mapping[str, Entry]) -> Entry:
 def _resolved(member: GroupMember, entry: Entry, group: str) -> GroupMember:
     assert entry.crd is not None
     if member.name:
-        constraint = _named(entry, member.name)
+        constraint = constraint_named(entry, member.name)
         if constraint is None or not constraint.is_good:
             state = "there is no" if constraint is None else "nothing can be used of the"
             raise InvalidConstraint(f"{state} constraint {member.kind} {member.name}")
@@ -277,5 +277,6 @@ def _constraint_of(member: GroupMember, group: str) -> dict[str, Any]:
     }
 
 
-def _named(entry: Entry, name: str) -> Constraint | None:
+def constraint_named(entry: Entry, name: str) -> Constraint | None:
+    """Returns the constraint of a kind by its name; None if there is none."""
     return next((item for item in entry.constraints if item.name == name), None)

@@ -6,7 +6,8 @@ docs/isolation.md has the table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from webhook.constraint import enforcement
 from webhook.constraint.causes import (
@@ -19,10 +20,6 @@ from webhook.constraint.causes import (
 )
 from webhook.constraint.errors import InvalidTemplate
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
 
 ANNOTATION: Final = "waddle.dev/on-error"
 """The annotation ``onError`` of a constraint, or of a template as the default of its constraints.

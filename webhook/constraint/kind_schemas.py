@@ -6,14 +6,12 @@ counts as absent, as in Go. A test compares these schemas with the CRDs in manif
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.constraint.targets.match_schema import MATCH_SCHEMA, WILDCARD_PATTERN
 from webhook.printable import nearest_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 def _object(**properties: Any) -> dict[str, Any]:

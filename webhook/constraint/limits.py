@@ -35,10 +35,10 @@ class Budget:
     ``seconds`` are processor time of its thread, so that a throttled replica does not blame a
     policy. ``steps`` bound the work. ``rest`` is called about twice for each millisecond of work,
     with the seconds worked, so that other threads can run; with 0 between templates, where it does
-    not raise. ``guard`` counts overruns and suspends
-    constraints. With ``deferrable`` an evaluation that takes longer is no overrun: the review ends
-    as :data:`~webhook.constraint.result.DEFERRED` and runs on another thread; so does a review
-    beyond ``review_seconds``.
+    not raise. ``guard`` counts overruns and suspends constraints. With ``deferrable`` an evaluation
+    that takes longer is no overrun: the review ends as
+    :data:`~webhook.constraint.result.DEFERRED` and runs on another thread; so does a review beyond
+    ``review_seconds``.
     """
 
     seconds: float
@@ -68,12 +68,8 @@ class Budget:
 
     def at_most(self, seconds: float) -> Budget:
         """Returns this budget with at most this time."""
-        return Budget.of(
-            min(seconds, self.seconds),
-            rest=self.rest,
-            guard=self.guard,
-            deferrable=self.deferrable,
-        )
+        limit = min(seconds, self.seconds)
+        return Budget.of(limit, rest=self.rest, guard=self.guard, deferrable=self.deferrable)
 
 
 ELSEWHERE: Final = Budget(0.0, 0, deferrable=True)

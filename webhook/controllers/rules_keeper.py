@@ -12,7 +12,7 @@ import math
 import time
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.config import MUTATION_PROCESS, WEBHOOK_PROCESS
 from webhook.cluster.errors import ApiError, ApiUnreachable
@@ -36,7 +36,7 @@ from webhook.webhook_rules.upkeep import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
@@ -55,16 +55,15 @@ LOOK_SECONDS: Final = 20.0
 """How often a replica looks again while rules are to be removed."""
 
 
-class RuleOptions:
-    """The webhook configurations whose rules are kept, by name, and the groups of policies."""
+class RuleOptions(NamedTuple):
+    """The webhook configurations whose rules are kept, by name, and the groups of policies.
 
-    __slots__ = ("mutating", "own_groups", "validating")
+    ``mutating`` is empty without mutation.
+    """
 
-    def __init__(self, validating: str, mutating: str, own_groups: Iterable[str]) -> None:
-        """``mutating`` is empty without mutation."""
-        self.validating = validating
-        self.mutating = mutating
-        self.own_groups = tuple(own_groups)
+    validating: str
+    mutating: str
+    own_groups: Collection[str]
 
 
 class _Configuration(FollowedObject):
@@ -185,7 +184,7 @@ class RulesKeeper:
         self._keeper.settled(process, min(waits) if waits else None)
 
     def _planned(self, process: str, document: Mapping[str, Any]) -> _Plan:
-        """Plan a configuration by the policies in force here."""
+        """Plans a configuration by the policies in force here."""
         path = VALIDATING_PATH if process == WEBHOOK_PROCESS else MUTATING_PATH
         upkeep = self._configurations[process].upkeep
         needs = [need for need in self._needs or () if need.process == process]

@@ -6,7 +6,9 @@ import errno
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 
 import orjson
 
@@ -14,10 +16,6 @@ from webhook.api.shapes import object_of
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.disk import LOCK, OSDisk
 from webhook.decisions.sidecar.scan import read_header, scan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 POLL_SECONDS: Final = 0.2
 """The pause between two looks for added lines: short for a reader, negligible for a disk."""

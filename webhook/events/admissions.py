@@ -13,12 +13,11 @@ import hashlib
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api import timestamp
 from webhook.api.gvk import name_of, namespace_of, text
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.result import Result, logged_violation
-from webhook.events.counted import MESSAGE_CHARACTERS_MAX, CountedEvents, event_name
+from webhook.events.counted import MESSAGE_CHARACTERS_MAX, CountedEvents, event_document, event_name
 from webhook.metrics.admission import ADMISSION_EVENTS
 
 if TYPE_CHECKING:
@@ -44,10 +43,7 @@ _WORDS: Final = {
         "WarningAdmission",
         'Admission webhook "validation.gatekeeper.sh" raised a warning for this request',
     ),
-    "deny": (
-        "FailedAdmission",
-        'Admission webhook "validation.gatekeeper.sh" denied request',
-    ),
+    "deny": ("FailedAdmission", 'Admission webhook "validation.gatekeeper.sh" denied request'),
 }
 
 
@@ -123,25 +119,13 @@ class AdmissionEvents:
         digest = hashlib.sha256(
             f"{identity}\0{action}\0{result.msg}".encode("utf-8", "replace")
         ).hexdigest()[:16]
-        now = timestamp.now()
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {
-                "name": event_name(name, digest),
-                "namespace": place,
-                "annotations": self._annotations(request, result, name),
-            },
-            "involvedObject": reference,
-            "type": "Warning",
-            "reason": reason,
-            "message": f"{words}, {message}"[:MESSAGE_CHARACTERS_MAX],
-            "source": {"component": COMPONENT},
-            "reportingComponent": COMPONENT,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
+        metadata = {
+            "name": event_name(name, digest),
+            "namespace": place,
+            "annotations": self._annotations(request, result, name),
         }
+        message = f"{words}, {message}"[:MESSAGE_CHARACTERS_MAX]
+        return event_document(metadata, reference, reason, message, COMPONENT)
 
     def _annotations(self, request: AdmissionRequest, result: Result, name: str) -> dict[str, str]:
         return {

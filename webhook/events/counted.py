@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api import timestamp
 from webhook.api.gvk import text
 from webhook.api.names import NAME_MAX
+from webhook.api.shapes import Json
 from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import EVENTS
 
@@ -29,6 +31,33 @@ TRIES: Final = 5
 
 MESSAGE_CHARACTERS_MAX: Final = 1024
 """The API server's limit of a message, in characters."""
+
+
+def event_document(
+    metadata: Json,
+    involved: Json,
+    reason: str,
+    message: str,
+    component: str,
+    *,
+    is_warning: bool = True,
+) -> Json:
+    """Returns a new Event of the present time, about the object to which ``involved`` refers."""
+    now = timestamp.now()
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": metadata,
+        "involvedObject": involved,
+        "type": "Warning" if is_warning else "Normal",
+        "reason": reason,
+        "message": message,
+        "source": {"component": component},
+        "reportingComponent": component,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
 
 
 class CountedEvents:

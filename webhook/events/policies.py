@@ -11,9 +11,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api import timestamp
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.events.counted import MESSAGE_CHARACTERS_MAX, CountedEvents
+from webhook.events.counted import MESSAGE_CHARACTERS_MAX, CountedEvents, event_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,35 +36,23 @@ def event(
 ) -> Json:
     """Returns an Event about an object's current generation; ``instance`` is the writing Pod."""
     metadata = document["metadata"]
-    now = timestamp.now()
     identity = f"{metadata['uid']}\0{metadata.get('generation', 0)}\0{reason}".encode()
     digest = hashlib.sha256(identity).hexdigest()[:16]
     if len(message) > MESSAGE_CHARACTERS_MAX:
         message = f"{message[: MESSAGE_CHARACTERS_MAX - 1]}…"
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {
-            "name": f"{metadata['name'][:_STEM_MAX].rstrip('-.')}.{digest}",
-            "namespace": metadata.get("namespace") or CLUSTER_WIDE_NAMESPACE,
-        },
-        "involvedObject": {
-            **({"namespace": metadata["namespace"]} if metadata.get("namespace") else {}),
-            "apiVersion": document["apiVersion"],
-            "kind": document["kind"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        },
-        "type": "Warning" if is_warning else "Normal",
-        "reason": reason,
-        "message": message,
-        "source": {"component": COMPONENT},
-        "reportingComponent": COMPONENT,
-        "reportingInstance": instance,
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
+    involved = {
+        **({"namespace": metadata["namespace"]} if metadata.get("namespace") else {}),
+        "apiVersion": document["apiVersion"],
+        "kind": document["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
     }
+    named = {
+        "name": f"{metadata['name'][:_STEM_MAX].rstrip('-.')}.{digest}",
+        "namespace": metadata.get("namespace") or CLUSTER_WIDE_NAMESPACE,
+    }
+    written = event_document(named, involved, reason, message, COMPONENT, is_warning=is_warning)
+    return written | {"reportingInstance": instance}
 
 
 class EventWriter:

@@ -107,8 +107,7 @@ class Excusing:
         if not responses.results:
             return responses
         value = examined.value
-        obj = object_of_value(value)
-        if obj is None:
+        if (obj := object_of_value(value)) is None:
             return responses  # a document of conftest is not a cluster's object
         view = View(obj, gvk_of(obj))
         if not view.kind or (view.group == GROUP and view.kind in KINDS):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
+from webhook.api.shapes import Json
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.exceptions.exception import API_VERSION, CLUSTER_KIND, GROUP, KIND
 from webhook.exceptions.reading import IMPLIED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from webhook.api.shapes import Json
 
 _MESSAGES_MAX: Final = 100
 """The most messages of one exception; its schema has this limit."""

@@ -13,12 +13,10 @@ import contextlib
 import socket
 import ssl
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import httptools
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 ANSWER_BYTES_MAX: Final = 8 << 20
 """The size of an answer at most, as for http.send: a thousand keys have 8 KiB each."""
@@ -107,8 +105,7 @@ class ProviderConnection:
 
         Calls ``begun`` when its answer begins, ``answered`` with the whole answer.
         """
-        self._answered = answered
-        self._begun = begun
+        self._answered, self._begun = answered, begun
         self._framing = 0
         self._reset()
         try:

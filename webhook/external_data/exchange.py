@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 REQUEST_KEYS_MAX: Final = 1_000
 """The most keys of one request: a larger one fails without a call."""

@@ -8,14 +8,12 @@ whole number beyond 2^53 loses its last digits.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 from webhook.api.encoding import decode
 from webhook.api.json_decoder import DecodeError, decode_in_pieces
 from webhook.rego.builtins import go_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 IN_ONE_GO_BYTES: Final = 64 * 1024
 """A larger answer is decoded in pieces, so that admissions go on meanwhile."""

@@ -6,9 +6,11 @@ constraint for generated resources only gets no binding, since no request contai
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from webhook.admission_policies.kinds import BINDING
+from webhook.api.shapes import Json
 from webhook.constraint.enforcement import VAP, points_of
 from webhook.generation.policy import (
     NotExpressible,
@@ -16,12 +18,6 @@ from webhook.generation.policy import (
     document,
     template_policy_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from webhook.api.shapes import Json
-
 
 _ACTIONS: Final = {"deny": "Deny", "warn": "Warn", "dryrun": "Audit"}
 _SCOPES: Final = frozenset({"Cluster", "Namespaced"})

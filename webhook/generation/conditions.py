@@ -7,17 +7,14 @@ They have the meaning of :mod:`webhook.constraint.match`, and Gatekeeper's names
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from webhook.api import names
 from webhook.api.config import WEBHOOK_PROCESS
+from webhook.api.shapes import Json
 from webhook.constraint.match import for_process
 from webhook.generation.literal import string, strings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from webhook.api.shapes import Json
 
 PREFIX: Final = "gatekeeper_internal_match_"
 
@@ -40,11 +37,8 @@ _ELSEWHERE: Final = (
 """Whether excludedNamespaces applies only to processes other than admission."""
 
 
-class _Given(Protocol):
-    """Reads a field of a match."""
-
-    def __call__(self, field: str) -> tuple[str, str] | None:
-        """Returns the test for the field's absence, and the field; None if the match lacks it."""
+_Given: TypeAlias = "Callable[[str], tuple[str, str] | None]"
+"""Returns the test for the absence of a match's field, and the field; None if the match lacks it."""
 
 
 def of_parameters() -> list[Json]:

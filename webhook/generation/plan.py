@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from webhook.api.shapes import Json
 from webhook.constraint.enforcement import WEBHOOK, points_of
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate
 from webhook.constraint.existing import ALLOW, is_allowed_to_exist
@@ -19,11 +21,6 @@ from webhook.generation.policy import (
 )
 from webhook.generation.scope import NoOperation, PolicyScope
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from webhook.api.shapes import Json
 
 NO_ENGINE: Final = "K8sNativeValidation engine is missing"
 WITHOUT: Final = "its template has no policy: "

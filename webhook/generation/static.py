@@ -6,21 +6,18 @@ references into the cluster. So each constraint has a policy with its parameters
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.admission_policies.kinds import BINDING, GROUP, POLICY
 from webhook.api.names import IGNORE
+from webhook.api.shapes import Json
 from webhook.generation.literal import string, strings
 from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.policy import constraint_name
 from webhook.generation.scope import PolicyScope
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from webhook.api.shapes import Json
 
 SUFFIX: Final = ".static.k8s.io"
 """The ending that the API server requires of the names."""

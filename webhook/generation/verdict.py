@@ -5,9 +5,11 @@ Rules are compared with the usual plural of a kind if the request names no resou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from webhook.api.gvk import labels_of
+from webhook.api.shapes import Json
 from webhook.cel.check.types import BOOL, DYN, STRING, Type
 from webhook.cel.engine import Expression, compile_expression
 from webhook.cel.errors import CompileError, EvaluationError
@@ -22,11 +24,6 @@ from webhook.constraint.drivers.cel_validator import (
 )
 from webhook.constraint.selector import compile_selector
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from webhook.api.shapes import Json
 
 
 class UnusablePolicy(Exception):

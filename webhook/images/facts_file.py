@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.images.kept import ENTRIES_MAX, STALE_SECONDS, Kept
 from webhook.images.verification import AuthorityFacts, ImageFacts, ProvenStatement
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DIGEST: Final = "digest"
 FACTS: Final = "facts"

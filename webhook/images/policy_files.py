@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 from webhook.images.conditions import InvalidCondition, compiled
 from webhook.images.policy import (
@@ -15,10 +17,6 @@ from webhook.images.policy import (
     read_policy,
 )
 from webhook.policies.manifests import UnreadableFile, find_files, read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 _FILE_BYTES_MAX: Final = 1024 * 1024
 """The size of a file of keys, certificates or a trusted root at most; a Secret holds as much."""

@@ -30,7 +30,7 @@ from webhook.metrics.images import IMAGE_POLICIES
 from webhook.metrics.registry import Metric, Registry
 from webhook.server.http.hub import Hub
 from webhook.server.http.limits import ConnectionLimits
-from webhook.server.http.listener import Listener, bind
+from webhook.server.http.listener import Listener
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.values import dataclass
 
@@ -155,13 +155,6 @@ def _response(items: Sequence[dict[str, Any]] = (), fault: str = "") -> dict[str
         "kind": "ProviderResponse",
         "response": {"idempotent": True, "items": list(items), "systemError": fault},
     }
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Returns a listening socket; raises OSError."""
-    listening = bind(host, port, backlog=CONNECTIONS_MAX)
-    listening.listen(CONNECTIONS_MAX)
-    return listening
 
 
 async def serve(

@@ -11,12 +11,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from webhook.images.chain import (
-    UntrustedCertificate,
-    build_chain,
-    is_authority,
-    read_certificates,
-)
+from webhook.images.chain import UntrustedCertificate, build_chain, is_authority, read_certificates
 from webhook.images.signatures import InvalidPublicKey, PublicKey, key_of
 from webhook.rego.builtins.keys import der
 from webhook.rego.errors import BuiltinError

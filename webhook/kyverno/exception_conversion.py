@@ -6,21 +6,17 @@ Source: Kyverno 1.19: pkg/engine/utils/exceptions.go.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of
-from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.api.shapes import Json, object_of, objects_of, texts_of
 from webhook.kyverno.conditions import conditions_of
 from webhook.kyverno.conversion import alternatives, converted, rule_policy_name
 from webhook.kyverno.kinds import CLUSTER_POLICY, EXCEPTION, GROUP, OLD_GROUP, OLD_POLICY
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.queries import Queries
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from webhook.api.shapes import Json
 
 _OLD_POLICIES: Final = frozenset({CLUSTER_POLICY, OLD_POLICY})
 _GENERATED: Final = {

@@ -7,20 +7,16 @@ cosign and sigstore-go.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
 
 import re2
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
-from webhook.api.shapes import object_of
+from webhook.api.shapes import Json, object_of
 from webhook.kyverno.patterns import Unwritable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from webhook.api.shapes import Json
 
 TakeNote: TypeAlias = "Callable[[str], None]"
 """Takes a note: a manual step, or a difference to Kyverno."""

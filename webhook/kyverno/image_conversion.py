@@ -10,19 +10,14 @@ pkg/image/verifiers, pkg/cel/policies/ivpol.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.api.gvk import name_of, namespace_of
-from webhook.api.shapes import object_of, objects_of
+from webhook.api.shapes import Json, object_of, objects_of
 from webhook.kyverno.autogen import CONTROLLERS
-from webhook.kyverno.conversion import (
-    AUTOGEN,
-    filters_of,
-    kind_of,
-    resources_of,
-    rule_policy_name,
-)
+from webhook.kyverno.conversion import AUTOGEN, filters_of, kind_of, resources_of, rule_policy_name
 from webhook.kyverno.image_attestors import (
     BY_HAND,
     KEY_PEM,
@@ -37,11 +32,6 @@ from webhook.kyverno.image_attestors import (
 from webhook.kyverno.kinds import NAMESPACED_IMAGE_POLICY
 from webhook.kyverno.patterns import Unwritable
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from webhook.api.shapes import Json
 
 CONSTRAINT: Final = "RequireSignedImages"
 """The constraint kind of the library's template."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _TAG: Final = re.compile("[a-zA-Z0-9_.-]{1,128}")
 _REPOSITORY: Final = re.compile("[a-z0-9_./-]{2,255}")

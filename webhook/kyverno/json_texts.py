@@ -9,10 +9,12 @@ from __future__ import annotations
 import base64
 import json
 import math
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
+from webhook.cel.run.meter import Meter
 from webhook.cel.run.texts import double_text, duration_text, timestamp_text
 from webhook.cel.run.values import (
     NOTHING,
@@ -28,11 +30,6 @@ from webhook.cel.run.values import (
 )
 from webhook.golang.floats import json_number
 from webhook.rego.run.text import json_string
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from webhook.cel.run.meter import Meter
 
 JSON: Final = "kyverno.json"
 OVERLOADS: Final = """

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.api import timestamp
 from webhook.api.gvk import name_of, namespace_of
+from webhook.api.shapes import Json
 from webhook.cel.check.types import BOOL
 from webhook.kyverno.compiling import compiled, environment, object_in, objects_in
 from webhook.kyverno.kinds import InvalidPolicy
-
-if TYPE_CHECKING:
-    from webhook.api.shapes import Json
 
 _REPORTED: Final = frozenset({"skip", "pass"})
 

@@ -6,23 +6,18 @@ reviewer then reports the policy as undecided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of, plural_of
-from webhook.api.shapes import object_of
+from webhook.api.shapes import Json, object_of
 from webhook.cel.check.types import Type
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import Duration, Opaque, Timestamp
 from webhook.kyverno.images import read_reference
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from webhook.api.shapes import Json
 
 RESOURCES: Final = "kyverno.resources"
 IMAGES: Final = "kyverno.imagedata"

@@ -5,8 +5,8 @@ prometheus-client renders the text, and is imported at the first scrape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from webhook.metrics import (
     admission,
@@ -42,20 +42,13 @@ METRICS: Final = tuple(
 """All metrics in the order of the documentation: by subject, as declared."""
 
 
-class Refreshed(Protocol):
-    """Updates gauges just before they are read."""
-
-    def __call__(self) -> None:
-        """Sets the gauges."""
-
-
 class Collector:
     """An adapter of the registry for prometheus-client."""
 
     def __init__(
         self,
         registry: Registry,
-        refresh: Refreshed | None = None,
+        refresh: Callable[[], None] | None = None,
         metrics: Sequence[Metric] = METRICS,
     ) -> None:
         self._registry = registry
@@ -138,7 +131,7 @@ class Exposition:
     def __init__(
         self,
         registry: Registry,
-        refresh: Refreshed | None = None,
+        refresh: Callable[[], None] | None = None,
         metrics: Sequence[Metric] = METRICS,
     ) -> None:
         """``metrics`` are the metrics of a process other than a replica."""

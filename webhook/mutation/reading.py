@@ -12,11 +12,7 @@ from webhook.api.config import MUTATION_PROCESS
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.constraint import structural
 from webhook.constraint.depth import is_deeper
-from webhook.constraint.errors import (
-    ConstraintFrameworkError,
-    InvalidConstraint,
-    MatchError,
-)
+from webhook.constraint.errors import ConstraintFrameworkError, InvalidConstraint, MatchError
 from webhook.constraint.isolation import InvalidOnError, on_undecidable_of
 from webhook.constraint.match import compile_criteria, compile_kinds, for_process
 from webhook.constraint.names import POLICY_NAME_MAX

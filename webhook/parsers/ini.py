@@ -9,6 +9,7 @@ from webhook.parsers.numbers import typed
 
 _DELIMITERS: Final = "=:"
 _DEFAULT: Final = "DEFAULT"
+_MARKS: Final = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
 
 
 def parse(raw: bytes, path: str = "") -> Any:
@@ -24,14 +25,9 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 
 def _decoded(raw: bytes) -> str:
-    for mark, encoding in (
-        (b"\xef\xbb\xbf", "utf-8"),
-        (b"\xfe\xff", "utf-8"),
-        (b"\xff\xfe", "utf-8"),
-    ):
-        if raw.startswith(mark):
-            return raw[len(mark) :].decode(encoding, "replace")
-    return raw.decode("utf-8", "replace")
+    """Returns the text: UTF-8, whatever the byte order mark says, as go-ini reads it."""
+    mark = next((mark for mark in _MARKS if raw.startswith(mark)), b"")
+    return raw.removeprefix(mark).decode("utf-8", "replace")
 
 
 class _Lines:

@@ -14,13 +14,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from webhook.policies.manifests import UnreadableFile, read_values
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KIND: Final = "PolicyCatalogue"
 API_VERSION: Final = "waddle.dev/v1alpha1"

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.admission_policies.kinds import MUTATING_POLICY, POLICY
 from webhook.constraint import constraint
-from webhook.metrics.policies import (
-    RELOAD_FAULT,
-    RELOAD_SECONDS,
-    RELOADS,
-    TEMPLATES,
-)
+from webhook.metrics.policies import RELOAD_FAULT, RELOAD_SECONDS, RELOADS, TEMPLATES
 from webhook.policies.advice import advice_on_document, advice_on_messages
 from webhook.policies.extensions import Extensions, foreign_warnings
 from webhook.policies.policy_files import PolicyFiles

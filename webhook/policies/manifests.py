@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import parsers
 from webhook.admission_policies.kinds import name_or_digest
 from webhook.api import names
-from webhook.api.documents import (
-    InvalidDocument,
-    only_objects,
-    read_documents,
-    read_json,
-)
+from webhook.api.documents import InvalidDocument, only_objects, read_documents, read_json
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
 from webhook.api.yaml_reader import FileDocument
 from webhook.constraint import constraint

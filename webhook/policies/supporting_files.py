@@ -6,13 +6,11 @@ Objects of a test suite are examples: they are neither enforced, nor reviewed, n
 from __future__ import annotations
 
 import os.path
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from webhook.api.gvk import gvk_of, text
 from webhook.kyverno.kinds import TEST_FILES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 SUITES: Final = "test.gatekeeper.sh"
 

@@ -7,11 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Self, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
-from webhook.registry.errors import (
-    RegistryError,
-    RegistryRefused,
-    UntrustedContent,
-)
+from webhook.registry.errors import RegistryError, RegistryRefused, UntrustedContent
 from webhook.registry.manifest import (
     ACCEPTED,
     MANIFEST_BYTES_MAX,

@@ -66,8 +66,8 @@ class Reference:
         return f"{self.name}{tag}{digest}"
 
 
-def parse_reference(text: str, *, tag: str = LATEST) -> Reference:
-    """Parses a reference, with or without ``oci://``; ``tag`` is the default tag.
+def parse_reference(text: str) -> Reference:
+    """Parses a reference, with or without ``oci://``; the default tag is ``latest``.
 
     As with Docker, a name without a host is Docker Hub's. Raises :class:`InvalidReference`.
     """
@@ -89,4 +89,4 @@ def parse_reference(text: str, *, tag: str = LATEST) -> Reference:
         registry, path = DOCKER_HUB, path if "/" in path or not path else f"library/{path}"
     if not _HOST.fullmatch(registry) or not _REPOSITORY.fullmatch(path):
         raise InvalidReference(f"{text!r} names no repository: it is HOST/REPOSITORY[:TAG]")
-    return Reference(registry, path, given or ("" if digest else tag), digest)
+    return Reference(registry, path, given or ("" if digest else LATEST), digest)

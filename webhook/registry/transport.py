@@ -9,8 +9,10 @@ import asyncio
 import ipaddress
 import random
 import ssl
+from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Final, Self
+from pathlib import Path
+from typing import Final, Self
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -30,17 +32,9 @@ from webhook.registry.authorization import (
     token_request,
 )
 from webhook.registry.credentials import Credential, DockerConfig, credential_for
-from webhook.registry.errors import (
-    RegistryRefused,
-    RegistryUnavailable,
-    UntrustedContent,
-)
+from webhook.registry.errors import RegistryRefused, RegistryUnavailable, UntrustedContent
 from webhook.registry.reference import DOCKER_HUB, Reference
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 REDIRECTS_MAX: Final = 5
 TRIES_MAX: Final = 4

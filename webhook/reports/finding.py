@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import orjson
 
+from webhook.api.gvk import GroupKind, GroupVersionKind
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from webhook.api.gvk import GroupKind, GroupVersionKind
 
 ReportResult = Literal["pass", "fail", "warn", "error", "skip"]
 

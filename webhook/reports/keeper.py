@@ -55,16 +55,13 @@ MISSING_SECONDS: Final = 5.0
 class ResourceReports:
     """Keeps one report for each resource with findings, and none for others."""
 
-    def __init__(
-        self, writer: ReportWriter, api: ReportApi, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, writer: ReportWriter, api: ReportApi) -> None:
         self._writer = writer
         self._api = api
-        self._now = now
 
     async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
         """Writes the findings into the resource's report; raises as :class:`ReportWriter`."""
-        seconds = int(self._now())
+        seconds = int(time.time())
 
         def desired(current: Json | None) -> Json | None:
             stored = [] if current is None else [finding_in(item) for item in results_in(current)]

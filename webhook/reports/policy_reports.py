@@ -26,8 +26,6 @@ from webhook.reports.finding import Assessment, Finding, Policy, ReportSubject
 from webhook.reports.writer import RETRIES, TRIES, Faults, NotServed, ReportWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from webhook.api.shapes import Json
     from webhook.log import Logger
     from webhook.reports.report_api import ReportApi
@@ -53,7 +51,6 @@ class PolicyReports:
         *,
         entries_max: int,
         resources_max: int,
-        now: Callable[[], float] = time.time,
         faults: Faults | None = None,
     ) -> None:
         """``resources_max`` bounds the entries of a policy in a namespace.
@@ -67,7 +64,6 @@ class PolicyReports:
         self._log = log
         self._entries_max = entries_max
         self._reports_max = max(1, -(-resources_max // entries_max))
-        self._now = now
         self._queue: WorkQueue[ReportPlace] = WorkQueue(PLACES_MAX)
         self._changes: defaultdict[ReportPlace, dict[str, EntriesChange]] = defaultdict(dict)
         self._uids: dict[Policy, str] = {}
@@ -105,7 +101,7 @@ class PolicyReports:
                 if (policy := Policy(finding.policy, finding.rule)) in assessment.only:
                     findings[policy].append(finding)
         self._uids |= {policy: uid for policy, uid in assessment.policies.items() if uid}
-        seconds = int(self._now())
+        seconds = int(time.time())
         async with self._room:
             await self._room.wait_for(lambda: self._waiting < CHANGES_MAX)
             for policy in {*findings, *assessment.policies}:

@@ -19,11 +19,7 @@ from webhook.admission_policies.kinds import (
     ConfigurationFault,
 )
 from webhook.admission_policies.matching import concerns_kind, requested_resource
-from webhook.admission_policies.parameters import (
-    UnknownParameters,
-    named_parameters,
-    parameters_of,
-)
+from webhook.admission_policies.parameters import UnknownParameters, named_parameters, parameters_of
 from webhook.admission_policies.reading import AdmissionBinding, AdmissionPolicy, MutatingPolicy
 from webhook.admission_policies.verdict import evaluate, misconfigured
 from webhook.api.gvk import namespace_of

@@ -10,15 +10,12 @@ import marshal
 import os
 import resource
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import BinaryIO, Final
 
 from webhook.trials import frames
 from webhook.trials.job import NO_MEMORY, Job
 from webhook.trials.trial import bound, used_bytes, written
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import BinaryIO
 
 OUTCOME_BYTES_MAX: Final = 64 << 20
 """Code of the largest template that may be compiled takes some 10 MB."""

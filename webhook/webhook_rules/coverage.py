@@ -10,15 +10,9 @@ from webhook.api.config import MUTATION_PROCESS, WEBHOOK_PROCESS
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint import wildcard
 from webhook.constraint.failure_policy import ANNOTATION, FAIL
-from webhook.constraint.wildcard import WILDCARD
 from webhook.values import dataclass
-from webhook.webhook_rules.entries import (
-    NO_RULE,
-    VALIDATING_PATH,
-    SentRequest,
-    WebhookEntry,
-)
-from webhook.webhook_rules.kinds import RuleTarget, no_discovery, targets_of
+from webhook.webhook_rules.entries import NO_RULE, VALIDATING_PATH, SentRequest, WebhookEntry
+from webhook.webhook_rules.kinds import RuleTarget, meets, no_discovery, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -173,7 +167,7 @@ def _is_generated(
     while waiting:
         reached = waiting.pop()
         for whole, sources in around.generators.items():
-            if not _meets(whole, reached):
+            if not meets(whole, reached):
                 continue
             for source in sources - known:
                 known.add(source)
@@ -184,10 +178,6 @@ def _is_generated(
                 if gaps.is_any_sent:
                     return True
     return False
-
-
-def _meets(first: GroupAndKind, other: GroupAndKind) -> bool:
-    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(first, other, strict=True))
 
 
 def _look(  # the resources, their context, and the record

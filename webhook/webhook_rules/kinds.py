@@ -187,5 +187,10 @@ def _offered(group: str, resource: str, operations: Sequence[str]) -> tuple[str,
     return (*WRITES, "CONNECT") if "/" in resource else WRITES
 
 
+def meets(first: GroupAndKind, other: GroupAndKind) -> bool:
+    """Returns whether two kinds are the same, where ``*`` is any group or any kind."""
+    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(first, other, strict=True))
+
+
 def _scope_of(kind: GroupAndKind, scope: bool | None) -> bool | None:
     return kind not in CLUSTER_SCOPED if scope is None and kind[1] != WILDCARD else scope

@@ -18,7 +18,7 @@ from webhook.constraint.wildcard import WILDCARD
 from webhook.kyverno import kinds as kyverno_kinds
 from webhook.mutation.mutator import OPERATIONS as WRITTEN
 from webhook.values import dataclass
-from webhook.webhook_rules.kinds import targets_of_rules
+from webhook.webhook_rules.kinds import meets, targets_of_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -157,7 +157,7 @@ def _of_mutator(document: Mapping[str, Any]) -> Need | None:
     kinds = _kinds(applied) if applied else _kinds(matched)
     if applied and matched:
         within = _kinds(matched)
-        kinds = tuple(kind for kind in kinds if any(_meets(kind, other) for other in within))
+        kinds = tuple(kind for kind in kinds if any(meets(kind, other) for other in within))
     operations = {name for rule in applied for name in texts_of(rule.get("operations"))}
     whole = not applied or any(not rule.get("operations") for rule in applied)
     return _need(
@@ -200,7 +200,3 @@ def _kinds(listed: Sequence[Mapping[str, Any]]) -> tuple[GroupAndKind, ...]:
         for kind in texts_of(part.get("kinds")) or (WILDCARD,)
     )
     return tuple(dict.fromkeys(pairs))
-
-
-def _meets(first: GroupAndKind, other: GroupAndKind) -> bool:
-    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(first, other, strict=True))

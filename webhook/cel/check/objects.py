@@ -143,6 +143,7 @@ class _Reader:
         return _SCALARS.get(kind or "")
 
     def message(self, schema: Schema, name: str, within: tuple[str, ...]) -> Declared:
+        """Declares an object by its properties; those of unknown type, or without a name, are left out."""
         fields: dict[str, Declared] = {}
         types: dict[str, Type] = {}
         json_bytes, required = 2, schema.get("required") or ()
@@ -209,9 +210,8 @@ def _text(schema: Schema) -> Declared:
         return Declared(of, REQUEST_BYTES - 2 if limit is None else max(0, limit), 2)
     enum = schema.get("enum")
     if enum and schema.get("maxLength") is None:
-        return Declared(
-            of, max(len(value.encode()) if type(value) is str else 0 for value in enum), 2
-        )
+        longest = max(len(value.encode()) if type(value) is str else 0 for value in enum)
+        return Declared(of, longest, 2)
     return Declared(of, _longest_text(schema), 2)
 
 
@@ -229,7 +229,7 @@ def _list_of(schema: Schema, item: Declared) -> Declared:
 
 
 def _map_of(schema: Schema, value: Declared) -> Declared:
-    """A map, likewise: an entry has a key of two characters in quotation marks, a colon, a comma."""
+    """Returns a map, likewise: an entry has a key of two characters at least, a colon and a comma."""
     limit = schema.get("maxProperties")
     most = (REQUEST_BYTES - 2) // (value.json_bytes + 6) if limit is None else max(0, limit)
     return Declared(map_of(STRING, value.type), most, 2, key=_KEY, item=value)
@@ -240,7 +240,7 @@ def _says(schema: Schema, name: str) -> bool:
 
 
 def _is_quantity(schema: Schema) -> bool:
-    """A text or a number: as built-in types define it a text."""
+    """Whether a schema is of a quantity, a text or a number, which built-in types define as a text."""
     return {alternative.get("type") for alternative in schema.get("oneOf") or ()} == {
         "string",
         "number",

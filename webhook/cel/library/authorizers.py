@@ -8,18 +8,15 @@ an evaluation sets the variables ``authorizer`` and ``authorizer.requestResource
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
+from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import Opaque
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from webhook.cel.run.meter import Meter
 
 _PREFIX: Final = "kubernetes.authorization."
 AUTHORIZER: Final = f"{_PREFIX}Authorizer"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.conversions import to_string
+from webhook.cel.run.meter import Meter
 from webhook.cel.run.texts import duration_text, timestamp_text
 from webhook.cel.run.values import (
     Duration,
@@ -23,11 +25,6 @@ from webhook.cel.run.values import (
     type_name,
 )
 from webhook.golang.strings import quote
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from webhook.cel.run.meter import Meter
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]*))?(.?))", re.DOTALL | re.ASCII)
 _MAX_PRECISION: Final = 1_000
@@ -80,9 +77,7 @@ def _nested(value: Value) -> str:
     if type(value) is Duration:
         return f'duration("{duration_text(value)}")'
     if type(value) is float:
-        if math.isfinite(value):
-            return f"{value:.6f}"
-        return f'"{_infinite(value)}"'
+        return f"{value:.6f}" if math.isfinite(value) else f'"{_infinite(value)}"'
     if type(value) is str:
         return quote(value)
     if type(value) is bytes:
@@ -126,6 +121,7 @@ def _number(value: Value, clause: str) -> float:
 
 
 def _locale_infinite(value: float, width: int = 0) -> str:
+    """Returns an infinity, or no number, in the locale's form, at the right of ``width`` characters."""
     text = "NaN" if math.isnan(value) else ("∞" if value > 0 else "-∞")
     return text.rjust(width)
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.ordering import SHORT, go_sorted
 from webhook.cel.library.registry import form
 from webhook.cel.run.arithmetic import add
 from webhook.cel.run.equality import NO_OVERLOAD, ORDERED, compared, is_equal
+from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NONE, Duration, Lost, Optional, Uint, Value, there
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from webhook.cel.run.meter import Meter
 
 
 def _order(first: Value, other: Value) -> int:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
+from webhook.cel.run.meter import Meter
 from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.patterns import GROUPS_A_LOOK, Pattern, pattern
-
-if TYPE_CHECKING:
-    from webhook.cel.run.meter import Meter
 
 LOOKS_A_UNIT: Final = 40
 """The divisor of a search's cost. Kubernetes' own cost is a tenth for each character, times a

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar
 
 from webhook.cel.errors import EvaluationError
+from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import Opaque, Value, type_name
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from webhook.cel.run.meter import Meter
 
 Operand: TypeAlias = "type | str | tuple[Operand] | None"
 """The type of an operand: a Python type, the name of an opaque type, or None for any. A tuple holds

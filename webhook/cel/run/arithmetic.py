@@ -19,7 +19,7 @@ _ADDED: Final = frozenset({bytes, float, Duration, int, list, str, Timestamp, Ui
 _SUBTRACTED: Final = frozenset({float, Duration, int, Timestamp, Uint})
 _MULTIPLIED: Final = frozenset({float, int, Uint})
 _WHOLE: Final = frozenset({int, Uint})
-"""The types that have ``+``, ``-``, ``*`` and ``/``, and ``%``."""
+"""The types that have ``+``; ``-``; ``*`` and ``/``; and ``%``."""
 
 
 def within_int(value: int) -> int:
@@ -79,9 +79,7 @@ def subtract(a: Value, b: Value) -> Value:
             return a - b
         if of is Uint:
             return within_uint(int(a) - int(b))
-        if of is Duration:
-            return duration(a.ns - b.ns)
-        if of is Timestamp:
+        if of in {Duration, Timestamp}:
             return duration(a.ns - b.ns)
     elif of is Timestamp and type(b) is Duration:
         return timestamp(a.ns - b.ns, a.offset_seconds)

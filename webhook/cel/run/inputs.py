@@ -5,12 +5,10 @@ So an item that is read twice is two values, which no map has as one key (common
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import Optional, Value
-
-if TYPE_CHECKING:
-    from webhook.cel.run.meter import Meter
 
 _AT: Final = "#given"
 """The key of the inputs among the variables: no variable has this name."""

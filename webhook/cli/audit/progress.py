@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Self
+from typing import Self, TextIO
 
+from webhook.api.gvk import GroupVersionKind
 from webhook.audit.sink import Audited, AuditSink, SweepEnd, SweepStart
 from webhook.cli.progress import REST_SECONDS, bar, draw
 from webhook.printable import one_line
-
-if TYPE_CHECKING:
-    from typing import TextIO
-
-    from webhook.api.gvk import GroupVersionKind
 
 
 class Progress(AuditSink):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +12,6 @@ from webhook.cli import exit_codes
 from webhook.cli.policy_options import InputPath
 from webhook.cli.terminal import complain, write
 from webhook.printable import printable, printable_json, type_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _HELP = """Evaluate an expression and print its value as JSON.
 

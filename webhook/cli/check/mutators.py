@@ -24,12 +24,7 @@ from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.effect import EXAMPLES_MAX, Example
 from webhook.policies.extensions import IN_FORCE, Extensions, on_top
 from webhook.policies.problem import Problem
-from webhook.policy_kinds.known import (
-    effectless,
-    is_extension,
-    is_foreign_policy,
-    kind_of,
-)
+from webhook.policy_kinds.known import effectless, is_extension, is_foreign_policy, kind_of
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.review.admission_requests import title_of
 from webhook.values import dataclass

@@ -17,7 +17,7 @@ from webhook.admission_policies.kinds import POLICY
 from webhook.api import timestamp
 from webhook.api.admission import InvalidReview
 from webhook.api.config import CONFIG
-from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
+from webhook.api.gvk import GroupVersionKind, name_of, shown_name
 from webhook.api.shapes import object_of
 from webhook.audit.sink import Audited, AuditSink, SweepEnd
 from webhook.cli.check import mutators as check_mutators
@@ -258,7 +258,7 @@ def effect_on_manifests(
         matched.take(outcome.responses)
         obj = shown_object(item.document)
         take_change(checked.mutation, obj, outcome)
-        shown, new = _shown(obj), outcome.responses
+        shown, new = shown_name(obj), outcome.responses
         checked.missing += [f"{shown}: {line}" for line in outcome.unresolved]
         checked.missing += [f"{shown}: {line}" for line in outcome.remarks]
         place = f"{item.file}:{item.line}: {shown}"
@@ -330,13 +330,6 @@ def _report_defaults(after: PolicySet, objects: Iterable[Manifest], checked: Pol
 
 def _deadline() -> float:
     return time.monotonic() + REVIEW_SECONDS
-
-
-def _shown(document: Mapping[str, Any]) -> str:
-    """Returns an object's name in a report: ``Pod shop/web``."""
-    place = namespace_of(document)
-    name = f"{place}/{name_of(document)}" if place else name_of(document)
-    return f"{gvk_of(document).kind} {name}"
 
 
 class RecordedDecisions:
@@ -449,7 +442,7 @@ class _Comparison(AuditSink):
         namespace = namespaces.get(audited.identity.namespace)
         subject = stored(audited.object, namespace, _deadline())
         before = review(self._before, subject, ask=self._ask)
-        shown = _shown(audited.object)
+        shown = shown_name(audited.object)
         after = audited.responses
         self._effect.take(shown, before.responses.results, after.results, after.excused)
         for drift in audited.drifts:

@@ -41,7 +41,7 @@ def command(folders: tuple[str, ...], *, out_dir: str, template: str, config_fil
     del config_file
     if not folders:
         raise ConftestExit("missing required arguments")
-    from webhook.conftest.documentation import documentation  # noqa: PLC0415  # as elsewhere
+    from webhook.conftest.documentation import documentation  # noqa: PLC0415  # not for --help
     from webhook.conftest.policies import ConftestPolicyError  # noqa: PLC0415
 
     for folder in folders:

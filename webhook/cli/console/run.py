@@ -25,9 +25,10 @@ from webhook.console.application import ConsoleOptions
 from webhook.console.files import FilesSource, Place
 from webhook.console.gate import LOOPBACK
 from webhook.console.picture import Picture, Shown, ShownCluster, ShownViolation, clusters_of
-from webhook.console.process import RunningSource, listen, serve
+from webhook.console.process import CONNECTIONS_MAX, RunningSource, serve
 from webhook.console.sorts import descriptions
 from webhook.constraint.targets.known import ADMISSION_ALONE
+from webhook.server.http.listener import listen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     inputs = policies, contexts, decisions
     clusters, login = _clusters_and_login(*inputs, over_cluster=over_cluster, sign_in=sign_in)
     try:
-        listening = listen(host, port)
+        listening = listen(host, port, backlog=CONNECTIONS_MAX)
     except OSError as error:
         complain(f"{host}:{port}: {error.strerror or error}")
         return exit_codes.NO

@@ -54,7 +54,7 @@ _NARROW_RULES: Final = (
     (CONSTRAINTS, "*"),
 )
 _NARROW: Final = {
-    "demonstration": (f"!has(request.namespace) || request.namespace in ['', '{SHOP}', '{LAB}']")
+    "demonstration": f"!has(request.namespace) || request.namespace in ['', '{SHOP}', '{LAB}']"
 }
 
 _AGAIN_SECONDS: Final = 0.2
@@ -124,7 +124,7 @@ class Installation:
             },
         }
         body["metadata"]["labels"] = labels
-        created = await self._when(403, PODS, body, NAMESPACE)  # until its service account is there
+        created = await self._create_allowed(PODS, body, NAMESPACE)
         return str(created["metadata"]["uid"])
 
     async def mark(self, name: str, *, ready: bool) -> None:
@@ -134,7 +134,7 @@ class Installation:
         await self._client.merge(PODS, name, NAMESPACE, status, subresource="status")
 
     async def remove_pod(self, name: str) -> None:
-        """As when a node is lost."""
+        """Deletes a Pod, as when its node is lost."""
         await self._client.delete(PODS, name, NAMESPACE)
 
     async def register(
@@ -192,14 +192,14 @@ class Installation:
                 await await_served(self._client, resource, within_seconds=SERVED_SECONDS_MAX)
             await self._client.apply(resource, document)
 
-    async def _when(self, status: int, resource: Resource, body: Object, namespace: str) -> Object:
-        """Creates an object; retries while the answer has this status."""
+    async def _create_allowed(self, resource: Resource, body: Object, namespace: str) -> Object:
+        """Creates an object; retries while it is forbidden: until its service account is there."""
         async with asyncio.timeout(SERVED_SECONDS_MAX):
             while True:
                 try:
                     return await self._client.create(resource, body, namespace)
                 except ApiError as error:
-                    if error.status != status:
+                    if not error.is_forbidden:
                         raise
                 await asyncio.sleep(_AGAIN_SECONDS)
 

@@ -6,12 +6,10 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from pathlib import Path
+from typing import Any, Final, Self
 
 START_SECONDS_MAX: Final = 300
 """The longest wait for a process to serve, in seconds: a busy laptop starts all at once."""
@@ -71,8 +69,7 @@ class Child:
         """Starts ``waddle`` with these arguments; ``tasks`` has the reader of its log."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "webhook", *arguments),
-            # A killed process leaves temporary files of credentials; they are deleted with the
-            # folder.
+            # A killed process leaves temporary files of credentials, which go with the folder.
             env={**os.environ, "TMPDIR": str(folder), **(environment or {})},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,

@@ -7,12 +7,7 @@ import itertools
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from webhook.cli.demo.installation import (
-    LAB,
-    SHOP,
-    config_map,
-    deployment,
-)
+from webhook.cli.demo.installation import LAB, SHOP, config_map, deployment
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CONFIG_MAPS, DEPLOYMENTS
 from webhook.printable import quantity

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import CONTEXT, NAMESPACE
 from webhook.cli.policy_options import KUBECONFIG, InputPath
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _HELP = """Write exceptions for violations that somebody has to live with, each as narrow as can be.
 

@@ -112,11 +112,14 @@ def command(  # noqa: PLR0913  # each is an option
     if not policies and not follows_cluster:
         raise click.UsageError("no policies are given: add -f PATH or --kubernetes")
     # Here and not above: --help and a mistyped option need none of it.
-    from webhook.images.provider_process import ImageProviderOptions, listen  # noqa: PLC0415
+    from webhook.images.provider_process import CONNECTIONS_MAX, ImageProviderOptions  # noqa: PLC0415
+    from webhook.server.http.listener import listen  # noqa: PLC0415
 
     try:
-        listening = listen(host, port)
-        metrics = None if metrics_port is None else listen(host, metrics_port)
+        listening = listen(host, port, backlog=CONNECTIONS_MAX)
+        metrics = None
+        if metrics_port is not None:
+            metrics = listen(host, metrics_port, backlog=CONNECTIONS_MAX)
     except OSError as error:
         complain(f"{host}:{port}: {error.strerror or error}")
         return exit_codes.NO

@@ -23,13 +23,7 @@ from webhook.policies.advice import left_out
 from webhook.policies.definitions import repeated
 from webhook.policies.field_lines import FieldLines
 from webhook.policies.lists import expand_lists
-from webhook.policies.manifests import (
-    FILE_BYTES_MAX,
-    Manifest,
-    UnreadableFile,
-    parse,
-    text_of,
-)
+from webhook.policies.manifests import FILE_BYTES_MAX, Manifest, UnreadableFile, parse, text_of
 from webhook.policies.validation import is_policy
 from webhook.policy_kinds.known import is_admission_policy, is_extension
 from webhook.printable import one_line, printable_name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
@@ -10,9 +10,6 @@ from webhook.cli import exit_codes
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import InputPath
 from webhook.cli.terminal import complain, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _HELP = """Show the sources of a catalogue: their names, references, and whether they have to be signed.
 

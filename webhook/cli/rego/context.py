@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.policies.rego_bundles import ActivationError, BundleError, load_bundles
-from webhook.policies.rego_files import (
-    LoadErrors,
-    RegoFiles,
-    load,
-    read_input,
-    system_words,
-)
+from webhook.policies.rego_files import LoadErrors, RegoFiles, load, read_input, system_words
 from webhook.rego.builtins.introduced import INTRODUCED, OLDEST
 from webhook.rego.builtins.registry import BUILTINS, LATEST, Builtin, make_builtin
 from webhook.rego.engine import CompileOptions

@@ -23,11 +23,7 @@ from webhook.cli.rego.context import (
     version_of,
 )
 from webhook.cli.rego.eval_format import FORMATS, QueryOutcome
-from webhook.cli.rego.report import (
-    error_document,
-    evaluation_error_document,
-    load_error_document,
-)
+from webhook.cli.rego.report import error_document, evaluation_error_document, load_error_document
 from webhook.cli.terminal import NoResult, complain, write
 from webhook.policies.rego_files import read_input, system_words
 from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import click
 import orjson
@@ -13,6 +14,8 @@ from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import InputPath
 from webhook.cli.simulate.run import (
     QUANTILES,
+    Comparison,
+    Distribution,
     LogNormal,
     all_quantile,
     all_within,
@@ -22,10 +25,6 @@ from webhook.cli.simulate.run import (
 from webhook.cli.table import table
 from webhook.cli.terminal import complain, write
 from webhook.parsers import utf8_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-from webhook.cli.simulate.run import Comparison, Distribution
 
 REPLICAS_MAX: Final = 100
 DEFAULT_INGEST: Final = "20,40"

@@ -201,10 +201,9 @@ def _gaps(item: Convergence, coverage: CoverageState | None) -> list[str]:
 
 
 def _row(item: Convergence, coverage: CoverageState | None) -> list[str]:
-    counted = item.counted
-    enforcing = sum(standing.state == "enforced" for standing in counted)
-    if item.is_deleted:
-        enforcing = 0
+    counted, enforcing = item.counted, 0
+    if not item.is_deleted:
+        enforcing = sum(standing.state == "enforced" for standing in counted)
     share = item.request_share
     requests = f" {share:.0%}" if share is not None and 0 < share < 1 else ""
     return [

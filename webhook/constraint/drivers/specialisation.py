@@ -99,7 +99,7 @@ class Specialiser:
 
     @property
     def bytes(self) -> int:
-        """Estimate the bytes of their code."""
+        """The estimated memory for their code, in bytes."""
         return sum(bound.bytes for bound in self._own)
 
     def ask(self, bound: Bound, write: WriteCode) -> None:

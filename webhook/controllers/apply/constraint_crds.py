@@ -10,17 +10,13 @@ behind, or cannot use the newest generation, must not undo the work of other rep
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
+from webhook.api.shapes import Json
 from webhook.cluster.reflector import ObjectSelection
 from webhook.cluster.store import shared, slim
 from webhook.constraint.targets.match_schema import OWN_FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from webhook.api.shapes import Json
-
 
 CONSTRAINT_LABEL: Final = "gatekeeper.sh/constraint"
 

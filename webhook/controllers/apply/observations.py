@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 from webhook.api import audit_shard
+from webhook.api.shapes import Json
 from webhook.constraint.rollout import violation_time
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from webhook.api.shapes import Json
 
 
 class Observations:

@@ -72,20 +72,18 @@ class SyncProjection:
         client: Client,
         watches: Registrar,
         has_objects: Callable[[GroupVersionKind], bool] = lambda _: True,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
         """``has_objects`` is whether policies can see objects of a kind."""
         self._client = client
         self._watches = watches
         self.has_objects = has_objects
-        self._now = now
         self._kinds: dict[GroupVersionKind, _Kind] = {}
         self._waiting: dict[str, ReadSet] = {}
         """The fields that withheld templates read, by template: each waits until they are held."""
         self._read: dict[str, list[tuple[Template, ReadSet | None]]] = {}
         """The fields that the last two revisions of each template read, by template; None for code
         that cannot be analysed."""
-        self._looked_at = now()
+        self._looked_at = time.monotonic()
 
     # --- kinds ---------------------------------------------------------------------------------
 
@@ -200,7 +198,7 @@ class SyncProjection:
 
     def narrow(self) -> Iterator[GroupVersionKind]:
         """Yields the kinds with fewer fields from now on, whose kept objects must be rebuilt."""
-        now = self._now()
+        now = time.monotonic()
         if now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at = now

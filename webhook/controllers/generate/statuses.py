@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
+from webhook.api.shapes import Json
 from webhook.constraint.enforcement import VAP
 from webhook.controllers.object_faults import TEMPLATES
 from webhook.generation.plan import WITHOUT, GenerationPlan, GenerationState
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from webhook.api.shapes import Json
 
 Statuses: TypeAlias = "dict[tuple[str, str], Json]"
 """The generation's part of a status, by constraint kind (or TEMPLATES) and name."""

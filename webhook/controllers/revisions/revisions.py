@@ -8,15 +8,12 @@ deleted object never count for its successor.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from webhook.api.revision import ROLLBACK, InvalidRevision, PolicyRevision, digest_of
+from webhook.api.shapes import Json
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from webhook.api.shapes import Json
 
 MISSING_REVISION = "missing_revision"
 """Code of the status error of a rollback to a revision that is not kept."""

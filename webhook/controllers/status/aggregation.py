@@ -18,7 +18,7 @@ from webhook.api import pod_status
 from webhook.api.shapes import Json, status_of
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
-from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
+from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.cluster.store import Change, Key, Object, shared, slim
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import ObjectFaults
@@ -37,12 +37,7 @@ from webhook.controllers.status_kinds import (
     subject_named,
 )
 from webhook.events.policies import EventWriter
-from webhook.policy_kinds.known import (
-    STATUS_KINDS,
-    TEMPLATE,
-    constraint_gvk,
-    key_of_extension,
-)
+from webhook.policy_kinds.known import STATUS_KINDS, TEMPLATE, constraint_gvk, key_of_extension
 from webhook.policy_kinds.table import POLICY_KINDS
 from webhook.replicas import pods, rendezvous
 from webhook.replicas.pods import Replicas
@@ -125,7 +120,7 @@ class Aggregation:
     _foreign: ForeignJudging | None = None
     _fixed = _ALWAYS
 
-    def __init__(  # noqa: PLR0913  # the parts it joins, each named
+    def __init__(  # the parts it joins, each named
         self,
         client: ClusterClient,
         manager: Manager,
@@ -134,7 +129,6 @@ class Aggregation:
         *,
         record: RecordEvent,
         rollouts: RolloutRecords,
-        settings: Settings | None = None,
         object_faults: ObjectFaults | None = None,
         has_crd: Callable[[str], bool] | None = None,
     ) -> None:
@@ -153,16 +147,13 @@ class Aggregation:
         selection = ObjectSelection(pod.namespace)
         self._indexes = [StatusIndex(kind, self, self.object_faults) for kind in STATUS_KINDS]
         self._pods_known = _Pods(self._pods_changed, self.object_faults)
-        self._pods = Reflector(
-            client, PODS, self._pods_known, selection=selection, settings=settings
-        )
+        self._pods = Reflector(client, PODS, self._pods_known, selection=selection)
         self._reflectors = [
             Reflector(
                 client,
                 status_resource(index.kind),
                 index,
                 selection=selection,
-                settings=settings,
                 transform=lambda obj: shared(slim(obj)),
             )
             for index in self._indexes

@@ -30,7 +30,9 @@ def merged(
 ) -> Json | None:
     """Returns the whole status with the audits' results; None if the object has it already.
 
-    ``status`` is the new status without these results, None if nothing else differs.
+    ``status`` is the new status without these results, None if nothing else differs. It is returned
+    as it is in three cases: the subject is no constraint; at most one audit works; the audits have
+    not yet reported the same shares.
     """
     if subject.kind != pod_status.CONSTRAINT.kind:
         return status

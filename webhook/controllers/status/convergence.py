@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.api import pod_status
 from webhook.api.gvk import text
-from webhook.api.shapes import (
-    integer_of,
-    is_deleted,
-    objects_of,
-    status_of,
-    texts_of,
-)
+from webhook.api.shapes import integer_of, is_deleted, objects_of, status_of, texts_of
 from webhook.constraint import template
 from webhook.controllers.status.context import WARNINGS
 from webhook.controllers.status_kinds import LabelledSubject, subject_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.api import pod_status
 from webhook.api.pod_status import SIGNATURE, Pod, StatusKind
 from webhook.cluster.kinds import CRDS
-from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
+from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.status.statuses import (
     declared_fields,
@@ -45,8 +45,6 @@ class StatusFields:
         kind: StatusKind,
         notify: Callable[[], None],
         log: Logger,
-        *,
-        settings: Settings | None = None,
     ) -> None:
         """``notify`` is called when :attr:`kept` has changed."""
         self._kind = kind
@@ -58,7 +56,6 @@ class StatusFields:
             CRDS,
             self,
             selection=ObjectSelection(fields=f"metadata.name={self._name}"),
-            settings=settings,
         )
         self.kept: frozenset[str] | None = None
         """The fields that the CRD declares; None before the CRD exists."""
@@ -69,7 +66,7 @@ class StatusFields:
         return frozenset() if self.kept is None else self._kind.own_fields - self.kept
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Watches until cancelled."""
         await self._reflector.run()
 
     def change(self, changes: Iterable[Change]) -> None:
@@ -211,7 +208,7 @@ class StatusWriters:
             loop.call_later(seconds, self._writers[kind].compare_all)
 
     async def run(self) -> None:
-        """Watch and write until cancelled."""
+        """Watches and writes until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for kind in STATUS_KINDS:
                 tasks.create_task(self._fields[kind].run())
@@ -223,5 +220,5 @@ class StatusWriters:
 
 
 def _nobody(_: bytes) -> str:
-    """Sign nothing: the cluster's CRD keeps no signature."""
+    """Signs nothing: the cluster's CRD keeps no signature."""
     return ""

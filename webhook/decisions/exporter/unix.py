@@ -7,12 +7,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
-from webhook.decisions.wire.framing import (
-    LineSplitter,
-    ProtocolError,
-    decode_server_line,
-    encode,
-)
+from webhook.decisions.wire.framing import LineSplitter, ProtocolError, decode_server_line, encode
 
 if TYPE_CHECKING:
     from webhook.decisions.exporter.transport import Address, SidecarConnection

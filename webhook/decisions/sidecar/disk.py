@@ -9,10 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from typing import TYPE_CHECKING, Final, Protocol
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Final, Protocol
 
 LOCK: Final = "lock"
 """The lock file in a queue's directory, locked by the queue's owner."""

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from dataclasses import field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from webhook.backoff import Backoff
 from webhook.decisions.declaration import setting
@@ -34,11 +34,8 @@ IDLE_SECONDS = 60.0
 """The longest sleep without new records; an append or a stop wakes the worker sooner."""
 
 
-class Formatter(Protocol):
-    """Turns a record into the lines for a sink: any number."""
-
-    def __call__(self, line: bytes) -> Sequence[bytes]:
-        """Returns the lines for one record."""
+Formatter: TypeAlias = "Callable[[bytes], Sequence[bytes]]"
+"""Turns a record into the lines for a sink: any number."""
 
 
 @dataclass(frozen=True, slots=True)

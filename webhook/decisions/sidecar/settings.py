@@ -82,9 +82,7 @@ def read_settings(section: Section) -> SidecarSettings:
     limits = queue.read(LogLimits, drop_oldest=kept.when_full == "dropOldest")
     if limits.max_bytes < 4 * limits.segment_bytes:
         raise queue.error("maxBytes", "must be at least four times segmentBytes")
-    adopt: float | None = None
-    if kept.adopt:
-        adopt = queue.read(AdoptionSettings).adopt_after_seconds
+    adopt = queue.read(AdoptionSettings).adopt_after_seconds if kept.adopt else None
     settings = section.read(
         SidecarSettings,
         listeners=tuple(_listener(part) for part in section.sections("listen")),

@@ -7,14 +7,7 @@ from typing import Any, Final, Protocol
 
 from webhook.golang.format import TooLong
 from webhook.golang.strings import quote
-from webhook.golang.templates.functions import (
-    FUNCTIONS,
-    NOTHING,
-    CallError,
-    go_type,
-    show,
-    true,
-)
+from webhook.golang.templates.functions import FUNCTIONS, NOTHING, CallError, go_type, show, true
 from webhook.golang.templates.syntax import (
     Action,
     Choice,

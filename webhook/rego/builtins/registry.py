@@ -17,22 +17,18 @@ which hot built-ins use to save a call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from webhook.rego.builtins.families import HOMES
 from webhook.rego.errors import BuiltinError
+from webhook.rego.location import Location
 from webhook.rego.run.values import RegoObject, RegoSet, Value, type_name
 from webhook.rego.types import ArrayType, FunctionType, ObjectType, Scalar, SetType, Type
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
-    from webhook.rego.location import Location
 
 
 class Context(Protocol):

@@ -19,16 +19,7 @@ from webhook.rego.run import numbers
 from webhook.rego.run.sprintf import sprintf as go_sprintf
 from webhook.rego.run.text import MAX_CHARACTERS, text_too_large
 from webhook.rego.run.values import RegoObject, RegoSet, Value, ordered, sort_key
-from webhook.rego.types import (
-    ARRAY,
-    BOOLEAN,
-    NUMBER,
-    STRING,
-    any_of,
-    array_of,
-    object_of,
-    set_of,
-)
+from webhook.rego.types import ARRAY, BOOLEAN, NUMBER, STRING, any_of, array_of, object_of, set_of
 
 STRINGS = any_of(array_of(STRING), set_of(STRING))
 ONE_OR_MORE = any_of(STRING, array_of(STRING), set_of(STRING))

@@ -145,6 +145,11 @@ _QUOTED: Final = re.compile(
 
 
 def _style(text: str) -> str | None:
+    """Returns the style of a text as go-yaml chooses it; None for a plain text.
+
+    There are three cases: 1. more than one line: a block. 2. a plain text would be read as another
+    value: quotation marks. 3. all others: plain.
+    """
     if "\n" in text:
         return "|"
     plain = (
@@ -183,7 +188,7 @@ def _events(value: Value) -> Iterator[Any]:
         yield yaml.SequenceEndEvent()
     elif kind is dict or kind is RegoObject:
         yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=not len(value))
-        for name, item in sorted(json_items(value), key=_natural):
+        for name, item in sorted(json_items(value), key=lambda pair: _name_order(pair[0])):
             yield from _events(_name(name))
             yield from _events(item)
         yield yaml.MappingEndEvent()
@@ -202,9 +207,9 @@ def _plain(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
         return number_text(value)
-    number_ = _DIALECT.scalar(number_text(value))
-    if isinstance(number_, int) and -(1 << 63) <= number_ < 1 << 64:
-        return number_text(number_)
+    reread = _DIALECT.scalar(number_text(value))
+    if isinstance(reread, int) and -(1 << 63) <= reread < 1 << 64:
+        return number_text(reread)
     return float_text(float(value))
 
 
@@ -240,10 +245,6 @@ def _digits(lead: str, text: str) -> tuple[int, int]:
 
 
 _name_order: Final = cmp_to_key(_compare_names)
-
-
-def _natural(pair: tuple[str, Value]) -> Any:
-    return _name_order(pair[0])
 
 
 @builtin("yaml.marshal", ANY, result=STRING, context=True)

@@ -128,9 +128,7 @@ def insert(into: ObjectType, path: tuple[Type | None, ...], type_: Type | None) 
 
 def is_empty(type_: Type) -> bool:
     """Whether it is the type of a collection that can hold nothing."""
-    if isinstance(type_, ObjectType):
-        return not type_.static and type_.dynamic is None
-    if isinstance(type_, ArrayType):
+    if isinstance(type_, ObjectType | ArrayType):
         return not type_.static and type_.dynamic is None
     return isinstance(type_, SetType) and type_.of is None
 

@@ -9,7 +9,8 @@ a ``not``. That decides the value of ``not f(g(x))`` if ``g(x)`` is undefined.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.check.names import ROOTS, Globals, head_name
@@ -23,16 +24,12 @@ from webhook.rego.check.scope import (
     term_vars,
 )
 from webhook.rego.errors import RegoLoadError
+from webhook.rego.location import Location
 from webhook.rego.run.numbers import number
 from webhook.rego.run.values import RegoSet, Value, make_object
 from webhook.rego.syntax import ast
 from webhook.rego.syntax.parser_terms import KINDS_OF_TERM
 from webhook.rego.syntax.unparse import unparse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from webhook.rego.location import Location
 
 
 class Lowering:

@@ -6,7 +6,8 @@ their order, except literals that wait for a variable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from webhook.rego.check import ir
 from webhook.rego.check.names import ROOTS
@@ -24,12 +25,8 @@ from webhook.rego.check.variables import (
     visible,
 )
 from webhook.rego.errors import RegoLoadError
+from webhook.rego.location import Location
 from webhook.rego.syntax import ast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from webhook.rego.location import Location
 
 Unsafe = dict[int, "tuple[ir.Lit, set[str]]"]
 """By identity, literals that cannot be ordered, and variables that are missing for each."""

@@ -8,18 +8,15 @@ language (v1/ast/compile.go, checkUnusedDeclaredVars). Imports, arguments and va
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from webhook.rego.check.scope import declared_in, is_assignment
 from webhook.rego.check.strict import nodes
 from webhook.rego.errors import RegoLoadError
+from webhook.rego.location import Location
 from webhook.rego.syntax import ast
 from webhook.rego.syntax.unparse import unparse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from webhook.rego.location import Location
 
 
 def check_unused(module: ast.Module) -> list[RegoLoadError]:

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from webhook.rego.errors import EvaluationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from webhook.rego.location import Location
+from webhook.rego.location import Location
 
 CHECK_EVERY: Final = 20_000
 """Steps between two looks at the clock: about a millisecond."""

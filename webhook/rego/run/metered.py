@@ -11,15 +11,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Any, Final
 
-from webhook.rego.run.runtime import (
-    CONTEXT,
-    LONG_TEXT,
-    PAYING,
-    State,
-    index,
-    too_long,
-    values,
-)
+from webhook.rego.run.runtime import CONTEXT, LONG_TEXT, PAYING, State, index, too_long, values
 from webhook.rego.run.text import argument_text
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, Value, compare, equal, key
 

@@ -89,8 +89,7 @@ def read_annotations(
 ) -> tuple[list[Annotations], list[RegoLoadError]]:
     """Returns the metadata blocks among the comments of a file, and their errors.
 
-    ``scope`` is empty where the block names none. ``parse_ref`` reads the paths
-    of schemas; it raises :class:`~webhook.rego.errors.RegoErrors`.
+    ``scope`` is empty without one. ``parse_ref`` reads the paths of schemas; raises RegoErrors.
     """
     blocks: list[Annotations] = []
     faults: list[RegoLoadError] = []

@@ -89,8 +89,7 @@ class Var:
 class Ref:
     """``head.path[0][x]``: ``.name`` is the string path element ``"name"``.
 
-    The head is a :class:`Var`, or any term that may be dereferenced directly (a
-    call, a literal collection, a comprehension, a string).
+    The head is a :class:`Var`, a call, a literal collection, a comprehension or a string.
     """
 
     head: Term

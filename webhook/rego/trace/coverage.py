@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias
 
 from webhook.rego.check import ir
 from webhook.rego.check.strict import nodes
+from webhook.rego.location import Location
 from webhook.rego.syntax import ast
 from webhook.rego.trace.events import TraceEvent, is_literal
 from webhook.rego.trace.places import branches, implied_place, whole_place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from webhook.rego.location import Location
 
 Range: TypeAlias = tuple[int, int, int, int]
 """Row and column of the beginning and of the first character after the end."""
@@ -59,8 +56,7 @@ class Coverage:
         for file in sorted(files):
             covered, missing = sorted(self._covered.get(file, ())), sorted(files[file])
             inside, outside = len(_rows(covered)), len(_rows(missing))
-            covered_lines += inside
-            missing_lines += outside
+            covered_lines, missing_lines = covered_lines + inside, missing_lines + outside
             report: dict[str, Any] = {
                 "covered": [_shown(range_) for range_ in covered],
                 "not_covered": [
@@ -100,13 +96,8 @@ def range_of(place: Location) -> Range:
 def spans(report: dict[str, Any]) -> Iterator[str]:
     """The lines that no test reached: ``policy.rego:3-5``."""
     for file, lines in report["files"].items():
-        rows = sorted(
-            {
-                row
-                for span in lines.get("not_covered", ())
-                for row in range(span["start"]["row"], span["end"]["row"] + 1)
-            }
-        )
+        spanned = [(span["start"], span["end"]) for span in lines.get("not_covered", ())]
+        rows = sorted({row for a, b in spanned for row in range(a["row"], b["row"] + 1)})
         while rows:
             length = 1
             while length < len(rows) and rows[length] == rows[0] + length:

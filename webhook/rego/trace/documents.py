@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.errors import EvaluationError
-from webhook.rego.run.values import (
-    UNDEFINED,
-    RegoSet,
-    equal,
-    key,
-    make_object,
-)
+from webhook.rego.run.values import UNDEFINED, RegoSet, equal, key, make_object
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

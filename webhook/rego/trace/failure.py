@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.check.strict import nodes
+from webhook.rego.location import Location
 from webhook.rego.run import runtime
 from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.syntax import ast
@@ -14,11 +16,6 @@ from webhook.rego.trace.events import TraceEvent, is_literal
 from webhook.rego.trace.pretty import truncated
 from webhook.rego.trace.text import constant_text, terms_within
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from webhook.rego.location import Location
 
 _VALUE_MAX: Final = 64
 

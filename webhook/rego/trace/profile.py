@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from webhook.rego.location import Location
 from webhook.rego.trace.events import TraceEvent, is_literal
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from webhook.rego.location import Location
 
 SORT_KEYS: Final = ("total_time_ns", "num_eval", "num_redo", "num_gen_expr", "file", "line")
 DEFAULT_ORDER: Final = ("total_time_ns", "num_eval", "num_redo", "file", "line")

@@ -26,9 +26,7 @@ def written_path(path: Sequence[Value]) -> str:
 
 
 def _step(text: str, value: Any) -> str:
-    if isinstance(value, str) and _NAME.fullmatch(value):
-        return f".{value}"
-    return f"[{text}]"
+    return f".{value}" if isinstance(value, str) and _NAME.fullmatch(value) else f"[{text}]"
 
 
 def terms_within(node: Any) -> list[ir.Term]:
@@ -104,11 +102,8 @@ class TermWriter:
         if lit.negated:
             text = f"not {text}"
         for modifier in lit.withs:
-            value = (
-                self.term(modifier.value)
-                if modifier.function is None
-                else _function_text(modifier.function)
-            )
+            function = modifier.function
+            value = self.term(modifier.value) if function is None else _function_text(function)
             text += f" with {written_path(modifier.target)} as {value}"
         return text
 

@@ -9,15 +9,7 @@ from webhook.rego.check.variables import visible
 from webhook.rego.run.runtime import MISSING
 from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.write.constants import NeverHolds, static
-from webhook.rego.write.expression import (
-    Expression,
-    Kind,
-    call,
-    dict_of,
-    item,
-    list_of,
-    tuple_of,
-)
+from webhook.rego.write.expression import Expression, Kind, call, dict_of, item, list_of, tuple_of
 from webhook.rego.write.facts import Origin, ValueAt
 
 if TYPE_CHECKING:

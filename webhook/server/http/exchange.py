@@ -94,12 +94,7 @@ class Exchange:
     )
 
     def __init__(
-        self,
-        connection: Peer,
-        scope: dict[str, Any],
-        body: bytes | bytearray,
-        *,
-        keep_alive: bool,
+        self, connection: Peer, scope: dict[str, Any], body: bytes | bytearray, *, keep_alive: bool
     ) -> None:
         self.connection: Peer | None = connection
         self.scope = scope

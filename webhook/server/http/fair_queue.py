@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from webhook.api.admission import namespace_in, username_in
 from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.responsibility import Delay, requester_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 

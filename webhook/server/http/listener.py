@@ -192,3 +192,10 @@ def bind(host: str, port: int, *, backlog: int) -> socket.socket:
         bound.close()
         raise
     return bound
+
+
+def listen(host: str, port: int, *, backlog: int) -> socket.socket:
+    """Returns a listening socket, bound as by :func:`bind`; raises OSError."""
+    listening = bind(host, port, backlog=backlog)
+    listening.listen(backlog)
+    return listening

@@ -15,10 +15,7 @@ from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.types import (
-        PrivateKeyTypes,
-        PublicKeyTypes,
-    )
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 
 Kind = Literal["RSA", "DSA", "EC", "Ed25519", "X25519", "unknown"]
 
@@ -80,6 +77,11 @@ def parse_pkix(data: bytes) -> PublicKey:
 
 
 def _fields(kind: Kind, parameters: bytes, data: bytes) -> dict[str, Any]:
+    """Returns a public key's numbers by Go's names; empty for an unknown kind.
+
+    Keys of Ed25519 and X25519 have ``bytes`` alone, in base64. Raises :class:`BuiltinError`, with
+    Go's text.
+    """
     if kind == "RSA":
         return _rsa(parameters, data)
     if kind == "EC":
@@ -134,7 +136,7 @@ def _dsa(parameters: bytes, data: bytes) -> dict[str, Any]:
 
 
 def parse_private(label: str, data: bytes) -> PrivateKeyTypes:
-    """Returns the key of a private key's PEM block, ``label`` being the block's type."""
+    """Returns the key of a PEM block of type ``label``; raises :class:`BuiltinError`, with Go's text."""
     try:
         key = serialization.load_der_private_key(data, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

@@ -40,14 +40,8 @@ _ALGORITHMS: Final = frozenset(
     | {"PBES2-HS256+A128KW", "PBES2-HS384+A192KW", "PBES2-HS512+A256KW"}
 )
 _BASE64: Final = re.compile(r"[A-Za-z0-9_-]*|[A-Za-z0-9+/]*")
-# Fields of each kind of key in the library's order of complaint; those of a private key
-# come with "d".
-_FIELDS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "RSA": (("e", "n"), ("d",)),
-    "EC": (("crv", "x", "y"), ("d",)),
-    "oct": (("k",), ()),
-    "OKP": (("crv", "x"), ("d",)),
-}
+_REQUIRED: Final = {"RSA": ("e", "n"), "EC": ("crv", "x", "y"), "oct": ("k",), "OKP": ("crv", "x")}
+"""The required fields of each kind of key, in the order in which the library misses them."""
 _BYTES: Final = frozenset(("e", "n", "d", "p", "q", "dp", "dq", "qi", "x", "y", "k"))
 _GO_KINDS: Final = {bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
 
@@ -72,7 +66,11 @@ class Key:
 
 
 def parse(text: str) -> list[Key]:
-    """Returns the keys of a set, or the single key."""
+    """Returns the keys of a set, or the single key; raises :class:`BuiltinError`, with the library's text.
+
+    There are four cases: 1. no JSON, or no object. 2. a single key. 3. a set with a faulty key: its
+    index is in the error. 4. a set of at most :data:`KEYS_MAX` keys.
+    """
     try:
         document = go_json.decode(text)
     except BuiltinError as error:
@@ -120,14 +118,14 @@ def _key(document: Any) -> Key:
             "jwk.Parse: failed to probe data: probe: failed to unmarshal data: json: cannot "
             f"unmarshal {_go_kind(kind)} into Go value of type string"
         )
-    if kind not in _FIELDS:
+    if kind not in _REQUIRED:
         raise BuiltinError(f"invalid key type from JSON ({kind})")
     private = "d" in document and kind != "oct"
-    shell = Key(kind, "", "", private, None)
+    unread = Key(kind, "", "", private, None)
     try:
-        decoded = _decoded(document, _FIELDS[kind][0])
+        decoded = _decoded(document, _REQUIRED[kind])
     except BuiltinError as error:
-        prefix = f"failed to unmarshal JSON into key ({shell.type_name}): "
+        prefix = f"failed to unmarshal JSON into key ({unread.type_name}): "
         raise BuiltinError(f"{prefix}{prefix}{error.message}") from None
     try:
         material = _MATERIALS[kind](document, decoded)
@@ -167,7 +165,7 @@ def _decoded(document: dict[str, Any], required: tuple[str, ...]) -> dict[str, b
 
 
 def _base64(name: str, value: str) -> bytes:
-    """Bytes in either alphabet, padded or not."""
+    """Returns the bytes of a text in either alphabet, padded or not."""
     bare = value.rstrip("=")
     if not _BASE64.fullmatch(bare) or len(bare) % 4 == 1:
         raise BuiltinError(
@@ -206,14 +204,14 @@ def _rsa(document: dict[str, Any], decoded: dict[str, bytes]) -> Any:
 def _ec(document: dict[str, Any], decoded: dict[str, bytes]) -> Any:
     name = document["crv"]
     curve = _CURVES.get(name)
-    shell = "Private" if "d" in document else "Public"
+    side = "Private" if "d" in document else "Public"
     if curve is None:
-        raise BuiltinError(f"jwk.ECDSA{shell}Key: unsupported curve {name}")
+        raise BuiltinError(f"jwk.ECDSA{side}Key: unsupported curve {name}")
     size = (curve.key_size + 7) // 8
     for axis in ("x", "y"):
         if len(decoded[axis]) != size:
             raise BuiltinError(
-                f'jwk.ECDSA{shell}Key: invalid "{axis}" length ({len(decoded[axis])}) '
+                f'jwk.ECDSA{side}Key: invalid "{axis}" length ({len(decoded[axis])}) '
                 f'for curve "{name}"'
             )
     public = ec.EllipticCurvePublicNumbers(_number(decoded["x"]), _number(decoded["y"]), curve)
@@ -230,12 +228,12 @@ def _oct(_document: dict[str, Any], decoded: dict[str, bytes]) -> Any:
 
 def _okp(document: dict[str, Any], decoded: dict[str, bytes]) -> Any:
     name = document["crv"]
-    shell = "Private" if "d" in document else "Public"
+    side = "Private" if "d" in document else "Public"
     if name not in _OKP:
-        raise BuiltinError(f"jwk.OKP{shell}Key: invalid curve algorithm {name}")
+        raise BuiltinError(f"jwk.OKP{side}Key: invalid curve algorithm {name}")
     public, private, size = _OKP[name]
     if len(decoded["x"]) != size:
-        raise BuiltinError(f"jwk.OKP{shell}Key: {name.lower()}: wrong public key size")
+        raise BuiltinError(f"jwk.OKP{side}Key: {name.lower()}: wrong public key size")
     if "d" not in document:
         return public.from_public_bytes(decoded["x"])
     if len(decoded["d"]) != size:
@@ -247,20 +245,12 @@ _MATERIALS: Final[dict[str, Any]] = {"RSA": _rsa, "EC": _ec, "oct": _oct, "OKP":
 
 
 def from_private_key(key: Any) -> dict[str, str]:
-    """Returns the JSON web key of a private key."""
+    """Returns the JSON web key of a private key; raises :class:`BuiltinError` for other kinds of keys."""
     if isinstance(key, rsa.RSAPrivateKey):
         numbers = key.private_numbers()
         public = numbers.public_numbers
-        fields = {
-            "n": public.n,
-            "e": public.e,
-            "d": numbers.d,
-            "p": numbers.p,
-            "q": numbers.q,
-            "dp": numbers.dmp1,
-            "dq": numbers.dmq1,
-            "qi": numbers.iqmp,
-        }
+        fields = {"n": public.n, "e": public.e, "d": numbers.d, "p": numbers.p, "q": numbers.q}
+        fields |= {"dp": numbers.dmp1, "dq": numbers.dmq1, "qi": numbers.iqmp}
         return {"kty": "RSA"} | {name: _shortest(value) for name, value in fields.items()}
     if isinstance(key, ec.EllipticCurvePrivateKey):
         return _ec_private(key)
@@ -272,12 +262,8 @@ def from_private_key(key: Any) -> dict[str, str]:
                 serialization.PrivateFormat.Raw,
                 serialization.NoEncryption(),
             )
-            return {
-                "kty": "OKP",
-                "crv": name,
-                "x": encode_url(public_bytes),
-                "d": encode_url(secret),
-            }
+            texts = {"x": encode_url(public_bytes), "d": encode_url(secret)}
+            return {"kty": "OKP", "crv": name} | texts
     raise BuiltinError(f"jwk.Import: failed to convert {type(key).__name__} to jwk.Key")
 
 
@@ -287,11 +273,8 @@ def _ec_private(key: ec.EllipticCurvePrivateKey) -> dict[str, str]:
     if not names:
         raise BuiltinError(f"jwk.Import: unsupported curve {key.curve.name}")
     numbers = key.private_numbers()
-    fields = {
-        "x": numbers.public_numbers.x,
-        "y": numbers.public_numbers.y,
-        "d": numbers.private_value,
-    }
+    public = numbers.public_numbers
+    fields = {"x": public.x, "y": public.y, "d": numbers.private_value}
     return {"kty": "EC", "crv": names[0]} | {
         name: encode_url(value.to_bytes(size, "big")) for name, value in fields.items()
     }
