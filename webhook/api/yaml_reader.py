@@ -382,7 +382,7 @@ def _replaced_on_lines(text: str) -> str | None:
         quoted = {
             event.start_mark.index
             for event in _parsed(replaced)
-            if type(event) is yaml.ScalarEvent and event.style == '"'
+            if getattr(event, "style", None) == '"'
         }
     except yaml.YAMLError:
         return None
