@@ -72,6 +72,7 @@ REFUSED = [
     ("hcl2", 'a = "%{ if b }c"\n', 1),
     ("hcl2", "a = (1\n", 2),
     ("hcl2", "a = f(1\n", 2),
+    *(("hcl2", f"a = <<E\nx\nE{end}", 1) for end in ("", " ", "\r")),
 ]  # fmt: skip
 
 
