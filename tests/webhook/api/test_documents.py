@@ -165,6 +165,6 @@ def test_texts_with_escaped_apostrophes_are_bounded():
     ],
 )
 def test_only_texts_between_quotes_have_escapes(text, value):
-    """What looks like such a text in a comment, a plain text or a block is none."""
+    """A comment, a plain text and a block keep what looks like one."""
     (document,) = read_documents(text)
     assert document.value == value
