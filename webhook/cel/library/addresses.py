@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Address, IPv6Address
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from webhook.golang.strings import quote
-
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 Address: TypeAlias = "IPv4Address | IPv6Address"
 
