@@ -13,7 +13,7 @@ from tests import policies
 from tests.cluster import ApiError
 from tests.conformance.gatekeeper import waddle
 from tests.system.conftest import ALL_OPERATIONS, control_plane
-from tests.system.replicas import NAMESPACE, WORKLOADS, Plane, Replica, until
+from tests.system.replicas import NAMESPACE, TEMPLATES, WORKLOADS, Plane, Replica, until
 
 if TYPE_CHECKING:
     import subprocess
@@ -141,6 +141,8 @@ def test_what_runs_goes_on_and_what_is_new_is_refused(plane: Plane) -> None:
     with Replica(plane, "baselined", *ALL_OPERATIONS) as replica:
         replica.wait_ready()
         plane.put_constraint(document)
+        # No webhook refuses it yet: the baseline is then incomplete.
+        plane.api.request("POST", TEMPLATES, policies.template("Broken", "package broken"))
         plane.register(replica.ports["admission"], resources=["*"], groups=["", "apps", "batch"])
         try:
             _baseline(plane)
@@ -171,8 +173,14 @@ def _baseline(plane: Plane) -> None:
     misspelt = written("lastest")
     assert misspelt.returncode == 2
     assert "--constraint lastest: the cluster has no such constraint" in misspelt.stderr
+    partial = written("latest")
+    assert partial.returncode == 2
+    assert partial.stdout.startswith("# Incomplete: policy not used: ")
+    assert "the baseline is incomplete" in partial.stderr
+    plane.api.request("DELETE", f"{TEMPLATES}/broken")
     done = written("latest")
     assert done.returncode == 0, done.stderr
+    assert not done.stdout.startswith("#")
     made = list(yaml.safe_load_all(done.stdout))
     matches = {
         (one["spec"]["match"]["kinds"][0]["kinds"][0], one["spec"]["match"]["name"]) for one in made

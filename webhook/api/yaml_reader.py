@@ -64,6 +64,7 @@ _LATER_MARK: Final = re.compile(r"(?<=\n---\n)\ufeff|(?<=\n---\r\n)\ufeff")
 """A byte order mark at the start of a document behind another one."""
 
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_QUOTED_ON_A_LINE: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 _PARSED_AGAIN_MAX: Final = 1 << 24
 """Characters; some seconds."""
@@ -297,8 +298,7 @@ def _builders(
     text = _without_escaped_apostrophes(text)
     escaped = _text_with_slash_escapes(text, dialect)
     try:
-        events: Any = yaml.parse(text, Loader=_Loader)
-        for event in events:
+        for event in _parsed(text):
             line = event.start_mark.line + 1
             kind = type(event)
             if escaped and kind is yaml.ScalarEvent and event.style == '"':
@@ -327,18 +327,26 @@ def _builders(
         raise
 
 
+def _parsed(text: str | bytes) -> Iterator[Any]:
+    """Yields libyaml's events; raises :class:`yaml.YAMLError`."""
+    return yaml.parse(text, Loader=_Loader)
+
+
 def _without_escaped_apostrophes(text: str | bytes) -> str | bytes:
     """Returns the text with escaped apostrophes, which go-yaml takes, as an escape that libyaml has.
 
-    Each text between quotes needs a parse, until so many characters are parsed.
+    One parse does where such texts are on a line each. Else each of them needs a parse, until so
+    many characters are parsed.
     """
     if (b"\\'" if isinstance(text, bytes) else "\\'") not in text:  # type: ignore[operator]
         return text
     whole = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     whole = whole.removeprefix("\ufeff")
+    if (replaced := _replaced_on_lines(whole)) is not None:
+        return replaced
     for _ in range(1 + _PARSED_AGAIN_MAX // len(whole)):
         try:
-            for _ in yaml.parse(whole, Loader=_Loader):
+            for _ in _parsed(whole):
                 pass
         except yaml.MarkedYAMLError as error:
             start = error.context_mark.index if error.context_mark else len(whole)
@@ -354,6 +362,31 @@ def _without_escaped_apostrophes(text: str | bytes) -> str | bytes:
         else:
             return whole
     return text
+
+
+def _replaced_on_lines(text: str) -> str | None:
+    """Replaces escaped apostrophes between quotes on a line; None if some quotes are others."""
+    starts: list[int] = []
+    longer = 0
+
+    def replace(quoted: re.Match[str]) -> str:
+        nonlocal longer
+        written = _ESCAPE.sub(_known_escape, quoted[0])
+        if written != quoted[0]:
+            starts.append(quoted.start() + longer)
+            longer += len(written) - len(quoted[0])
+        return written
+
+    replaced = _QUOTED_ON_A_LINE.sub(replace, text)
+    try:
+        quoted = {
+            event.start_mark.index
+            for event in _parsed(replaced)
+            if getattr(event, "style", None) == '"'
+        }
+    except yaml.YAMLError:
+        return None
+    return replaced if quoted.issuperset(starts) else None
 
 
 def _known_escape(escape: re.Match[str]) -> str:

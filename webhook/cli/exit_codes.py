@@ -103,7 +103,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "expand": {
         OK: "printed",
-        UNKNOWN: "a file or policy is invalid, or an expansion failed: the rest is printed",
+        UNKNOWN: "a file or policy is invalid, or an expansion failed: nothing is printed",
     },
     "export": {
         OK: "every constraint is written",
@@ -125,16 +125,16 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     "migrate kubewarden": {
         OK: "every policy and group is written",
         NO: "a policy or group is not written: standard error names what has no equivalent",
-        UNKNOWN: "no policy was found, or a file cannot be read",
+        UNKNOWN: "no policy was found, or a file cannot be read: nothing is written",
     },
     "migrate kyverno": {
         OK: "every policy runs, unchanged or converted, and every test case has the same result",
         NO: "something has no equivalent, or a case has another result: its line says what",
-        UNKNOWN: "no policy of Kyverno was found, or a file cannot be read",
+        UNKNOWN: "no policy of Kyverno was found, or a file cannot be read: nothing is written",
     },
     "mutate": {
         OK: "printed",
-        UNKNOWN: "a file or mutator is invalid, or a mutation failed: the rest is printed",
+        UNKNOWN: "a file or mutator is invalid, or a mutation failed: nothing is printed",
     },
     "new constraint": _WRITTEN,
     "new mutator": _WRITTEN,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies import kinds
 from webhook.api.gvk import gvk_of, text
+from webhook.api.shapes import object_of, objects_of
 from webhook.constraint.errors import ConstraintFrameworkError
 
 if TYPE_CHECKING:
@@ -105,6 +106,14 @@ def why_not_run(document: Mapping[str, Any]) -> str:
     if gvk.group not in {GROUP, OLD_GROUP} or is_evaluated(document):
         return ""
     return NOT_RUN.get(gvk.kind, "")
+
+
+def is_old_mutating(document: Mapping[str, Any]) -> bool:
+    """Whether it is a policy without CEL that would change objects."""
+    if gvk_of(document).group_kind not in {(OLD_GROUP, CLUSTER_POLICY), (OLD_GROUP, OLD_POLICY)}:
+        return False
+    rules = objects_of(object_of(document.get("spec")).get("rules"))
+    return any(rule.get("mutate") for rule in rules)
 
 
 def is_kyverno(document: Mapping[str, Any]) -> bool:

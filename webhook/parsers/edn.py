@@ -13,13 +13,29 @@ from webhook.parsers.errors import ParseError, TextReader
 
 _DEPTH_MAX: Final = 300
 _BLANK: Final = re.compile(r"(?:[\s,]+|;[^\n]*)+")
-_ATOM: Final = re.compile(r'[^\s,;()\[\]{}"]+')
-_STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_IN_NAMES: Final = r"(?:[^\W\d]|[0-9.*+!?$%&=<>:#'-])"
+_REST: Final = rf"{_IN_NAMES}*(?:/{_IN_NAMES}+)?"
+_END: Final = r"""(?=[\s,;()\[\]{}"\\]|\Z)"""
+_ATOM: Final = re.compile(
+    rf"""(?: \\(?P<character>newline|return|space|tab|formfeed|u[0-9a-fA-F]{{4}}|[^\s,])
+      | (?P<number>[+-]?[0-9]+(?:N|(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?M?))
+      | (?P<keyword>:(?![:/]){_IN_NAMES}{_REST})
+      | (?P<symbol>/|(?:[^\W\d]|[*!?$%&=<>]|[+.-](?![0-9])){_REST})
+    ){_END}""",
+    re.VERBOSE,
+)
+_TAG: Final = re.compile(rf"#[^\W\d_]{_REST}{_END}")
+_TIME: Final = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}T)([0-9]{1,2})(:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+    r"(?:Z|[+-][0-9]{2}:[0-9]{2}))"
+)
+_STRING: Final = re.compile(
+    r'"((?:[^"\\]|\\(?:[bfnrt\\/"]|u[0-9a-fA-F]{4}))*)"',
+)
 _ESCAPES: Final = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "b": "\b", "f": "\f"}
 _CHARACTERS: Final = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t", "formfeed": "\f"}
 _INTEGER: Final = re.compile(r"([+-]?)(0|[1-9][0-9]*)(N?)")
 _FLOAT: Final = re.compile(r"([+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)M?")
-_NUMERIC: Final = re.compile(r"[+-]?[0-9]|\.[0-9]")  # such an atom is no symbol
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 
 
@@ -60,8 +76,8 @@ class _Reader(TextReader):
         return self._atom()
 
     def _tagged(self, depth: int) -> Any:
-        match = _ATOM.match(self._text, self._at)
-        if match is None or len(match[0]) == 1:
+        match = _TAG.match(self._text, self._at)
+        if match is None:
             raise self._fault("a tag has no name")
         self._at = match.end()
         value = self.value(depth + 1)
@@ -69,8 +85,11 @@ class _Reader(TextReader):
             raise self._fault("a tag has no value")
         if match[0] != "#inst":
             return f"{match[0]} {shown(value)}"
+        if (written := _TIME.fullmatch(str(value))) is None:
+            raise self._fault("#inst needs a time such as 2006-01-02T15:04:05Z")
         try:
-            return _moment(dt.datetime.fromisoformat(str(value)))
+            whole = f"{written[1]}{written[2]:0>2}{written[3]}"
+            return _moment(dt.datetime.fromisoformat(whole))
         except ValueError as error:
             raise self._fault(str(error)) from None
 
@@ -104,20 +123,21 @@ class _Reader(TextReader):
 
     def _string(self) -> str:
         if (match := _STRING.match(self._text, self._at)) is None:
-            raise self._fault("unexpected EOF: a text is not closed")
+            raise self._fault("a text is not closed, or has an unknown escape")
         self._at = match.end()
         return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _unescaped, match[1], flags=re.DOTALL)
 
     def _atom(self) -> Any:
         if (match := _ATOM.match(self._text, self._at)) is None:
-            raise self._fault("no value")
-        word = match[0]
-        if word == ":" or word.startswith("::"):
-            raise self._fault("a keyword has no name")
+            wrong = re.split(r"[\s,]", self._text[self._at : self._at + 40])[0]
+            raise self._fault(f"no value: {wrong}")
         self._at = match.end()
-        if word.startswith("\\"):
-            return str(ord(_CHARACTERS.get(word[1:], word[1:2] or " ")))
-        if _NUMERIC.match(word):
+        word, character = match[0], match["character"]
+        if character:
+            if character[0] == "u" and len(character) > 1:
+                return str(int(character[1:], 16))
+            return str(ord(_CHARACTERS.get(character, character)))
+        if match["number"]:
             return self._number(word)
         return "<nil>" if word == "nil" else word
 

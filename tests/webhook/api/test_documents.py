@@ -144,9 +144,27 @@ def test_a_text_in_braces_has_the_escapes_of_json(text, value):
 
 
 def test_texts_with_escaped_apostrophes_are_bounded():
-    """Each of them needs a parse: libyaml has no such escape."""
-    many = "".join(f'- "it\\\'s {n}"\n' for n in range(20_000))
+    """Each of them that goes on on another line needs a parse: libyaml has no such escape."""
+    many = "".join(f'- "it\\\'s\n  {n}"\n' for n in range(20_000))
     with pytest.raises(InvalidDocument, match="line 1: found unknown escape character"):
         read_documents(many)
     (document,) = read_documents(many[: many.index("100")] + '"')
     assert document.value[99] == "it's 99"
+    (document,) = read_documents(many.replace("\n  ", " "))
+    assert document.value[19_999] == "it's 19999"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('a: "x\\\'y" # "\nb: \'q\\\'\nc: "z\\\'"', {"a": "x'y", "b": "q\\", "c": "z'"}),
+        ("a: \"\\'\"\nb: 'b\\'\nc: 'd\\'", {"a": "'", "b": "b\\", "c": "d\\"}),
+        ('a: b" c\\\'d "e\nf: "g\\\'"', {"a": 'b" c\\\'d "e', "f": "g'"}),
+        ('a: |\n "x\\\'y"\nb: "x\\\'y"', {"a": '"x\\\'y"\n', "b": "x'y"}),
+        ("a: \"\\\\'y\\'\"", {"a": "\\'y'"}),
+    ],
+)
+def test_only_texts_between_quotes_have_escapes(text, value):
+    """A comment, a plain text and a block keep what looks like one."""
+    (document,) = read_documents(text)
+    assert document.value == value

@@ -346,6 +346,13 @@ def test_parse_shows_one_file_or_several(folder):
     assert combined == [{"path": "good.yaml", "contents": {"label": "x"}}]
 
 
+def test_parse_shows_nothing_if_a_file_cannot_be_read(folder):
+    (folder / "broken.yaml").write_text("a: [")
+    run = conftest(folder, "parse", "good.yaml", "broken.yaml")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "broken.yaml" in run.stderr
+
+
 def test_a_file_that_never_ends_is_not_waited_for_in_a_folder(folder):
     os.mkfifo(folder / "policy" / "pipe.yaml")
 

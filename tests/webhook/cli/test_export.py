@@ -115,6 +115,9 @@ def test_what_cannot_be_written_is_named_and_the_rest_is_written(tmp_path, files
     assert "Said/eased has none: withdrawn for waddle.dev/existing: allow" in run.stdout
     assert "Said/excused has none: withdrawn for ClusterPolicyException legacy" in run.stdout
     assert {name for _, name in written(tmp_path / "out")} == {f"gatekeeper-said-one{SUFFIX}"}
+    configuration = (tmp_path / "out" / "admission-configuration.yaml").read_text()
+    assert configuration.startswith("# Incomplete: Reg/one has none: its template has no CEL")
+    assert yaml.safe_load(configuration)["kind"] == "AdmissionConfiguration"
 
 
 def test_another_export_takes_the_place_of_the_last_and_of_nothing_else(tmp_path, files) -> None:

@@ -145,6 +145,15 @@ def test_what_cannot_be_validated_says_why_and_passes_nothing(tmp_path, value, m
     assert run.stdout == ""
 
 
+def test_every_file_of_policies_that_cannot_be_read_is_named(tmp_path):
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text("x: [")
+    run = krm(resource_list(pod()), "-f", "a.yaml", "-f", "b.yaml", cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "reading: a.yaml: " in run.stderr
+    assert "reading: b.yaml: " in run.stderr
+
+
 def test_nothing_to_check_is_an_error_in_the_results_too(tmp_path):
     run = krm(resource_list(pod()), cwd=tmp_path)
 

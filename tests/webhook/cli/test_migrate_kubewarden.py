@@ -149,6 +149,25 @@ def test_what_has_no_equivalent_is_named_and_the_other_groups_are_written(
     assert f"not written: member a: {why}" in output or why in output
 
 
+def test_a_part_of_the_groups_does_not_look_like_all_of_them(tmp_path: Path) -> None:
+    good = group(policies={"trusted": TRUSTED}, expression="trusted()")
+    bad = group(policies={"x": {"module": "other/one:v1"}}, expression="x()")
+    bad["metadata"]["name"] = "bad\nkind: Namespace"
+    file = tmp_path / "groups.yaml"
+    file.write_text(yaml.safe_dump_all([good, bad]))
+    done = waddle("migrate", "kubewarden", "-f", file)
+    assert done.returncode == 1
+    first, second = done.stdout.splitlines()[:2]
+    assert first.startswith("# Incomplete: ClusterAdmissionPolicyGroup bad")
+    assert "no template replaces other/one:v1" in first
+    assert second == "apiVersion: waddle.dev/v1alpha1"
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("a: [")
+    done = waddle("migrate", "kubewarden", "-f", file, "-f", broken)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing is written, because a file cannot be read" in done.stderr
+
+
 def test_nothing_of_kubewarden_is_no_success(tmp_path: Path) -> None:
     code, _, output = migrate(tmp_path, pod("a", "b"))
     assert code == 2

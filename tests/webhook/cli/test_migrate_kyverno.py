@@ -90,6 +90,22 @@ def test_each_rule_of_a_policy_before_cel_is_reported_with_what_takes_its_place(
     assert [one["metadata"]["name"] for one in made] == ["old-a", "old-b"]
     checked = waddle("check", "-f", file)
     assert checked.stdout == "2 policies can be used\n"
+    comments = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    assert len(comments) == 4
+    assert comments[0].startswith("# Incomplete: ClusterPolicy/old: rule c: mutate: ")
+
+
+def test_a_part_of_the_files_is_not_converted(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("a: [")
+    file = tmp_path / "new.yaml"
+    about = {"match": {"any": [{"resources": {"kinds": ["Pod"]}}]}}
+    pattern = about | {"name": "b", "validate": {"pattern": {"spec": {"hostNetwork": False}}}}
+    words = [*MIGRATE, "-f", str(broken), "--converted", str(file)]
+    code, _, stderr = output_of(tmp_path, words, cluster_policy(pattern))
+    assert code == 2
+    assert "nothing is written, because a file cannot be read" in stderr
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(

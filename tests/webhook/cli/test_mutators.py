@@ -24,6 +24,11 @@ DEPLOYMENT = {
     "metadata": {"name": "web"},
     "spec": {"template": {"spec": {"containers": []}}},
 }
+ASKS = assign("asks", "spec.owner", "")
+ASKS["spec"]["applyTo"] = [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}]
+ASKS["spec"]["parameters"] = {
+    "assign": {"externalData": {"provider": "owners", "failurePolicy": "Ignore"}}
+}
 OWNER = label("owner", "owner", "nobody")
 
 
@@ -67,7 +72,7 @@ def test_what_cannot_be_mutated_is_named(folder: Path) -> None:
     path = put(folder, assign("a", "spec.containers.x", 1), pod("a"), DEPLOYMENT)
     run = waddle("mutate", "-f", path)
     assert run.returncode == 2
-    assert yaml.safe_load(run.stdout) == DEPLOYMENT
+    assert not run.stdout
     assert f"{path}:3: mutating Pod shop/p: mutation for mutator Assign" in run.stderr
     conflict = [assign("x", "spec.l[name: a].b", 1), assign("y", "spec.l.b", 1)]
     run = waddle("mutate", "-f", put(folder, *conflict, pod("a")))
@@ -89,22 +94,73 @@ def test_what_resources_would_make_is_printed_mutated(folder: Path) -> None:
     assert f'{path}:3: expanding Deployment web: could not find source field "spec' in run.stderr
 
 
+def refused(command: str, *arguments: str | Path) -> str:
+    """Returns standard error of a command that prints nothing, since a part would look whole."""
+    run = waddle(command, *arguments)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "nothing is printed, because the output would be incomplete" in run.stderr
+    return run.stderr
+
+
 @pytest.mark.parametrize("command", ["mutate", "expand"])
-def test_what_cannot_be_read_or_processed_stops_nothing_else(folder: Path, command: str) -> None:
+def test_nothing_is_printed_when_something_cannot_be_read_or_processed(
+    folder: Path, command: str
+) -> None:
     broken = folder / "broken.yaml"
     broken.write_text("a: [")
     odd = folder / "odd.yaml"
     odd.write_text(json.dumps({**DEPLOYMENT, "spec": {"template": 5}}))
     wrong = label("wrong", "wrong", "x", match={"kinds": [{"kinds": ["Deployment"]}]})
     path = put(folder, OWNER, EXPANSION, wrong, DEPLOYMENT)
-    run = waddle(command, "-f", broken, "-f", odd, "-f", path)
-    assert run.returncode == 2
-    assert f"reading: {broken}: " in run.stderr
-    assert '"owner": "nobody"' in run.stdout or "owner: nobody" in run.stdout
+    other = folder / "other.yaml"
+    other.write_text("b: ]")
+    stderr = refused(command, "-f", broken, "-f", other, "-f", odd, "-f", path)
+    assert f"reading: {broken}: " in stderr
+    assert f"reading: {other}: " in stderr
     if command == "expand":
-        assert f"{odd}:1: expanding Deployment web: " in run.stderr
+        assert f"{odd}:1: expanding Deployment web: " in stderr
     run = waddle(command, "-f", broken)
     assert (run.returncode, run.stdout) == (2, "")
+    assert waddle(command, "-f", path).returncode == 0  # without the broken files
+
+
+@pytest.mark.parametrize("command", ["mutate", "expand"])
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ([assign("x", "spec..x", 1)], "Assign x: "),
+        ([{**OWNER, "kind": "AssignMetaData"}], "AssignMetaData is not a kind of mutators"),
+        ([assign("x", "spec.l[name: a].b", 1), assign("y", "spec.l.b", 1)], "conflicting schemas"),
+        ([ASKS], "no provider owners answers here: give its answers with --provider owners=FILE"),
+    ],
+)
+def test_nothing_is_printed_when_a_policy_cannot_be_used(
+    folder: Path, command: str, policies: list[dict[str, Any]], message: str
+) -> None:
+    broken = folder / "broken.yaml"
+    broken.write_text("a: [")
+    stderr = refused(command, "-f", broken, "-f", put(folder, *policies, EXPANSION, DEPLOYMENT))
+    assert message in stderr
+    assert f"reading: {broken}: " in stderr
+
+
+def test_a_file_that_expand_would_write_stays_as_it_was(folder: Path) -> None:
+    written = folder / "written.txt"
+    written.write_text("before")
+    path = put(folder, EXPANSION, {**DEPLOYMENT, "spec": {}})
+    refused("expand", "--outputfile", written, "-f", path)
+    assert written.read_text() == "before"
+
+
+def test_an_older_rule_of_kyverno_that_mutates_is_not_passed_over(folder: Path) -> None:
+    rule = {"name": "r", "mutate": {"patchStrategicMerge": {"metadata": {"labels": {"a": "b"}}}}}
+    old = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "label"}}
+    path = put(folder, {**old, "spec": {"rules": [rule]}}, pod())
+    stderr = refused("mutate", "-f", path)
+    assert f"{path}:1: ClusterPolicy label: not evaluated: waddle migrate kyverno" in stderr
+    del rule["mutate"]
+    path = put(folder, {**old, "spec": {"rules": [rule]}}, pod())
+    assert waddle("mutate", "-f", path).returncode == 0
 
 
 def test_a_mutator_that_cannot_be_used_is_named_with_its_file_and_line(folder: Path) -> None:

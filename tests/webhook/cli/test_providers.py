@@ -84,10 +84,13 @@ def test_answers_that_cannot_be_read_are_reported_with_their_place(
 
 def test_each_placeholder_that_nobody_answered_is_named(files: Path) -> None:
     run = waddle("mutate", "-f", "mutated.yaml", cwd=files)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "give its answers with --provider owners=FILE" in run.stderr
+    (files / "away.yaml").write_text("systemError: away")
+    run = waddle("mutate", "-f", "mutated.yaml", "--provider", "owners=away.yaml", cwd=files)
     assert run.returncode == 0
     assert yaml.safe_load(run.stdout)["spec"]["owner"] == ""
     assert "Pod shop/p: spec.owner: the provider owners has no answer" in run.stderr
-    assert "give its answers with --provider owners=FILE" in run.stderr
     run = waddle("mutate", "-f", "mutated.yaml", "--provider", "owners=owners.yaml", cwd=files)
     assert yaml.safe_load(run.stdout)["spec"]["owner"] == "ada"
     assert not run.stderr

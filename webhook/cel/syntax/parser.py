@@ -53,10 +53,11 @@ _BEGINNINGS: Final = frozenset(
     {"[", "{", "(", ".", "-", "!", "true", "false", "null", *_ORDER[-7:-1]}
 )
 _FIELDS: Final = frozenset({"}", ",", "?", "IDENTIFIER", "ESC_IDENTIFIER"})
-_OPERATORS: Final = frozenset(
-    {"==", "!=", "in", "<", "<=", ">=", ">", "&&", "||", "[", ".", "-", "+", "*", "/", "%", "?"}
+_AFTER_MEMBER: Final = frozenset(
+    {"==", "!=", "in", "<", "<=", ">=", ">", "&&", "||", "-", "+", "*", "/", "%", "?"}
 )
-"""The tokens that may follow a member."""
+_OPERATORS: Final = _AFTER_MEMBER | {"[", "."}
+"""The tokens that may follow a primary, which is the beginning of a member."""
 
 
 def parse(source: str, *, binds: bool = False) -> ast.Parsed:
@@ -120,7 +121,7 @@ class _Parser:
         self.recovering = False
         self.failed_at = -1
         self.closers: list[frozenset[str]] = [frozenset({"<EOF>"})]
-        """The tokens that may follow each open expression, the innermost last."""
+        """The tokens that may follow each open expression and what it is in, the innermost last."""
 
     # --- tokens -------------------------------------------------------------------------------
 
@@ -209,18 +210,22 @@ class _Parser:
             end = token.at + len(token.text)
         return f"no viable alternative at input '{text}'"
 
-    def recovered(self, read: Callable[[], ast.Expr]) -> ast.Expr:
+    def recovered(self, read: Callable[[], ast.Expr], follows: frozenset[str]) -> ast.Expr:
         """Returns a part, or a substitute after a fault; skips to a token that may follow."""
         try:
             return read()
         except _SyntaxError:
-            if self.failed_at == self.place and self.token.kind != "END":
-                self.place += 1  # no progress since the last fault: skip a token
-            self.failed_at = self.place
-            known = _OPERATORS.union(*self.closers)
-            while self.token.kind != "END" and self.class_of() not in known:
-                self.place += 1
+            self.skip(follows)
             return ast.Constant(self.token.at, None)
+
+    def skip(self, follows: frozenset[str]) -> None:
+        """Skips to a token that may follow a part, or what the part is in."""
+        if self.failed_at == self.place and self.token.kind != "END":
+            self.place += 1  # no progress since the last fault: skip a token
+        self.failed_at = self.place
+        known = follows.union(*self.closers)
+        while self.token.kind != "END" and self.class_of() not in known:
+            self.place += 1
 
     def within(self, closers: AbstractSet[str], read: Callable[[], ast.Expr]) -> ast.Expr:
         """Reads a part that one of these tokens must close."""
@@ -251,7 +256,7 @@ class _Parser:
             raise _TooDeep
         expr = self.chain("||", "_||_", self.conjunction)
         if token := self.accept("?"):
-            expr = self.recovered(lambda: self.conditional(token, expr))
+            expr = self.recovered(lambda: self.conditional(token, expr), frozenset())
         self.depth -= 1
         return expr
 
@@ -305,7 +310,7 @@ class _Parser:
                 count += 1
             if text == "!" and self.class_of() not in _BEGINNINGS:
                 self.say(f"extraneous input '{self.token.text}' expecting {_listed(_BEGINNINGS)}")
-            if text == "-" and self.token.kind == "END":
+            if text == "-" and self.class_of() not in _BEGINNINGS - {"!"}:
                 self.say(self.no_alternative(self.tokens[self.place - 1]))
                 self.recovering = False
             operand = self.member()
@@ -315,24 +320,30 @@ class _Parser:
     # --- members ------------------------------------------------------------------------------
 
     def member(self) -> ast.Expr:
-        return self.recovered(self.members)
+        return self.recovered(self.members, _AFTER_MEMBER)
 
     def members(self) -> ast.Expr:
         self.sync(_BEGINNINGS)
         is_named = not self.is_next("(")
-        expr = self.recovered(self.primary)
+        expr = self.recovered(self.primary, _OPERATORS)
         while True:
             token = self.token
             recovering = self.recovering
             if self.accept("."):
-                expr = self.selected(expr, token, recovering=recovering)
+                try:
+                    expr = self.selected(expr, token, recovering=recovering)
+                except _SyntaxError:
+                    self.skip(_AFTER_MEMBER)
+                    return expr
                 is_named = is_named and self.tokens[self.place - 1].kind == "NAME"
             elif self.accept("["):
                 function = "_[_]"
                 self.sync(_BEGINNINGS | {"?"})
                 if self.accept("?"):
                     function = "_[?_]"
-                expr = ast.Call(token.at, function, [expr, self.within({"]"}, self.expression)])
+                expr = ast.Call(
+                    token.at, function, [expr, self.within(_AFTER_MEMBER | {"]"}, self.expression)]
+                )
                 self.expect("]")
             elif is_named and self.is_next("{") and ast.qualified(expr) is not None:
                 expr = self.message(ast.qualified(expr) or "")
@@ -354,22 +365,24 @@ class _Parser:
                 self.mismatched({"IDENTIFIER"})
             fault = self.no_alternative(dot)
             if name.text != "in":
-                self.fail(fault)
+                self.say(fault)
+                self.place = self.tokens.index(dot)
+                raise _SyntaxError
             self.report(name.at, f"Syntax error: {fault}")  # parsing continues as usual
             return operand
         if self.is_next("(") and not optional:
             opening = self.take()
-            call = ast.Call(opening.at, name.text, self.arguments(), operand)
+            call = ast.Call(opening.at, name.text, self.arguments(_AFTER_MEMBER), operand)
             return self.expanded(call)
         return ast.Select(dot.at, operand, name.text, optional=optional)
 
-    def arguments(self) -> list[ast.Expr]:
+    def arguments(self, follows: frozenset[str]) -> list[ast.Expr]:
         args: list[ast.Expr] = []
         self.sync(_BEGINNINGS | {")"})
         if self.accept(")"):
             return args
         while True:
-            args.append(self.within({")", ","}, self.expression))
+            args.append(self.within(follows | {")", ","}, self.expression))
             if not self.accept(","):
                 break
         self.expect(")")
@@ -383,6 +396,7 @@ class _Parser:
             return ast.Constant(error.at, None)  # later faults are reported at this offset
 
     def primary(self) -> ast.Expr:
+        recovering = self.recovering
         token = self.take()
         if token.kind in {"INT", "UINT", "FLOAT", "STRING", "BYTES"} or token.text == "-":
             return self.literal(token)
@@ -397,7 +411,7 @@ class _Parser:
             return self.named(token, name, dot="." if dot else "")
         if token.kind == "OP" and not dot:
             if token.text == "(":
-                expr = self.within({")"}, self.expression)
+                expr = self.within(_OPERATORS | {")"}, self.expression)
                 self.expect(")")
                 return expr
             if token.text == "[":
@@ -405,6 +419,7 @@ class _Parser:
             if token.text == "{":
                 return self.map_of(token)
         self.place -= name.kind != "END"
+        self.recovering = recovering  # nothing was read
         if dot:
             self.fail(self.no_alternative(token))
         return self.mismatched(_BEGINNINGS)
@@ -412,7 +427,9 @@ class _Parser:
     def named(self, first: Token, name: Token, dot: str) -> ast.Expr:
         opening = self.accept("(")
         known = len(self.problems)
-        call = ast.Call(opening.at, dot + name.text, self.arguments()) if opening else None
+        call = (
+            ast.Call(opening.at, dot + name.text, self.arguments(_OPERATORS)) if opening else None
+        )
         if name.text in RESERVED and not self.is_message():
             self.forget(known)  # the operands are not used
             self.report(first.at, f"reserved identifier: {name.text}")
@@ -458,9 +475,11 @@ class _Parser:
         while not self.is_next("]") and (items or not self.accept(",")):
             if self.accept("?"):
                 optional.add(len(items))
-            items.append(self.within({"]", ","}, self.expression))
+            items.append(self.within(_OPERATORS | {"]", ","}, self.expression))
+            before = self.place
             self.sync({"]", ","})
-            if not self.accept(",") or self.class_of() not in _BEGINNINGS | {"?"}:
+            is_last = self.place > before  # behind an extra token
+            if not self.accept(",") or is_last or self.class_of() not in _BEGINNINGS | {"?"}:
                 break
         self.expect("]")
         return ast.ListOf(opening.at, items, frozenset(optional))
@@ -468,23 +487,41 @@ class _Parser:
     def map_of(self, opening: Token) -> ast.Expr:
         entries: list[ast.Entry] = []
         self.sync(_BEGINNINGS | {"}", ",", "?"})
+        self.listed(lambda: self.entries(entries))
+        return ast.MapOf(opening.at, entries)
+
+    def listed(self, read: Callable[[], None]) -> None:
+        """Reads what is listed up to a brace; after a fault, skips to its end."""
+        try:
+            read()
+        except _SyntaxError:
+            self.skip(_OPERATORS | {"}", ","})
+            self.accept(",")
+        else:
+            if self.tokens[self.place - 1].text != ",":
+                self.sync({"}", ","})
+                self.accept(",")  # behind an extra token
+        self.expect("}")
+
+    def entries(self, entries: list[ast.Entry]) -> None:
         while not self.is_next("}") and (entries or not self.accept(",")):
             optional = self.accept("?") is not None
-            key = self.within({":"}, self.expression)
+            key = self.within(_OPERATORS | {":"}, self.expression)
             colon = self.expect(":", _BEGINNINGS)
-            value = self.within({"}", ","}, self.expression)
+            value = self.within(_OPERATORS | {"}", ","}, self.expression)
             entries.append(ast.Entry(colon.at, key, value, optional))
-            self.sync({"}", ","})
             if not self.accept(",") or self.class_of() not in _BEGINNINGS | {"?"}:
                 break
-        self.expect("}")
-        return ast.MapOf(opening.at, entries)
 
     def message(self, type_name: str) -> ast.Expr:
         opening = self.take()
-        beginning = self.token.at
         fields: list[ast.FieldOf] = []
         self.sync(_FIELDS)
+        self.listed(lambda: self.fields(fields))
+        return ast.Message(opening.at, type_name, fields)
+
+    def fields(self, fields: list[ast.FieldOf]) -> None:
+        beginning = self.token.at
         while not self.is_next("}") and (fields or not self.accept(",")):
             optional = self.accept("?") is not None
             name = self.take()
@@ -495,12 +532,9 @@ class _Parser:
                 self.mismatched({"IDENTIFIER", "ESC_IDENTIFIER"})
             colon = self.expect(":", _BEGINNINGS)
             known = len(self.problems)
-            value = self.within({"}", ","}, self.expression)
+            value = self.within(_OPERATORS | {"}", ","}, self.expression)
             fields.append(ast.FieldOf(colon.at, name.text, value, optional))
             if name.kind == "QUOTED":
                 self.forget(known)  # the value is not used
-            self.sync({"}", ","})
             if not self.accept(",") or self.class_of() not in _FIELDS - {"}", ","}:
                 break
-        self.expect("}")
-        return ast.Message(opening.at, type_name, fields)

@@ -47,7 +47,8 @@ def command(files: tuple[str, ...], *, combine: bool, parser: str, config_file: 
     read_files = list(read(list(dict.fromkeys(files)), parser, faults))
     for fault in faults:
         complain(f"Error: parse configurations: {fault}")
-    if read_files:
+    # As conftest: a part of the files would look like all of them.
+    if read_files and not faults:
         if combine:
             text = as_json(combined(read_files), "\t") + "\n"
         elif len(read_files) == 1 and len(files) == 1:

@@ -13,7 +13,7 @@ from webhook.cli.audit.report import missing
 from webhook.cli.audit.run import AuditOutcome, Request, audit
 from webhook.cli.cluster_access import ask_cluster
 from webhook.cli.cluster_policies import list_kind
-from webhook.cli.formats.document import as_yaml
+from webhook.cli.formats.document import as_stream
 from webhook.cli.terminal import complain, write
 from webhook.cluster.errors import ApiError
 from webhook.exceptions.baseline import (
@@ -86,14 +86,16 @@ def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
     outcome, violations = ask_cluster(
         part.kubeconfig, part.context, lambda client: _audited(client, part)
     )
-    for line in missing(outcome):
+    lines = missing(outcome)
+    for line in lines:
         complain(line)
     for name in closed(violations):
         complain(f"{name} allows no exceptions (waddle.dev/exceptions), so its violations remain")
     documents = baseline(violations, terms)
     if documents:
-        write("\n---\n".join(map(as_yaml, documents)))
-        complain(f"{quantity(len(documents), 'exception')} until {terms.expires}")
+        write(as_stream(documents, () if outcome.whole else lines))
+        until = f"{quantity(len(documents), 'exception')} until {terms.expires}"
+        complain(until if outcome.whole else f"{until}: the baseline is incomplete")
     unknown = sorted(part.only - {name for _, name in outcome.totals})
     for name in unknown:
         complain(f"--constraint {name}: the cluster has no such constraint")

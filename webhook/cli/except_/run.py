@@ -16,7 +16,7 @@ from webhook.api.gvk import gvk_of, name_of
 from webhook.api.shapes import object_of, objects_of
 from webhook.api.timestamp import text_of
 from webhook.cli import exit_codes
-from webhook.cli.formats.document import as_yaml
+from webhook.cli.formats.document import as_stream
 from webhook.cli.terminal import complain, write
 from webhook.constraint import constraint
 from webhook.duration import duration_seconds
@@ -77,7 +77,7 @@ def write_exceptions(
     if not documents:
         complain(f"{source} has no violation{_of(only)}")
         return exit_codes.NO
-    write("\n---\n".join(map(as_yaml, documents)))
+    write(as_stream(documents))
     return exit_codes.OK
 
 

@@ -13,6 +13,7 @@ from webhook.api.config import CONFIG, WEBHOOK_PROCESS, excluded_namespaces
 from webhook.cli import exit_codes
 from webhook.cli.check.run import PolicyCheck, prepare
 from webhook.cli.clients import new_client
+from webhook.cli.formats.document import as_stream
 from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.terminal import complain, write
@@ -59,13 +60,14 @@ def run(paths: Sequence[Path], folder: Path, place: str, guarded: Guarded) -> in
             "no guard is written: name the users who may change Waddle's webhook configurations, "
             "with --allow-user or --allow-group"
         )
-    for title, why in sorted(export.without.items()):
-        write(f"{title} has none: {why}")
+    missing = [f"{title} has none: {why}" for title, why in sorted(export.without.items())]
+    for line in missing:
+        write(line)
     if not export.objects:
         complain("nothing was written: no constraint can become a policy of the API server")
         return exit_codes.NO
     try:
-        _write(folder, place, export.objects)
+        _write(folder, place, export.objects, missing)
     except OSError as error:
         complain(f"{folder}: {error.strerror or error}: the export is incomplete")
         return exit_codes.UNKNOWN
@@ -110,8 +112,11 @@ def _scope(documents: Iterable[Mapping[str, Any]], guarded: Guarded) -> PolicySc
     return scope_of(configuration, excluded=excluded)
 
 
-def _write(folder: Path, place: str, objects: Sequence[Json]) -> None:
-    """Writes a file for each policy with its binding; removes files of an earlier export."""
+def _write(folder: Path, place: str, objects: Sequence[Json], missing: Sequence[str]) -> None:
+    """Writes a file for each policy with its binding; removes files of an earlier export.
+
+    Comments of the configuration name what is ``missing``.
+    """
     policies_folder = folder / POLICIES
     policies_folder.mkdir(parents=True, exist_ok=True)
     texts: dict[str, str] = {}
@@ -125,7 +130,7 @@ def _write(folder: Path, place: str, objects: Sequence[Json]) -> None:
     for name, text in texts.items():
         _replace(policies_folder / name, f"{MADE}{text}")
     configuration = admission_configuration(f"{place.rstrip('/')}/{POLICIES}")
-    _replace(folder / CONFIGURATION, yaml.safe_dump(configuration, sort_keys=False))
+    _replace(folder / CONFIGURATION, f"{as_stream([configuration], missing)}\n")
 
 
 def _replace(path: Path, text: str) -> None:

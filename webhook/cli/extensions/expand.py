@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _HELP = """Print the resources that those in the files would make, as gator expand does.
 
 A Deployment's Pod, for instance, where an ExpansionTemplate among the files says so. The mutators
-among them are applied to a resource before it is expanded, and to what comes of it.
+among them are applied to a resource before it is expanded, and to what comes of it. If a file cannot
+be read, or a policy cannot be used, nothing is printed.
 
 \b
   waddle expand -f expansion/ -f deployment.yaml
@@ -43,18 +44,14 @@ def command(
     """Expand and print."""
     # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.cli.extensions import run as extension_run  # noqa: PLC0415
-    from webhook.cli.sources import read_sources  # noqa: PLC0415
     from webhook.policy_kinds.table import EXPANSION_TEMPLATES  # noqa: PLC0415
 
-    sources = read_sources([Path(name) for name in filenames], any_value=False, keep_going=True)
-    for warning in (*sources.faults, *sources.warnings):
-        complain(warning)
-    policies = extension_run.read_expanding(sources.manifests)
+    sources, policies = extension_run.read_files(filenames, extension_run.read_expanding)
     objects = [item for item in sources.manifests if extension_run.is_object(item)]
     extending = extension_run.Extending(policies, ask=ask)
     results, faults = extension_run.at_each(extending.implied, objects)
-    for fault in faults:
-        complain(fault)
+    if sources.faults or faults:
+        extension_run.refuse([*sources.faults, *faults])
     resultants = [resultant for result in results for resultant in result]
     if results and not resultants:
         kind = EXPANSION_TEMPLATES
@@ -62,7 +59,7 @@ def command(
     if resultants or outputfile is not None:
         resultants.sort(key=_place, reverse=True)
         emit(Output(output, outputfile), extension_run.as_manifests(resultants, output))
-    return exit_codes.UNKNOWN if sources.faults or faults else exit_codes.OK
+    return exit_codes.OK
 
 
 def _place(obj: dict[str, Any]) -> str:

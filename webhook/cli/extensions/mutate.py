@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +19,8 @@ _HELP = """Print resources as the mutators among the files would leave them.
 MutatingAdmissionPolicies count, too, with their bindings and parameters: the API server applies
 them before it asks webhooks. Kyverno's MutatingPolicies come before mutators. Each resource is taken for one that is being created. What nobody
 changes is printed as it is; policies are not printed. With -o patch only what changes is, as
-JSON Patches with the names of who changes it.
+JSON Patches with the names of who changes it. If a file cannot be read, or a mutator cannot be used,
+nothing is printed.
 
 \b
   waddle mutate -f mutators/ -f manifest.yaml
@@ -37,28 +37,25 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> in
     # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.cli.extensions import run as extension_run  # noqa: PLC0415
     from webhook.cli.formats.document import as_json  # noqa: PLC0415
-    from webhook.cli.sources import read_sources  # noqa: PLC0415
     from webhook.mutation.patch import make_patch  # noqa: PLC0415
     from webhook.policy_kinds.table import MUTATORS  # noqa: PLC0415
 
-    sources = read_sources([Path(name) for name in filenames], any_value=False, keep_going=True)
-    for warning in (*sources.faults, *sources.warnings):
-        complain(warning)
-    policies = extension_run.read_mutating(sources.manifests)
+    sources, policies = extension_run.read_files(filenames, extension_run.read_mutating)
     for line in extension_run.advice_on_mutating(policies, sources.manifests):
         complain(line)
     objects = [item for item in sources.manifests if extension_run.is_object(item)]
     extending = extension_run.Extending(policies, ask=ask)
     results, faults = extension_run.at_each(extending.mutate, objects)
-    for line in (*faults, *(line for result in results for line in result.warnings)):
+    for line in (line for result in results for line in result.warnings):
         complain(line)
+    if sources.faults or faults:
+        extension_run.refuse([*sources.faults, *faults])
     if results and not any(result.mutators for result in results):
         title = "mutator or mutating policy"
         complain(extension_run.untouched(sources.manifests, title, MUTATORS[0]))
-    code = exit_codes.UNKNOWN if sources.faults or faults else exit_codes.OK
     if output != "patch":
         write(extension_run.as_manifests([result.after for result in results], output))
-        return code
+        return exit_codes.OK
     patches = [
         {
             "resource": extension_run.shown(result.before),
@@ -69,4 +66,4 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> in
         if (patch := make_patch(result.before, result.after))
     ]
     write(as_json(patches))
-    return code
+    return exit_codes.OK

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 from webhook.admission_policies.kinds import MUTATING_BINDING, MUTATING_POLICY
 from webhook.api.admission import InvalidReview
 from webhook.api.encoding import decode, encode
 from webhook.api.gvk import name_of
-from webhook.cli.formats.document import as_json, as_yaml
-from webhook.cli.sources import CannotTest
+from webhook.cli.formats.document import as_json, as_stream
+from webhook.cli.sources import CannotTest, Sources, read_sources
+from webhook.cli.terminal import complain
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
 from webhook.constraint.snapshot import Snapshot
-from webhook.kyverno.kinds import MUTATING_KINDS
+from webhook.external_data.exchange import has_no_provider, without_providers
+from webhook.kyverno.kinds import MUTATING_KINDS, is_old_mutating
 from webhook.mutation.external import Unresolved, unresolved
+from webhook.policies.advice import left_out
 from webhook.policies.extensions import Extensions, foreign_warnings, inventory_of
 from webhook.policy_kinds.known import is_foreign_policy
 from webhook.policy_kinds.table import EXPANSION_TEMPLATES, MUTATORS
@@ -27,13 +31,23 @@ from webhook.review.subject import Subject, object_of_value, shown_object, value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.external_data.exchange import AnswersSoFar, Ask
+    from webhook.external_data.exchange import (
+        AnswersSoFar,
+        Ask,
+        ProviderAnswers,
+        ProviderRequest,
+    )
     from webhook.policies.manifests import Manifest
     from webhook.policy_kinds.kind import PolicyKind
     from webhook.review.outcome import StoredSubject
     from webhook.review.policy_set import PolicySet
 
 T = TypeVar("T")
+
+NOTHING_PRINTED: Final = (
+    "nothing is printed, because the output would be incomplete: correct what is named above, "
+    "or leave out its files"
+)
 
 _MUTATING: Final = frozenset({MUTATING_POLICY, *MUTATING_KINDS})
 """The kinds of foreign policies that change objects, as mutators do."""
@@ -54,12 +68,13 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
     """
     mutators = [item for item in manifests if item.gvk.group == MUTATORS[0].group]
     mutators += [item for item in manifests if is_foreign_policy(item.gvk)]
+    old = left_out(item for item in manifests if is_old_mutating(item.document))
     try:
         inventory = inventory_of(manifests)
     except ConstraintFrameworkError as error:
-        raise CannotTest(str(error)) from None
+        raise CannotTest(*old, str(error)) from None
     snapshot = Snapshot(targets={}, namespaces=namespaces_of(manifests), inventory=inventory)
-    return _loaded(mutators).policy_set(snapshot)
+    return _loaded(mutators, *old).policy_set(snapshot)
 
 
 def advice_on_mutating(policies: PolicySet, manifests: Sequence[Manifest]) -> list[str]:
@@ -71,11 +86,37 @@ def advice_on_mutating(policies: PolicySet, manifests: Sequence[Manifest]) -> li
     return [f"WARNING - {text}" for text in foreign_warnings(policies, manifests, kinds)]
 
 
-def _loaded(manifests: list[Manifest]) -> Extensions:
+def _loaded(manifests: list[Manifest], *others: str) -> Extensions:
+    """Raises :class:`~webhook.cli.sources.CannotTest` for unusable policies, and ``others``."""
     extensions = Extensions()
-    if faults := extensions.load(manifests):
-        raise CannotTest(*map(str, faults))
+    if faults := [*others, *map(str, extensions.load(manifests))]:
+        raise CannotTest(*faults)
     return extensions
+
+
+def read_files(
+    filenames: Sequence[str], read: Callable[[Sequence[Manifest]], PolicySet]
+) -> tuple[Sources, PolicySet]:
+    """Reads files, and the policies among them by ``read``; prints warnings.
+
+    Raises :class:`~webhook.cli.sources.CannotTest` with the faults of all files and policies, if
+    a policy is unusable.
+    """
+    sources = read_sources([Path(name) for name in filenames], any_value=False, keep_going=True)
+    for warning in sources.warnings:
+        complain(warning)
+    try:
+        return sources, read(sources.manifests)
+    except CannotTest as error:
+        refuse([*sources.faults, *error.lines])
+
+
+def refuse(faults: Sequence[str]) -> NoReturn:
+    """Raises :class:`~webhook.cli.sources.CannotTest` in place of an output with a part missing.
+
+    Its reader would take it for whole: in a pipe, ``kubectl apply`` sees no exit code.
+    """
+    raise CannotTest(*faults, NOTHING_PRINTED)
 
 
 def untouched(manifests: Sequence[Manifest], named: str, kind: PolicyKind) -> str:
@@ -99,7 +140,7 @@ def as_manifests(objects: Sequence[dict[str, Any]], output: str) -> str:
     """Returns YAML documents, or with ``json`` an array, without a newline at the end."""
     # Values that several objects share are written out in each.
     copies = decode(encode(list(objects)))
-    return as_json(copies) if output == "json" else "\n---\n".join(map(as_yaml, copies))
+    return as_json(copies) if output == "json" else as_stream(copies)
 
 
 def namespaces_of(manifests: Sequence[Manifest]) -> dict[str, Mapping[str, Any]]:
@@ -141,7 +182,7 @@ class Extending:
         ask: Ask | None = None,
     ) -> None:
         """``seconds`` is the time for each object; ``ask`` answers for providers."""
-        self._ask = ask
+        self._ask_provider = ask or without_providers
         self._seconds = seconds
         self._policies = policies
 
@@ -181,6 +222,14 @@ class Extending:
             return stored, () if mutated is None else unresolved(mutated, subject.known)
 
         return answered(attempt, self._ask)
+
+    def _ask(self, requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
+        """Answers; raises for a provider without answers here: its mutators cannot be applied."""
+        answers = self._ask_provider(requests)
+        for response in answers.values():
+            if has_no_provider(response):
+                raise CannotTest(response.system_error)
+        return answers
 
     def _subject(self, value: Any, answers: AnswersSoFar) -> Subject:
         limits = Limits(time.monotonic() + self._seconds)

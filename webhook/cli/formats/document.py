@@ -9,7 +9,7 @@ from webhook.api.encoding import encode
 from webhook.printable import is_printable, one_line, printable_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from webhook.mutation.patch import Operation
 
@@ -26,6 +26,15 @@ def patch_lines(patch: Sequence[Operation]) -> list[str]:
 def as_json(document: Any) -> str:
     """Indented JSON."""
     return printable_json(encode(document, indent=True).decode())
+
+
+def as_stream(documents: Iterable[Any], missing: Sequence[str] = ()) -> str:
+    """Returns YAML documents; comments before them name what is ``missing``.
+
+    Standard error names it, too, but a file of this output must not look complete.
+    """
+    comments = [f"# Incomplete: {one_line(line)}\n" for line in missing]
+    return "".join(comments) + "\n---\n".join(map(as_yaml, documents))
 
 
 def as_yaml(document: Any) -> str:

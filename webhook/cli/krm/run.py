@@ -65,7 +65,13 @@ def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
         raise CannotTest(f"reading: {_STDIN}: items must be an array of objects")
     paths = [*policies, *_configured(document.get("functionConfig"))]
     # Only the policies of a folder: the items are reviewed, not its other files.
-    read = read_sources(paths, any_value=False, standard_input=False) if paths else Sources()
+    read = (
+        read_sources(paths, any_value=False, standard_input=False, keep_going=True)
+        if paths
+        else Sources()
+    )
+    if read.faults:
+        raise CannotTest(*read.faults)
     try:
         listed = list(expand_lists(_listed(text, document, items)))
     except UnreadableFile as error:

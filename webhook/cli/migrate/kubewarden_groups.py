@@ -12,8 +12,8 @@ from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.api.shapes import Json, object_of, objects_of, texts_of
 from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
-from webhook.cli.formats.document import as_yaml as yaml_of
-from webhook.cli.migrate.run import from_files
+from webhook.cli.formats.document import as_stream
+from webhook.cli.migrate.run import NOT_WRITTEN, from_files
 from webhook.cli.terminal import complain, write
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.targets import admission
@@ -32,22 +32,23 @@ def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
         complain("the files have no policy and no policy group of Kubewarden")
         return exit_codes.UNKNOWN
     written: list[Json] = []
-    missing = False
+    missing: list[str] = []
     for item in policies:
         try:
             migration = migrated(item.document, kinds)
             _try_templates(migration)
         except NoEquivalent as error:
-            complain(f"{item.title}: not written: {error}")
-            missing = True
+            missing.append(f"{item.title}: not written: {error}")
+            complain(missing[-1])
             continue
         for note in migration.notes:
             complain(f"{item.title}: {note}")
         written += [*migration.templates, migration.policy]
-    if written:
-        write("\n---\n".join(map(yaml_of, written)))
     if not all_read:
+        complain(NOT_WRITTEN)
         return exit_codes.UNKNOWN
+    if written:
+        write(as_stream(written, missing))
     return exit_codes.NO if missing else exit_codes.OK
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.api.gvk import name_of
 from webhook.api.shapes import object_of, objects_of
 from webhook.cli import exit_codes
-from webhook.cli.formats.document import as_yaml
+from webhook.cli.formats.document import as_stream
 from webhook.cli.migrate.rules import Judged, Note
-from webhook.cli.migrate.run import as_json, as_table, from_files
+from webhook.cli.migrate.run import NOT_WRITTEN, as_json, as_table, from_files
 from webhook.cli.terminal import complain, write
 from webhook.exceptions.globs import globs_overlap
 from webhook.kyverno.conversion import converted
@@ -86,12 +86,11 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
         write(as_json([*judged, *tests.rows]))
     else:
         write("\n".join((as_table(judged), how, *tests.lines)))
-    if target is not None:
+    if target is not None and not all_read:
+        complain(NOT_WRITTEN)
+    elif target is not None:
         try:
-            target.write_text(
-                "---\n".join(f"{as_yaml(document).strip()}\n" for document in converted),
-                encoding="utf-8",
-            )
+            target.write_text(f"{as_stream(converted, _missing(judged))}\n", encoding="utf-8")
         except OSError as error:
             complain(f"{target}: {error.strerror}")
             return exit_codes.UNKNOWN
@@ -99,6 +98,16 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
         return exit_codes.UNKNOWN
     is_missing = any(row.grade == "missing" for row in judged)
     return exit_codes.NO if is_missing or tests.different else exit_codes.OK
+
+
+def _missing(judged: Sequence[Judged]) -> list[str]:
+    """Returns a line for each part of a policy that is not converted."""
+    return [
+        f"{row.kind}/{row.name}: {note.text}"
+        for row in judged
+        for note in row.notes
+        if note.grade == "missing"
+    ]
 
 
 class _Tests(NamedTuple):

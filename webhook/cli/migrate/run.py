@@ -35,6 +35,11 @@ _SHOWN: Final = {"same": "as it is", "differs": "differs", "missing": "missing"}
 _COLOURS: Final = {"same": "green", "differs": "yellow", "missing": "red"}
 
 
+NOT_WRITTEN: Final = (
+    "nothing is written, because a file cannot be read: correct it, or leave it out"
+)
+
+
 def from_files(filenames: Sequence[str]) -> tuple[list[Manifest], bool]:
     """Reads files, folders and standard input; also returns whether all were readable.
 

@@ -52,7 +52,7 @@ def heredoc(reader: Cursor) -> tree.Expression:
     match = _HEREDOC.match(reader.text, start)
     if match is None:
         raise reader.fault("Invalid heredoc")
-    end = re.compile(rf"^[ \t]*{re.escape(match[2])}[ \t]*\r?$", re.MULTILINE).search(
+    end = re.compile(rf"^[ \t]*{re.escape(match[2])}[ \t]*\r?(?=\n)", re.MULTILINE).search(
         reader.text, match.end()
     )
     reader.at = match.end()
