@@ -12,7 +12,7 @@ from webhook.printable import nearest_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-NEAR: Final = 0.8
+NEAR: Final = 0.75
 """The similarity from which a name is suggested for another: difflib's ratio, at most 1."""
 
 
