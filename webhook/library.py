@@ -262,9 +262,9 @@ class Policies:
             raise InvalidPoliciesError([str(fault) for fault in report.faults])
         foreign = policies.foreign
         if not (report.constraints or foreign.keys or foreign.document_keys):
-            named = ", ".join(map(str, (*paths, *(texts or ())))) or "the values"
+            sources = list(map(str, (*paths, *(texts or ())))) or ["the list of values"]
             reasons = [*foreign_warnings(policies, report.read)]
-            raise InvalidPoliciesError(reasons or [f"{named} has no constraint"])
+            raise InvalidPoliciesError(reasons or [f"{', '.join(sources)} has no constraint"])
         places = {item.key: f"{item.place}: " for item in report.read}
         for problem in advice_on(policies.snapshot):
             place = places.get((problem.kind, problem.name), "")

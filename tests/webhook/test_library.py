@@ -276,6 +276,19 @@ def test_a_version_of_rego_that_there_is_not_is_refused(version):
         Rego.compile("package p", version=version)
 
 
+def test_a_warning_of_a_value_names_its_place_among_them():
+    unbound = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"},
+        "spec": {"policyName": "none", "validationActions": ["Deny"]},
+    }
+    with pytest.raises(InvalidPoliciesError, match=r"^values\[0\]: ValidatingAdmissionPolicyBind"):
+        Policies.load(values=[unbound])
+    with pytest.raises(InvalidPoliciesError, match="the list of values has no constraint"):
+        Policies.load(values=[])
+
+
 def test_a_constraint_on_a_kind_that_there_is_not_is_warned_of(tmp_path):
     match = {"kinds": [{"apiGroups": [""], "kinds": ["pod"]}]}
     with pytest.warns(PolicyWarning, match="K8sDeny/c: .* is Pod meant"):

@@ -10,7 +10,7 @@ from webhook.api.gvk import plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.printable import nearest_name
 
-NEAR: Final = 0.8
+NEAR: Final = 0.75
 """The similarity from which a name is suggested for another: difflib's ratio, at most 1."""
 
 

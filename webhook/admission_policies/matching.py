@@ -191,8 +191,25 @@ def check_selector(selector: Any, field: str) -> None:
     except InvalidConstraint as error:
         text = str(error).removeprefix("invalid Constraint: ")
         raise InvalidAdmissionPolicy(text.replace("spec.labelSelector", field)) from None
-    if not is_one or type(selector.get("matchLabels") or {}) is not dict:
-        raise InvalidAdmissionPolicy(f"{field}: is not a label selector")
+    if not is_one or not _is_well_formed(selector):
+        raise InvalidAdmissionPolicy(
+            f"{field}: is not a label selector: matchLabels has a text for each name, "
+            "matchExpressions is a list of objects with key, operator and values"
+        )
+
+
+def _is_well_formed(selector: Json) -> bool:
+    labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
+    return (
+        type(labels) is dict
+        and all(type(value) is str for value in labels.values())
+        and type(expressions) is list
+        and all(
+            type(value) is str
+            for expression in expressions
+            for value in expression.get("values") or ()
+        )
+    )
 
 
 # --- rules ----------------------------------------------------------------------------------------

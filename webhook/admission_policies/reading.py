@@ -225,7 +225,7 @@ def read_binding(document: PolicyDocument) -> AdmissionBinding:
         policy,
         Matching(resources, "spec.matchResources"),
         tuple(actions),
-        _param_ref(spec),
+        _param_ref(document, spec),
     )
 
 
@@ -243,7 +243,7 @@ def read_mutating_binding(document: PolicyDocument) -> AdmissionBinding:
         policy,
         Matching(resources, "spec.matchResources"),
         (),
-        _param_ref(spec),
+        _param_ref(document, spec),
         MUTATING_POLICY,
     )
 
@@ -306,7 +306,7 @@ def _param_kind(spec: Json) -> GroupVersionKind | None:
     return gvk_of(given)
 
 
-def _param_ref(spec: Json) -> Json | None:
+def _param_ref(document: PolicyDocument, spec: Json) -> Json | None:
     given = spec.get("paramRef")
     if given is None:
         return None
@@ -318,6 +318,8 @@ def _param_ref(spec: Json) -> Json | None:
     if given.get("selector") is not None:
         check_selector(given["selector"], f"{at}.selector")
     action = given.get("parameterNotFoundAction")
+    if action is None and gvk_of(document).version == "v1alpha1":
+        return {**given, "parameterNotFoundAction": "Deny"}  # the default of that version alone
     if action is None:
         raise InvalidAdmissionPolicy(f"{at}.parameterNotFoundAction: is required: Allow or Deny")
     _among(f"{at}.parameterNotFoundAction", action, ("Allow", "Deny"))

@@ -128,7 +128,7 @@ def _reports_errors(checked: Checked) -> bool:
 
 def checked_expression(source: str, environment: Environment) -> Checked:
     """Returns an expression with its types; raises for an invalid one."""
-    parsed = parse(source, binds=environment.binds)
+    parsed = parse(source, extended=environment.extended)
     checked, problems = check(parsed, environment)
     problems = problems or problems_of_literals(checked)
     if problems:

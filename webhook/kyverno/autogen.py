@@ -155,7 +155,7 @@ def _mutating(spec: Json, template: str) -> Json:
     ]
     mutations = []
     for mutation in spec.get("mutations") or ():
-        converted, applied = dict(mutation), mutation.get("applyConfiguration")
+        converted, applied = dict(mutation), object_of(mutation.get("applyConfiguration"))
         if applied:
             expression = _of_template(applied.get("expression"), template)
             converted["applyConfiguration"] = {**applied, "expression": expression}

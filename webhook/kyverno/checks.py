@@ -6,14 +6,20 @@ A pattern, conditions of deny, and ``foreach`` over lists become one expression.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.shapes import object_of, objects_of
+from webhook.cel.check.types import DYN
+from webhook.cel.engine import checked_expression
+from webhook.cel.errors import CompileError
+from webhook.cel.kubernetes import admission
 from webhook.kyverno.conditions import conditions_of, term_of
 from webhook.kyverno.jmespath import parsed
+from webhook.kyverno.library import kyverno_functions
 from webhook.kyverno.patterns import Unwritable, pattern_of
 from webhook.kyverno.pod_security import security_validations
-from webhook.kyverno.queries import Queries, Term, both
+from webhook.kyverno.queries import Queries, Term, both, joined
 
 if TYPE_CHECKING:
     from webhook.api.shapes import Json
@@ -27,6 +33,24 @@ _NESTED_MAX: Final = 5
 _OF_FOREACH: Final = frozenset(
     ("list", "elementScope", "preconditions", "pattern", "anyPattern", "deny", "foreach", "context")
 )
+
+
+def _check_expressions(cel: Json, expressions: list[Json]) -> None:
+    """Raises :class:`Unwritable` for what Kubernetes' CEL has not, and policies in CEL have.
+
+    Kyverno compiles such a rule as a ValidatingAdmissionPolicy, and denies all objects if it cannot.
+    """
+    types = {str(variable.get("name")): DYN for variable in objects_of(cel.get("variables"))}
+    base = admission(types, params=False, authorizer=True)
+    of_any = {"orValue": kyverno_functions(namespaced=False)["orValue"]}
+    environment = replace(base, functions={**base.functions, **of_any})
+    for at, expression in enumerate(expressions):
+        try:
+            checked_expression(str(expression.get("expression")), environment)
+        except CompileError as error:
+            why = error.problems[0].message
+            where = f"validate.cel.expressions[{at}].expression"
+            raise Unwritable(f"{where}: Kyverno cannot compile it, either: {why}") from None
 
 
 class Check(NamedTuple):
@@ -44,6 +68,10 @@ def validations_of(validate: Json, queries: Queries) -> tuple[list[str], list[Js
     if cel := object_of(validate.get("cel")):
         if cel.get("paramKind") or cel.get("paramRef"):
             raise Unwritable("validate.cel.paramKind")
+        expressions = cel.get("expressions")
+        if type(expressions) is not list or objects_of(expressions) != expressions:
+            raise Unwritable("validate.cel.expressions: it is not a list of objects")
+        _check_expressions(cel, expressions)
         message = message_of(validate, queries)
         return [], [
             {
@@ -54,7 +82,7 @@ def validations_of(validate: Json, queries: Queries) -> tuple[list[str], list[Js
                     else message
                 ),
             }
-            for expression in cel["expressions"]
+            for expression in expressions
         ]
     if security := object_of(validate.get("podSecurity")):
         message = message_of(validate, queries)
@@ -80,7 +108,9 @@ def message_of(validate: Json, queries: Queries) -> Json:
     if "{{" not in message:
         return {"message": message.strip()}
     try:
-        return {"messageExpression": term_of(message.strip(), queries).loose}
+        term = term_of(message.strip(), queries)
+        # The value of a single variable is of any type, and a message is a text.
+        return {"messageExpression": (term if term.kind == "string" else joined([term])).loose}
     except Unwritable as why:
         raise Unwritable(f"validate.message: {why}") from None
 

@@ -58,7 +58,7 @@ def environment(types: Mapping[str, Type], *, namespaced: bool = False) -> Envir
             },
         },
         functions=library.kyverno_functions(namespaced=namespaced),
-        binds=True,
+        extended=True,
     )
 
 

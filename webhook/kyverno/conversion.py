@@ -7,7 +7,7 @@ parts are named. Source: Kyverno 1.18: pkg/engine/validate, pkg/engine/anchor, p
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.gvk import name_of, namespace_of, plural_of
@@ -379,13 +379,21 @@ def resources_of(filter_: Json, where: str, *, may_be_all: bool = False) -> Json
     return resources
 
 
+def _texts(resources: Json, field: str) -> list[str]:
+    """Returns the texts of a field, none if it is absent; raises :class:`Unwritable`."""
+    given = resources.get(field) or []
+    if type(given) is not list or texts_of(given) != given:
+        raise Unwritable(f"{field}: it is not a list of texts")
+    return given
+
+
 def _rules(resources: Json, default: list[str]) -> Iterator[Json]:
-    for text in resources["kinds"]:
-        operations = list(resources.get("operations") or default)
+    for text in _texts(resources, "kinds"):
+        operations = list(_texts(resources, "operations") or default)
         if text == "*":
             group, version, resource = "*", "*", "*"
         else:
-            group, version, name, below = parsed_kind(str(text))
+            group, version, name, below = parsed_kind(text)
             resource = _resource_of(group, name) + (f"/{below}" if below else "")
             if below in _CONNECTED and not resources.get("operations"):
                 operations = ["CONNECT"]
@@ -439,7 +447,7 @@ def parsed_kind(text: str) -> tuple[str, str, str, str]:
 
 def _of_kinds(resources: Json, is_asked: bool) -> list[str]:
     """Returns the condition on a filter's kinds, if its rules are not precise enough."""
-    kinds = [str(kind) for kind in resources.get("kinds") or ()]
+    kinds = _texts(resources, "kinds")
     if not kinds or "*" in kinds:
         return []
     parsed = [parsed_kind(kind) for kind in kinds]
@@ -458,9 +466,9 @@ def _conditions(filter_: Json) -> list[str]:
     conditions = []
     if name := resources.get("name"):
         conditions.append(text_matches("request.name", str(name)))
-    if names := resources.get("names"):
+    if names := _texts(resources, "names"):
         conditions.append(_any_text("request.name", names))
-    if namespaces := resources.get("namespaces"):
+    if namespaces := _texts(resources, "namespaces"):
         place = "(request.kind.kind == 'Namespace' ? request.name : request.?namespace.orValue(''))"
         conditions.append(_any_text(place, namespaces))
     for key, value in object_of(resources.get("annotations")).items():
@@ -495,11 +503,13 @@ def _is_subject(subject: Json) -> str:
     raise Unwritable(f"subjects: {kind} is not a kind of subject")
 
 
-def _any_text(value: str, patterns: list[Any]) -> str:
-    return " || ".join(text_matches(value, str(pattern)) for pattern in patterns)
+def _any_text(value: str, patterns: list[str]) -> str:
+    return " || ".join(text_matches(value, pattern) for pattern in patterns)
 
 
 def _selected(labels: str, selector: Json, where: str) -> str:
+    if type(selector) is not dict:
+        raise Unwritable(f"{where}: it is not a label selector")
     parts = []
     for key, value in object_of(selector.get("matchLabels")).items():
         if any(mark in str(key) for mark in "*?"):
@@ -508,7 +518,7 @@ def _selected(labels: str, selector: Json, where: str) -> str:
         parts.append(f"({name} in {labels} && {text_matches(f'{labels}[{name}]', str(value))})")
     for expression in objects_of(selector.get("matchExpressions")):
         name, operator = written(str(expression.get("key"))), expression.get("operator")
-        values = written([str(value) for value in expression.get("values") or ()])
+        values = written(_texts(expression, "values"))
         is_there = f"{name} in {labels}"
         if operator == "Exists":
             parts.append(f"({is_there})")

@@ -1,6 +1,7 @@
-"""CEL libraries that Kyverno has beyond Kubernetes: numbers and Base64 (cel-go, ext/math.go).
+"""CEL libraries that Kyverno has beyond Kubernetes: numbers, Base64 and ``orValue`` of any value.
 
-Kyverno's ``math.greatest`` and ``math.least`` take any number of arguments; here at most 32.
+Numbers are those of cel-go (ext/math.go). Kyverno's ``math.greatest`` and ``math.least`` take any
+number of arguments; here at most 32.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
-from webhook.cel.run.values import Uint
+from webhook.cel.run.values import NOTHING, Optional, Uint, held
+from webhook.cel.syntax.macros import VALUE_OR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +25,9 @@ _ARGUMENTS_MAX: Final = 32
 _BITS: Final = 64
 
 
-OVERLOADS: Final = """
+OVERLOADS: Final = f"""
+orValue .(dyn, dyn) dyn
+{VALUE_OR} (dyn, dyn) dyn
 base64.encode (bytes) string
 base64.decode (string) bytes
 math.ceil,math.floor,math.trunc,math.round (double) double
@@ -45,6 +49,17 @@ math.bitNot (uint) uint
     for count in range(1, _ARGUMENTS_MAX + 1)
 )
 """The overloads of the libraries."""
+
+
+# --- optionals ------------------------------------------------------------------------------------
+
+
+@form(VALUE_OR, None, None)
+def value_or(value: Any, other: Any) -> Any:
+    """Returns the value of an optional, or the other value; a value that is no optional as it is."""
+    if type(value) is not Optional:
+        return value
+    return other if value.value is NOTHING else held(value)
 
 
 # --- Base64 ---------------------------------------------------------------------------------------

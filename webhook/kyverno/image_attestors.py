@@ -175,7 +175,7 @@ def authority_of_attestor(given: Json, note: TakeNote) -> tuple[Json, Json | Non
     refuse(fields, place, "expression", "roots", "additionalExtensions")
     match kinds[0]:
         case "key":
-            if fields.get("hashAlgorithm") not in {None, "", "sha256"}:
+            if fields.get("hashAlgorithm") not in (None, "", "sha256"):
                 raise Unwritable(f"{place}.hashAlgorithm: {fields['hashAlgorithm']}")
             kms = str(fields.get("kms") or "")
             if kms and not kms.startswith("k8s://"):

@@ -100,7 +100,7 @@ def converted_policy(document: Json) -> ConvertedImages:
     validation = object_of(spec.get("validationConfigurations"))
     refuse(spec, "spec", "images", "matchConditions")
     evaluation = object_of(spec.get("evaluation"))
-    if evaluation.get("mode") not in {None, "Kubernetes"}:
+    if evaluation.get("mode") not in (None, "Kubernetes"):
         raise Unwritable(f"spec.evaluation.mode: {evaluation['mode']}")
     if object_of(evaluation.get("admission")).get("enabled") is False:
         raise Unwritable("spec.evaluation.admission: a constraint decides on admissions, too")
@@ -159,7 +159,7 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
             *("repository", "validate"),
         )
         is_bundle = entry.get("type") == "SigstoreBundle"
-        if entry.get("type") not in {None, "Cosign", "SigstoreBundle"}:
+        if entry.get("type") not in (None, "Cosign", "SigstoreBundle"):
             raise Unwritable(f"{where}.type: {entry['type']}: {BY_HAND['notary']}")
         globs = _globs(entry.get("imageReferences"), f"{where}.imageReferences")
         every += globs

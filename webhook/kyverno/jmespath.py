@@ -184,7 +184,7 @@ class _Parser:
 
     def _literal(self, token: _Token) -> QueryNode:
         if token.kind == "quoted":
-            return QueryNode("field", json.loads(token.text))
+            return QueryNode("field", self._name(token.text))
         if token.kind == "raw":
             text = token.text[1:-1].replace("\\'", "'")
             pieces = _PLACE.split(text)
@@ -204,6 +204,12 @@ class _Parser:
             return QueryNode("literal", json.loads(text))
         except json.JSONDecodeError:
             raise Unwritable(f"JMESPath {self._text}: `{text}` is not JSON") from None
+
+    def _name(self, quoted: str) -> str:
+        try:
+            return str(json.loads(quoted))
+        except json.JSONDecodeError:
+            raise Unwritable(f"JMESPath {self._text}: {quoted} is no name in quotes") from None
 
     def _grouped(self) -> QueryNode:
         node = self.expression(0)
@@ -229,7 +235,7 @@ class _Parser:
     def _pair(self) -> QueryNode:
         name = self._next()
         self._expect(":")
-        text = json.loads(name.text) if name.kind == "quoted" else name.text
+        text = self._name(name.text) if name.kind == "quoted" else name.text
         return QueryNode("pair", text, (self.expression(0),))
 
     def _bracket(self, left: QueryNode) -> QueryNode:

@@ -103,7 +103,7 @@ REFUSED: Final = {
 @lru_cache(maxsize=2)
 def kyverno_functions(*, namespaced: bool) -> Mapping[str, tuple[Overload, ...]]:
     """Returns the functions of Kubernetes and Kyverno for a policy of that scope."""
-    declared = {**functions(), **_OF_USERS}
+    declared = {**functions(), **_OF_USERS, "orValue": ()}
     declarations = f"{_OVERLOADS}{_OF_JSON}{extensions.OVERLOADS}\n"
     table = declarations + world.overloads(namespaced=namespaced)
     for name, overloads in read_overloads("\n".join(filter(None, table.splitlines()))).items():

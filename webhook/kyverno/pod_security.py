@@ -161,7 +161,7 @@ def _of_any(part: Json) -> Json:
 
 def security_validations(given: Json, message: str) -> list[Json]:
     """Translates ``validate.podSecurity``; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
-    level, version = given.get("level"), str(given.get("version") or "latest")
+    level, version = str(given.get("level")), str(given.get("version") or "latest")
     if level not in {"baseline", "restricted"}:
         raise Unwritable(f"validate.podSecurity.level {level}: it asks nothing")
     if version != "latest":
@@ -171,7 +171,7 @@ def security_validations(given: Json, message: str) -> list[Json]:
     for exclusion in objects_of(given.get("exclude")):
         if more := sorted(exclusion.keys() - {"controlName"}):
             raise Unwritable(f"validate.podSecurity.exclude.{more[0]}")
-        left_out.add(exclusion.get("controlName"))
+        left_out.add(str(exclusion.get("controlName")))
     return [
         {"expression": expression, "message": f"{message} ({name})" if message else name}
         for name, expression in controls.items()

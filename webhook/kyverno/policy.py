@@ -375,10 +375,12 @@ class KyvernoPolicy:
             self.namespace = namespace_of(document) or "default"
         self.spec = spec = object_in(document, "spec")
         objects_in(object_in(spec, "matchConstraints"), "resourceRules")
+        objects_in(spec, "matchConditions")
+        objects_in(spec, "mutations")
         object_in(object_in(spec, "autogen"), "podControllers")
         evaluation = object_in(spec, "evaluation")
         self.mode = evaluation.get("mode") or KUBERNETES
-        if self.mode not in {KUBERNETES, JSON}:
+        if str(self.mode) not in {KUBERNETES, JSON}:
             why = _ELSEWHERE.get(str(self.mode), "it is neither Kubernetes nor JSON")
             raise InvalidPolicy(f"spec.evaluation.mode {self.mode}: {why}")
         self.at_admission = object_in(evaluation, "admission").get("enabled") is not False

@@ -146,9 +146,7 @@ def foreign_warnings(
     Each text begins with file and line of the policy, if it is among the manifests. With
     ``kinds``, only of policies of these kinds.
     """
-    places = {
-        (item.gvk.kind, title_of(item.document)): f"{item.file}:{item.line}: " for item in manifests
-    }
+    places = {(item.gvk.kind, title_of(item.document)): f"{item.place}: " for item in manifests}
     for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory):
         if kinds is None or kind in kinds:
             yield f"{places.get((kind, name), '')}{kind}/{name}: {text}"

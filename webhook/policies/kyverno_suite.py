@@ -270,7 +270,7 @@ def _results(file: Path, line: int, document: Json) -> tuple[KyvernoResult, ...]
             expected.get("result", expected.get("status")),
             str(expected.get("operation") or ""),
         )
-        if result not in _RESULTS:
+        if type(result) is not str or result not in _RESULTS:
             refuse(f"results[{at}].result", f"{result!r} is none of {_choices(_RESULTS)}")
         if operation not in _OPERATIONS:
             choices = _choices(_OPERATIONS - {""})
@@ -312,6 +312,9 @@ def _no_field(name: str, known: frozenset[str]) -> str:
 
 def _choices(of: frozenset[str]) -> str:
     return ", ".join(sorted(of))
+
+
+_LISTS_OF_VALUES: Final = ("namespaces", "namespaceSelector", "subresources", "policies")
 
 
 class _Run:
@@ -453,6 +456,8 @@ class _Run:
 
     def _take_values(self, values: Json) -> None:
         spec = object_of(values.get("spec")) or values
+        where = self._suite.where("values" if "values" in self._suite.document else "variables")
+        _check_values(spec, where)
         for item in objects_of(spec.get("namespaces")):
             self._namespaces[name_of(item)] = item
         for item in objects_of(spec.get("namespaceSelector")):
@@ -469,7 +474,6 @@ class _Run:
         for policy in by_policy:
             for part in (*objects_of(policy.get("rules")), *objects_of(policy.get("resources"))):
                 names += object_of(part.get("values"))
-        where = self._suite.where("values" if "values" in self._suite.document else "variables")
         self._lacking += [
             f"{where}: {name} is not set: write it into the object among the resources"
             for name in dict.fromkeys(names)
@@ -608,6 +612,30 @@ class _Run:
         if not name:
             return None
         return self._namespaces.get(name) or {"metadata": {"name": name}}
+
+
+def _check_values(spec: Json, where: str) -> None:
+    """Refuses values of another shape, which would be without effect."""
+    lists = {name: spec.get(name) for name in _LISTS_OF_VALUES}
+    given = [("globalValues", spec.get("globalValues"))]
+    for at, policy in enumerate(objects_of(spec.get("policies"))):
+        for part in ("rules", "resources"):
+            lists[f"policies[{at}].{part}"] = policy.get(part)
+            given += [
+                (f"policies[{at}].{part}[{number}].values", item.get("values"))
+                for number, item in enumerate(objects_of(policy.get(part)))
+            ]
+    for name, items in lists.items():
+        if items is not None and (type(items) is not list or objects_of(items) != items):
+            raise InvalidSuite(f"{where}: {name}: write a list of objects")
+    for name, values in given:
+        if values is not None and type(values) is not dict:
+            raise InvalidSuite(f"{where}: {name}: write values by their names")
+        operation = object_of(values).get("request.operation", "")
+        if type(operation) is not str or operation not in _OPERATIONS:
+            choices = _choices(_OPERATIONS - {""})
+            text = f"{name}: request.operation: {operation!r} is none of {choices}"
+            raise InvalidSuite(f"{where}: {text}")
 
 
 def _compiled(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy:

@@ -74,7 +74,7 @@ class Manifest:
     @property
     def place(self) -> str:
         """File and line, for messages."""
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" if self.line else self.file
 
     @property
     def title(self) -> str:

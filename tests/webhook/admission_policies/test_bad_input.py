@@ -85,6 +85,14 @@ CASES: dict[str, tuple[list[Json], int, str]] = {
             '"deployment" of apps: is deployments meant?'
         ),
     ),
+    "a short name that is not served": (
+        [policy("true", rule={"resources": ["podz"]}), binding()],
+        1,
+        (
+            "ValidatingAdmissionPolicy/p: its matchConstraints.resourceRules[0].resources names "
+            '"podz": is pods meant?'
+        ),
+    ),
     "a resource of another group": (
         [policy("true", rule={"apiGroups": [""], "resources": ["deployments"]}), binding()],
         1,
@@ -304,3 +312,52 @@ def test_a_test_of_kyverno_s_that_names_a_file_that_is_not_there_says_which(
     assert done.returncode != 0
     assert f"{field}[0]: {tmp_path}/nothing.yaml: No such file or directory" in done.stdout
     assert "kyverno-test.yaml" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"namespaceSelector": "shop"}, "namespaceSelector: write a list of objects"),
+        ({"policies": [{"name": "p", "resources": [2]}]}, "policies[0].resources: write a list"),
+        ({"globalValues": 3}, "globalValues: write values by their names"),
+        (
+            {"globalValues": {"request.operation": "UPDAT"}},
+            "globalValues: request.operation: 'UPDAT' is none of CONNECT, CREATE, DELETE, UPDATE",
+        ),
+        (
+            {"policies": [{"name": "p", "resources": [{"values": {"request.operation": [1]}}]}]},
+            "policies[0].resources[0].values: request.operation: [1] is none of CONNECT",
+        ),
+    ],
+)
+def test_values_of_another_shape_are_named(tmp_path: Path, values: Json, why: str):
+    """They would have no effect, so that a test would pass or be skipped without them."""
+    test = {
+        "apiVersion": "cli.kyverno.io/v1alpha1",
+        "kind": "Test",
+        "metadata": {"name": "t"},
+        "policies": ["policies.yaml"],
+        "resources": ["pod.yaml"],
+        "results": [{"policy": "p", "kind": "Pod", "resources": ["web"], "result": "pass"}],
+        "variables": "values.yaml",
+    }
+    written(tmp_path, [policy("true"), binding()])
+    (tmp_path / "pod.yaml").write_text(json.dumps(pod()))
+    (tmp_path / "values.yaml").write_text(json.dumps(values))
+    (tmp_path / "kyverno-test.yaml").write_text(json.dumps(test))
+    done = waddle("verify", tmp_path)
+    assert done.returncode != 0
+    assert f"{tmp_path}/kyverno-test.yaml:1: variables: {why}" in done.stdout
+
+
+def test_a_result_that_is_no_text_is_named(tmp_path: Path):
+    test = {
+        "apiVersion": "cli.kyverno.io/v1alpha1",
+        "kind": "Test",
+        "metadata": {"name": "t"},
+        "policies": ["policies.yaml"],
+        "results": [{"policy": "p", "result": ["pass"]}],
+    }
+    (tmp_path / "kyverno-test.yaml").write_text(json.dumps(test))
+    done = waddle("verify", tmp_path)
+    assert "results[0].result: ['pass'] is none of error, fail, pass, skip, warn" in done.stdout

@@ -135,6 +135,14 @@ def test_parameters_that_are_not_there(tmp_path, action, failure, code, message)
     assert "its paramRef finds no ConfigMap x among what was given" in done.stderr
 
 
+def test_a_binding_of_the_first_version_denies_without_parameters(tmp_path):
+    """That version alone has a default for parameterNotFoundAction."""
+    bound = binding("b", "limited", paramRef={"name": "x"})
+    bound["apiVersion"] = "admissionregistration.k8s.io/v1alpha1"
+    done = reviewed(tmp_path, LIMITED, bound, pod())
+    assert "no params found for policy binding with `Deny`" in done.stdout
+
+
 def test_an_object_without_a_namespace_goes_into_default(tmp_path):
     obj = pod()
     del obj["metadata"]["namespace"]

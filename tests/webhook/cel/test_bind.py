@@ -13,7 +13,7 @@ from webhook.cel.engine import checked_expression, compile_expression
 from webhook.cel.errors import CompileError, EvaluationError
 from webhook.cel.run.meter import Meter
 
-BINDING: Final = replace(ENVIRONMENT, binds=True)
+BINDING: Final = replace(ENVIRONMENT, extended=True)
 OBJECT: Final = {"a": 1, "s": "x", "l": [{"n": "p"}, {"n": "q"}]}
 GIVEN: Final = {"object": OBJECT, "oldObject": None, "request": None, "namespaceObject": None}
 

@@ -365,6 +365,26 @@ def test_who_asks_may_be_a_pattern() -> None:
     assert verdict_of(rule, {}, userInfo={"username": "jane"}) == "skip"
 
 
+@pytest.mark.parametrize(
+    "message", ["{{ request.object.spec.x }}", "{{ request.object.x || 'a' }}"]
+)
+def test_a_message_may_be_a_single_variable(message: str) -> None:
+    """Its value is of any type, and a message is a text."""
+    rule = {"validate": {"message": message, **denied("a", "Equals", "a")}}
+    ValidatingPolicy(converted_policy(rule))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["request.object == null", "image('a').tag() == ''", "cel.bind(x, 1, x == 1)", "params.x"],
+)
+def test_what_a_rule_in_cel_cannot_say_is_not_converted(expression: str) -> None:
+    """Kyverno compiles it as a ValidatingAdmissionPolicy, where the names of its own are unknown."""
+    rule = {"validate": {"cel": {"expressions": [{"expression": expression}]}}}
+    [(_, why)] = converted(cluster_policy(rule))
+    assert "Kyverno cannot compile it" in str(why)
+
+
 def test_a_message_has_its_variables() -> None:
     rule = {"validate": {"message": "no {{ request.object.spec.x }}", **denied("a", "Equals", "a")}}
     assert converted_policy(rule)["spec"]["validations"][0]["messageExpression"] == (

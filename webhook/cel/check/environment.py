@@ -121,8 +121,8 @@ class Environment:
     functions: Mapping[str, tuple[Overload, ...]] = field(default_factory=functions)
     patches: bool = False
     """Whether objects and JSON Patches can be written: ``Object{...}``, ``JSONPatch{...}``."""
-    binds: bool = False
-    """Whether a value can be named within an expression: ``cel.bind(name, value, body)``."""
+    extended: bool = False
+    """Whether ``cel.bind(name, value, body)`` names a value, and ``orValue`` is one of any value."""
 
     def candidates(self, name: str) -> Iterator[str]:
         """Returns the possible meanings of a name, the longest first."""

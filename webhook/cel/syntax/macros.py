@@ -24,6 +24,10 @@ _TRANSFORMS: Final[dict[str, ast.FoldKind]] = {
 }
 
 
+VALUE_OR: Final = "__orValueCompat__"
+"""Kyverno's ``orValue``, which evaluates both operands: a function of any two values."""
+
+
 class MacroError(Exception):
     """A macro is used wrongly; offset and message."""
 
@@ -33,16 +37,18 @@ class MacroError(Exception):
         self.text = text
 
 
-def expand(call: ast.Call, *, binds: bool = False) -> ast.Expr:
+def expand(call: ast.Call, *, extended: bool = False) -> ast.Expr:
     """Returns a macro's node, or the call itself if it is no macro. Raises :class:`MacroError`.
 
-    ``binds`` is whether ``cel.bind`` is a macro; in Kubernetes it is not.
+    ``extended`` is whether ``cel.bind`` and ``orValue`` are macros; in Kubernetes they are not.
     """
     name, args = call.function, call.args
     if call.target is None:
         return _presence(call) if name == "has" and len(args) == 1 else call
     target = call.target
-    if binds and name == "bind" and len(args) == 3 and ast.qualified(target) == "cel":
+    if extended and name == "orValue" and len(args) == 1 and not _is_constant(args[0]):
+        return ast.Call(call.at, VALUE_OR, [target, args[0]])
+    if extended and name == "bind" and len(args) == 3 and ast.qualified(target) == "cel":
         fault = "cel.bind() variable names must be simple identifiers"
         return ast.Bind(call.at, _named(args[0], fault), args[1], args[2])
     if name in _QUANTIFIERS and len(args) == 2:
@@ -71,6 +77,14 @@ def expand(call: ast.Call, *, binds: bool = False) -> ast.Expr:
     if name == "sortBy" and len(args) == 2:
         return _sort_by(call, target)
     return call
+
+
+def _is_constant(node: ast.Expr) -> bool:
+    """Returns whether a node has no error, so that it does not matter whether it is evaluated."""
+    match node:
+        case ast.ListOf(items=[]) | ast.MapOf(entries=[]) | ast.Constant():
+            return True
+    return False
 
 
 def _presence(call: ast.Call) -> ast.Expr:

@@ -60,16 +60,16 @@ _OPERATORS: Final = _AFTER_MEMBER | {"[", "."}
 """The tokens that may follow a primary, which is the beginning of a member."""
 
 
-def parse(source: str, *, binds: bool = False) -> ast.Parsed:
+def parse(source: str, *, extended: bool = False) -> ast.Parsed:
     """Returns the parsed expression; raises :class:`~webhook.cel.errors.ParseError`.
 
-    ``binds`` is whether ``cel.bind`` is a macro.
+    ``extended`` is whether ``cel.bind`` and ``orValue`` are macros.
     """
     if len(source) > MAX_SOURCE:
         text = f"expression code point size exceeds limit: size: {len(source)}, limit {MAX_SOURCE}"
         raise ParseError(source[:1], [Problem(0, 0, text)])
     tokens, problems = tokens_of(source)
-    parser = _Parser(source, tokens, problems, binds=binds)
+    parser = _Parser(source, tokens, problems, extended=extended)
     try:
         root = parser.expression()
         parser.end()
@@ -110,10 +110,10 @@ def _listed(expected: AbstractSet[str]) -> str:
 
 class _Parser:
     def __init__(
-        self, source: str, tokens: list[Token], problems: list[Problem], *, binds: bool
+        self, source: str, tokens: list[Token], problems: list[Problem], *, extended: bool
     ) -> None:
         self.source = source
-        self.binds = binds
+        self.extended = extended
         self.tokens = tokens
         self.problems = problems
         self.place = 0
@@ -390,7 +390,7 @@ class _Parser:
 
     def expanded(self, call: ast.Call) -> ast.Expr:
         try:
-            return expand(call, binds=self.binds)
+            return expand(call, extended=self.extended)
         except MacroError as error:
             self.report(error.at, error.text)
             return ast.Constant(error.at, None)  # later faults are reported at this offset
