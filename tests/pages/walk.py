@@ -101,6 +101,8 @@ USED = (
         "waddle wait --for=enforced K8sRequiredLabels/ns-must-have-owner --timeout 90s", until=True
     ),
     Step("waddle status", words="waddle-webhook-0"),
+    Step("waddle status --timeout=30s", words="waddle-webhook-0"),
+    Step("kubectl get --raw '/readyz?verbose'", words="readyz check passed"),
     Step("kubectl get constrainttemplates", words="k8srequiredlabels"),
     Step("kubectl wait --for=condition=Active constrainttemplate/k8srequiredlabels", until=True),
     Step("kubectl get constraints", words="ns-must-have-owner"),
