@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os.path
 import re
 import time
 from dataclasses import field
@@ -15,7 +14,6 @@ from webhook.admission_policies.kinds import (
     POLICY,
     InvalidAdmissionPolicy,
 )
-from webhook.api.documents import InvalidDocument, read_objects
 from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.api.gvk import namespace_of as stated_namespace
 from webhook.api.scope import is_cluster_scoped
@@ -43,6 +41,7 @@ from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, objects_known
 from webhook.policies.extensions import foreign_warnings, inventory_of
 from webhook.policies.field_lines import FieldLines
+from webhook.policies.kyverno_files import documents_of, manifests_of, read_documents
 from webhook.policies.kyverno_judging import OwnPolicy, judged, judged_document, read_own
 from webhook.policies.manifests import Manifest, find_files, is_stream
 from webhook.policies.suite import InvalidSuite
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
 
     from webhook.admission_policies.reading import AdmissionBinding
     from webhook.api.shapes import Json
-    from webhook.api.yaml_reader import FileDocument
     from webhook.policies.kyverno_judging import CaseVerdict, TestedPolicy
     from webhook.policies.suite_filter import Filter
 
@@ -212,7 +210,7 @@ class KyvernoSuite:
             if type(listed) is not list or any(type(file) is not str for file in listed):
                 raise InvalidSuite(f"{self.where(place)}: write a list of files, by their names")
             for at, file in enumerate(listed):
-                items += _manifests(self.path.parent / file, self.where(f"{place}[{at}]"))
+                items += manifests_of(self.path.parent / file, self.where(f"{place}[{at}]"))
         return items
 
 
@@ -232,7 +230,7 @@ def read_suites(file: Path) -> Iterator[KyvernoSuite]:
 
     An unreadable test becomes a suite with its fault, and affects no other test.
     """
-    for read in _read(file):
+    for read in read_documents(file):
         document = read.value
         gvk = gvk_of(document)
         # Tests of earlier versions have no apiVersion, or another, and some have no kind.
@@ -694,7 +692,7 @@ def _payloads(suite: KyvernoSuite, kind: str) -> Iterator[tuple[str, Json]]:
     """Yields the documents of a test that are no objects, by the names of their files."""
     named = suite.document.get(kind) or []
     for name in [named] if type(named) is str else named:
-        for read in _documents_of(suite.path.parent / str(name), suite.where(kind)):
+        for read in documents_of(suite.path.parent / str(name), suite.where(kind)):
             yield str(name), read.value
 
 
@@ -772,44 +770,7 @@ def _reached(value: Any, path: Any, at: int) -> Any:
 
 def _objects(file: Path, where: str) -> list[Json]:
     """Returns the objects of a file, or of the files in a folder; raises :class:`InvalidSuite`."""
-    return [item.document for item in _manifests(file, where)]
-
-
-def _manifests(file: Path, where: str) -> list[Manifest]:
-    """Returns the objects, each with its file and line; raises :class:`InvalidSuite`."""
-    items: list[Manifest] = []
-    for path in _files(file):
-        for read in _documents_of(path, where):
-            document: Json = read.value
-            many = document.get("items") if gvk_of(document).kind.endswith("List") else None
-            listed = objects_of(many) if many is not None else [document]
-            items += [Manifest(item, os.path.normpath(path), read.line) for item in listed]
-    return items
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        return [file for file in find_files(path) if file.name not in TEST_FILES]
-    is_pattern = any(mark in path.name for mark in "*?[") and not path.exists()
-    return sorted(path.parent.glob(path.name)) or [path] if is_pattern else [path]
-
-
-def _documents_of(file: Path, where: str) -> list[FileDocument]:
-    try:
-        return _read(file)
-    except OSError as error:
-        raise InvalidSuite(
-            f"{where}: {file}: {error.strerror}; correct the name, or add the file"
-        ) from None
-
-
-def _read(file: Path) -> list[FileDocument]:
-    try:
-        return read_objects(file.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError:
-        raise InvalidSuite(f"{file}: it is not UTF-8") from None
-    except InvalidDocument as error:
-        raise InvalidSuite(f"{file}: {error}") from None
+    return [item.document for item in manifests_of(file, where)]
 
 
 def namespace_of(item: Mapping[str, Any]) -> str:

@@ -100,7 +100,7 @@ def test_a_policy_of_documents_reviews_them_in_test(tmp_path: Path) -> None:
     assert review["violatingObject"] == PLAN
     run = waddle("test", "--target=json", "-f", policy, "-f", small)
     assert run.returncode == 0, run.stderr
-    assert "1 document, by 1 constraint" in run.stdout
+    assert "1 reviewed document, by 1 constraint" in run.stdout
     # An expression that is no use for a list is a violation, and never passes.
     assert waddle("test", "--target=json", "-f", policy, "-f", listed).returncode == 1
 

@@ -77,7 +77,7 @@ def test_a_plan_is_reviewed_change_by_change(plans, name):
     assert run.returncode == 1
     assert run.stdout.count("is public") == 1
     assert "aws_s3_bucket.a is public" in run.stdout
-    assert "3 documents" in run.stdout
+    assert "3 reviewed documents" in run.stdout
 
 
 def test_a_file_that_is_no_plan_hides_nothing_of_the_others(plans):

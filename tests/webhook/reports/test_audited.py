@@ -28,6 +28,8 @@ def findings_of(obj):
 class Cluster:
     """One ConfigMap and its report; the answer to a write arrives when ``answers`` is set."""
 
+    deadline_seconds = 30.0
+
     def __init__(self):
         self.word, self.report = "", None
         self.answers = asyncio.Event()
