@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+from base64 import b64encode
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from tests.differential.oracle import Oracle
+from tests.webhook.kyverno.making import CERTIFICATE, CERTIFICATE_REQUEST
 from webhook.kyverno.conversion import converted
 from webhook.kyverno.exception_conversion import converted_exceptions
 from webhook.kyverno.kinds import InvalidPolicy
@@ -257,6 +260,11 @@ MESSAGES: Final = (
     "json.encode([parseServiceAccount('system:serviceaccount:shop:me')])",
     "user.parseServiceAccount('system:serviceaccount:shop:me').Namespace",
     "exceptions.allowedImages.join(',') + 'none'",
+    *(f"json.encode(x509.decode('''{pem}'''))" for pem in (CERTIFICATE, CERTIFICATE_REQUEST)),
+    *(
+        f"gzip.decompress(base64.decode('{b64encode(gzip.compress(b'hi', mtime=0) * times).decode()}'))"
+        for times in (1, 2)
+    ),
 )
 """Expressions of texts."""
 

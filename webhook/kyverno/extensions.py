@@ -137,7 +137,7 @@ def _within(number: int) -> int:
     return number
 
 
-def _signed(number: int) -> int:
+def signed(number: int) -> int:
     """Returns the signed integer of the lowest 64 bits."""
     bits = number & ((1 << _BITS) - 1)
     return bits - (1 << _BITS) if bits >> (_BITS - 1) else bits
@@ -168,7 +168,7 @@ def _bits(of: type, result_type: Callable[[int], int]) -> None:
         )
 
 
-_bits(int, _signed)
+_bits(int, signed)
 _bits(Uint, _unsigned)
 
 

@@ -166,7 +166,9 @@ def test_namespaces_and_operations_come_from_the_file_of_variables(folder: Path)
         "namespaceSelector: [{name: shop, labels: {team: a}}]\n"
         "globalValues: {request.operation: UPDATE}\n"
     )
-    assert verify(folder)[0] == 0
+    code, output = verify(folder)
+    assert code == 0, output
+    assert "3 cases: 3 passed, 0 failed" in output
 
 
 EXCEPTION = """\

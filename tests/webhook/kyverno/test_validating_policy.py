@@ -1,7 +1,11 @@
 """Verdicts of a ValidatingPolicy of Kyverno, and policies that cannot be used."""
 
+import gzip
+from base64 import b64encode
+
 import pytest
 
+from tests.webhook.kyverno.making import CERTIFICATE, CERTIFICATE_REQUEST
 from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
@@ -371,6 +375,20 @@ def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
     assert "a policy of a namespace may not read the global context" in verdict.message
 
 
+def decompress(data: bytes) -> str:
+    """The expression of the decompressed data."""
+    return f"gzip.decompress(base64.decode('{b64encode(data).decode()}'))"
+
+
+def decode(pem: str) -> str:
+    """The expression of the decoded certificate."""
+    return f"x509.decode('''{pem}''')"
+
+
+ZIPPED = gzip.compress("é: hi".encode(), mtime=0)
+BROKEN = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
 @pytest.mark.parametrize(
     "expression",
     [
@@ -403,6 +421,14 @@ def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
         "string(base64.decode(base64.encode(bytes('é')))) == 'é'",
         "request.object.metadata.name == object.metadata.name && request.oldObject == null",
         "listObjToMap([{'n': 'a'}], [{'v': 1}], 'n', 'v') == {'a': 1}",
+        "transform.listObjToMap([{'n': 'a'}], [{'v': 1}], 'n', 'v') == {'a': 1}",
+        f"{decompress(ZIPPED)} == 'é: hi' && {decompress(ZIPPED + ZIPPED)} == 'é: hié: hi'",
+        f"{decompress(gzip.compress(b'', mtime=0))} == ''",
+        f"{decode(CERTIFICATE)}.Issuer.CommonName == 'ca' && !has({decode(CERTIFICATE)}.Subject)",
+        f"{decode(CERTIFICATE)}.DNSNames == ['a.example'] && {decode(CERTIFICATE)}.IsCA",
+        f"{decode(CERTIFICATE)}.NotAfter == '2027-01-01T00:00:00Z'",
+        f"{decode(CERTIFICATE)}.SerialNumber == 7.0 && {decode(CERTIFICATE)}.PublicKey.E == 65537.0",
+        f"{decode(CERTIFICATE_REQUEST)}.Subject.CommonName == 'web'",
         "parseImageReference('nginx').tag() == 'latest'",
         r"regex.replace('foo bar', '(fo)o (ba)r', r'\2 \1 \\') == 'ba fo \\'",
         "regex.replace('banana', 'a', 'x', 2) == 'bxnxna' && regex.replace('a', 'a', 'b', 0) == 'a'",
@@ -428,6 +454,18 @@ def test_pure_functions_of_kyverno_are_there(expression: str) -> None:
         ("math.greatest([]) == 0", "math.greatest(list) argument must not be empty"),
         ("math.least(dyn('a'), 1) == 0", "no such overload"),
         ("base64.decode('!') == b''", "illegal base64 data"),
+        (f"{decompress(b'hi')} == ''", "gzip.decompress: "),
+        (f"{decompress(b'')} == ''", "gzip.decompress: empty"),
+        (f"{decompress(ZIPPED[:-1])} == ''", "gzip.decompress: "),
+        (f"{decompress(ZIPPED + ZIPPED[:-1])} == ''", "gzip.decompress: "),
+        (f"{decompress(ZIPPED + b'hi')} == ''", "gzip.decompress: "),
+        (f"{decompress(gzip.compress(bytes(4_000_000), mtime=0))} == ''", "or more than "),
+        (f"{decode('hi')} == null", "failed to decode PEM block"),
+        (f"{decode(BROKEN)} == null", "x509: "),
+        (
+            f"{decode(CERTIFICATE.replace('CERTIFICATE', 'KEY'))} == null",
+            "PEM block neither contains",
+        ),
         (r"regex.replace('a', '(.)', r'\2') == ''", "replacement string references group 2 of 1"),
         (r"regex.replace('a', '(.)', r'\v') == ''", "invalid replacement string: "),
         ("regex.extract('a@b', '(.*)@(.*)').hasValue()", "more than one capturing group"),
