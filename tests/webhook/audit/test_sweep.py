@@ -97,6 +97,27 @@ def test_every_object_is_reported_once_and_its_totals_are_published() -> None:
     assert sink.starts[0].kinds == end.complete == {POD, SECRET}
 
 
+@pytest.mark.parametrize("in_background", [True, False])
+def test_a_policy_of_kyverno_without_background_reviews_is_left_out(in_background: bool) -> None:
+    spec = {
+        "matchConstraints": {"resourceRules": [making.PODS]},
+        "validations": [{"expression": "false"}],
+        "evaluation": {"background": {"enabled": in_background}},
+    }
+    document = {"kind": "ValidatingPolicy", "metadata": {"name": "p"}, "spec": spec}
+    source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")})
+    # A constraint on Pods lists them in any case.
+    for documents in ((), (template("A"), constraint("A", "pods", POD))):
+        expected = {"A"} if documents else set()
+        expected |= {"ValidatingPolicy"} if in_background else set()
+        _, sink = sweep(
+            Scope(PolicySet(snapshot(*documents), stages=(kyvernos(document),))), source
+        )
+        assert sink.starts[0].kinds == ({POD} if expected else set())
+        found = [result for audited in sink.all for result in audited.responses.results]
+        assert {result.constraint.kind for result in found} == expected
+
+
 def drifts_in(stage: Any, **policies: Any) -> list[tuple[str, str, tuple[str, ...], bool]]:
     """Returns the drifts that mutators report for one Pod."""
     source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")})

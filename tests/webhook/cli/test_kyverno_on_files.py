@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.webhook.cli.in_process import waddle
-from tests.webhook.kyverno.making import LABEL, applied, document, patch, pod
+from tests.webhook.kyverno.making import LABEL, PODS, applied, document, patch, pod
 from tests.webhook.mutation.documents import label
 from webhook.library import InvalidInputError, Policies
 
@@ -82,6 +82,27 @@ def test_what_is_reviewed_is_what_mutating_policies_leave(tmp_path: Path) -> Non
     assert checked["problems"] == []
     assert Policies.load(alone).review(pod())
     assert Policies.load(both).review(pod()) == []
+
+
+@pytest.mark.parametrize(
+    ("actions", "code", "action", "level"),
+    [
+        (["Deny"], 1, "deny", "error"),
+        (["Warn"], 0, "warn", "warning"),
+        (["Audit"], 0, "dryrun", "notice"),
+        (["Deny", "Audit"], 1, "deny%2Cdryrun", "error"),
+        (["Audit", "Warn"], 0, "dryrun%2Cwarn", "warning"),
+    ],
+)
+def test_the_actions_of_a_policy_are_exit_code_and_level_of_test(
+    tmp_path: Path, actions: list[str], code: int, action: str, level: str
+) -> None:
+    about = {"resourceRules": [PODS]}
+    policy = validating("false", matchConstraints=about, validationActions=actions)
+    run = waddle("test", "-o", "github", "-f", put(tmp_path, "a.yaml", policy, pod()))
+    assert run.returncode == code, run.stderr
+    assert run.stdout.startswith(f"::{level} ")
+    assert f"title=ValidatingPolicy/team ({action})::" in run.stdout
 
 
 PLAN = {"size": "large"}

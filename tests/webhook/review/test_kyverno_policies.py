@@ -151,14 +151,14 @@ def test_pod_controllers_are_reviewed_by_what_is_generated(messages) -> None:
     assert messages(resource="deployments", kind="Deployment", group="apps") == {"pods"}
 
 
-def test_policies_of_namespaces_and_of_audits_alone_are_left_out_where_they_decide_nothing() -> (
-    None
-):
+def test_policies_of_namespaces_audits_or_admissions_alone_are_left_out_elsewhere() -> None:
     of_audits = policy("audits")
     of_audits["spec"]["evaluation"] = {"admission": {"enabled": False}}
+    of_admissions = policy("admissions")
+    of_admissions["spec"]["evaluation"] = {"background": {"enabled": False}}
     own = policy("own") | {"kind": "NamespacedValidatingPolicy"}
     own["metadata"]["namespace"] = "shop"
-    stage = KyvernoPolicies([read_kyverno(of_audits), read_kyverno(own)])
+    stage = KyvernoPolicies(map(read_kyverno, (of_audits, of_admissions, own)))
     policies = PolicySet(SNAPSHOT, stages=(stage,))
 
     def messages_at(point: str, namespace: str) -> set[str]:
@@ -167,8 +167,8 @@ def test_policies_of_namespaces_and_of_audits_alone_are_left_out_where_they_deci
         return {one.msg for one in found.responses.results}
 
     for _ in range(2):  # each request is about the same resource
-        assert messages_at(enforcement.WEBHOOK, "shop") == {"own"}
-        assert messages_at(enforcement.WEBHOOK, "other") == set()
+        assert messages_at(enforcement.WEBHOOK, "shop") == {"admissions", "own"}
+        assert messages_at(enforcement.WEBHOOK, "other") == {"admissions"}
         assert messages_at(enforcement.AUDIT, "shop") == {"audits", "own"}
         assert messages_at(enforcement.AUDIT, "other") == {"audits"}
 

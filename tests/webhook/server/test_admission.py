@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import repeat
 from types import FrameType
 from typing import Any, TypeVar, cast
@@ -23,6 +24,7 @@ from tests.behaviour.serving import (
 )
 from tests.webhook.admission_policies.making import binding, policy
 from tests.webhook.external_data.recorded import provider
+from tests.webhook.kyverno.making import PODS
 from tests.webhook.server.admitting import CONSTRAINT, TEMPLATE, Admitting, request_of
 from tests.webhook.server.lanes import Crowded, Endless
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
@@ -32,9 +34,12 @@ from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import Budget
 from webhook.constraint.result import Responses
 from webhook.constraint.snapshot import Snapshot
-from webhook.metrics.admission import EVALUATION_ERRORS
+from webhook.kyverno.validating_policy import read_kyverno
+from webhook.metrics.admission import EVALUATION_ERRORS, POLICY_FAULTS
+from webhook.metrics.registry import Registry
 from webhook.policy_kinds.parts import read_admission_policy
 from webhook.review.admission_policies import AdmissionPolicies
+from webhook.review.kyverno_policies import KyvernoPolicies
 from webhook.review.loops import review as reviewed
 from webhook.review.subject import Subject, value_of
 from webhook.server import admission
@@ -508,3 +513,73 @@ def test_the_cluster_s_own_policies_find_violations_in_audits_and_deny_no_admiss
     assert (answer.allowed, answer.warnings) == (True, ())
     answer = admitting.ask(request_of(pod(), resource=pods))
     assert (answer.allowed, answer.message) == (False, "[a] label <owner> is missing")
+
+
+def answer_of_kyverno(expression: str, **spec: Any) -> tuple[AdmissionResponse, Registry]:
+    """Returns the answer about a Pod by a ValidatingPolicy, and the metrics."""
+    document = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ValidatingPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [PODS]},
+            "validations": [{"expression": expression, "message": "no team"}],
+            **spec,
+        },
+    }
+    admitting = Admitting()
+    serving = admitting.serving
+    assert serving.revision is not None
+    stages = (KyvernoPolicies([read_kyverno(document)]),)
+    policies = replace(serving.revision.policies, stages=stages)
+    serving.revision = replace(serving.revision, policies=policies)
+    pods = {"group": "", "version": "v1", "resource": "pods"}
+    return admitting.ask(request_of(pod(), resource=pods)), admitting.registry
+
+
+@pytest.mark.parametrize(
+    ("actions", "allowed", "warns"),
+    [
+        (["Deny"], False, False),
+        (["Warn"], True, True),
+        (["Audit"], True, False),
+        (["Audit", "Warn"], True, True),
+        (["Deny", "Audit"], False, False),
+        (None, False, False),
+    ],
+)
+def test_a_violation_of_a_policy_of_kyverno_denies_warns_or_is_recorded_by_its_actions(
+    actions: list[str] | None, allowed: bool, warns: bool
+) -> None:
+    spec = {} if actions is None else {"validationActions": actions}
+    answer, _ = answer_of_kyverno("false", **spec)
+    assert (answer.allowed, answer.message) == (allowed, "" if allowed else "[p] no team")
+    assert answer.warnings == (("[p] no team",) if warns else ())
+    answer, _ = answer_of_kyverno("true", **spec)
+    assert (answer.allowed, answer.warnings) == (True, ())
+
+
+@pytest.mark.parametrize(
+    ("failure_policy", "actions", "outcome"),
+    [
+        ("Fail", ["Deny"], "reject"),
+        ("Fail", ["Deny", "Audit"], "reject"),
+        ("Fail", ["Warn"], "warn"),
+        ("Fail", ["Audit"], "record"),
+        ("Ignore", ["Deny"], "warn"),
+        ("Ignore", ["Warn"], "warn"),
+        ("Ignore", ["Audit"], "record"),
+    ],
+)
+def test_a_policy_of_kyverno_whose_data_are_missing_refuses_warns_or_is_recorded(
+    failure_policy: str, actions: list[str], outcome: str
+) -> None:
+    lookup = "resource.Get('v1', 'secrets', 'shop', 'one').data.a == 'b'"
+    spec = {"failurePolicy": failure_policy, "validationActions": actions}
+    answer, registry = answer_of_kyverno(lookup, **spec)
+    assert answer.allowed == (outcome != "reject")
+    shown = answer.message if outcome == "reject" else " ".join(answer.warnings)
+    missing = 'secrets "one" (v1) is not among what is given or synced'
+    assert (missing in shown) == (outcome != "record"), shown
+    assert bool(answer.warnings) == (outcome == "warn")
+    assert registry.counters[POLICY_FAULTS] == {("ValidatingPolicy", "environment", outcome): 1}
