@@ -30,7 +30,7 @@ STATE: Final = "resourceState"
 """Names of result properties; the latter two mark a result of an admission that no audit can find.
 """
 
-_PROPERTIES: Final = {
+PROPERTIES: Final = {
     ACTION: "action",
     POINT: "point",
     STATE: "state",
@@ -108,9 +108,10 @@ def result(finding: Finding, seconds: int) -> Json:
     ):
         if value:
             result[name] = value
-    properties = {name: getattr(finding, field) for name, field in _PROPERTIES.items()}
-    if present := {name: value for name, value in properties.items() if value}:
-        result["properties"] = present
+    properties = {name: getattr(finding, field) for name, field in PROPERTIES.items()}
+    present = {name: value for name, value in properties.items() if value}
+    if present or finding.annotations:
+        result["properties"] = present | dict(finding.annotations)
     return result
 
 
@@ -124,7 +125,8 @@ def finding_in(item: Mapping[str, Any]) -> Finding:
         item.get("message", ""),
         item.get("severity", ""),
         item.get("category", ""),
-        *(properties.get(name, "") for name in _PROPERTIES),
+        *(properties.get(name, "") for name in PROPERTIES),
+        tuple(sorted(item for item in properties.items() if item[0] not in PROPERTIES)),
     )
 
 
