@@ -23,7 +23,7 @@ POLICIES = 10
 """Policies of each kind in a world, with three objects each."""
 SPACE_DOCUMENT = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}
 CHANGED = "changed-"
-"""What the names of policies begin with that review changed objects."""
+"""The prefix of the policies that review changed objects."""
 UNCHANGED = (
     "object.metadata.labels.all(key, key in ['case', 'team'])",
     "!has(object.metadata.annotations) && !has(object.metadata.finalizers)",
@@ -37,7 +37,7 @@ UNCHANGED = (
         "container.all(key, key in ['name', 'image', 'env']))"
     ),
 )
-"""What holds of every object of a mutating policy until one changes it."""
+"""Expressions that hold of every object of a mutating policy until it is changed."""
 
 
 def admission_world(seed: int) -> World:

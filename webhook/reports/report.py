@@ -126,7 +126,7 @@ def finding_in(item: Mapping[str, Any]) -> Finding:
         item.get("severity", ""),
         item.get("category", ""),
         *(properties.get(name, "") for name in PROPERTIES),
-        tuple(sorted(item for item in properties.items() if item[0] not in PROPERTIES)),
+        annotations=tuple(sorted(item for item in properties.items() if item[0] not in PROPERTIES)),
     )
 
 

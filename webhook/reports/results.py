@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import POLICY
 from webhook.api.shapes import object_of
@@ -140,7 +140,7 @@ def _annotations(result: Result) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _exception_fields(result: Result) -> dict[str, str]:
+def _exception_fields(result: Result) -> dict[str, Any]:
     excuse = result.excuse
     if excuse is None:
         return {}
