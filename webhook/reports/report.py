@@ -38,7 +38,7 @@ PROPERTIES: Final = {
     "reason": "reason",
     "expires": "expires",
 }
-"""The result properties and the finding's fields, in the order of the fields."""
+"""The result properties and the finding's fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,7 @@ def result(finding: Finding, seconds: int) -> Json:
 def finding_in(item: Mapping[str, Any]) -> Finding:
     """Returns the finding of a result."""
     properties = item.get("properties") or {}
+    fields = {field: properties.get(name, "") for name, field in PROPERTIES.items()}
     return Finding(
         item.get("policy", ""),
         item.get("rule", ""),
@@ -125,8 +126,8 @@ def finding_in(item: Mapping[str, Any]) -> Finding:
         item.get("message", ""),
         item.get("severity", ""),
         item.get("category", ""),
-        *(properties.get(name, "") for name in PROPERTIES),
         annotations=tuple(sorted(item for item in properties.items() if item[0] not in PROPERTIES)),
+        **fields,
     )
 
 
