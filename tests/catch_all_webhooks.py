@@ -12,8 +12,11 @@ NOBODY: Final = "request.userInfo.username == 'nobody'"
 """Admits only requests of a user that does not exist."""
 
 
-def install_catch_all_webhooks(api: Api) -> None:
-    """Have everything sent that one user does, who is nobody, to where Waddle would answer."""
+def install_catch_all_webhooks(api: Api, condition: str = NOBODY) -> None:
+    """Have everything sent that one user does, who is nobody, to where Waddle would answer.
+
+    ``condition`` may leave out more.
+    """
     for kind, path in (("Validating", "admit"), ("Mutating", "mutate")):
         webhook = {
             "name": "everything.gatekeeper.sh",
@@ -22,7 +25,7 @@ def install_catch_all_webhooks(api: Api) -> None:
             "failurePolicy": "Ignore",
             "sideEffects": "None",
             "timeoutSeconds": 1,
-            "matchConditions": [{"name": "nobody", "expression": NOBODY}],
+            "matchConditions": [{"name": "nobody", "expression": condition}],
             "rules": [
                 {
                     "apiGroups": ["*"],

@@ -71,6 +71,7 @@ class Finding:
     empty if none applies. ``point`` and ``state`` are set only for admission-only constraints
     (:mod:`webhook.reports.admitted`): the enforcement point, and the state of the resource at its
     admission. ``exception`` is the exception that excuses a violation, with its ``reason`` and end.
+    ``annotations`` are the policy's audit annotations, sorted.
     """
 
     policy: str
@@ -85,6 +86,7 @@ class Finding:
     exception: str = ""
     reason: str = ""
     expires: str = ""
+    annotations: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,10 @@ def digest(findings: Iterable[Finding]) -> bytes:
     Findings of admissions do not count: no audit can find them.
     """
     items = [
-        (*order(item), item.severity, item.category, item.exception, item.reason, item.expires)
+        (
+            *(*order(item), item.severity, item.category),
+            *(item.exception, item.reason, item.expires, item.annotations),
+        )
         for item in findings
         if not item.point
     ]

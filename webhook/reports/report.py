@@ -30,7 +30,7 @@ STATE: Final = "resourceState"
 """Names of result properties; the latter two mark a result of an admission that no audit can find.
 """
 
-_PROPERTIES: Final = {
+PROPERTIES: Final = {
     ACTION: "action",
     POINT: "point",
     STATE: "state",
@@ -38,7 +38,7 @@ _PROPERTIES: Final = {
     "reason": "reason",
     "expires": "expires",
 }
-"""The result properties and the finding's fields, in the order of the fields."""
+"""The result properties and the finding's fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +108,17 @@ def result(finding: Finding, seconds: int) -> Json:
     ):
         if value:
             result[name] = value
-    properties = {name: getattr(finding, field) for name, field in _PROPERTIES.items()}
-    if present := {name: value for name, value in properties.items() if value}:
-        result["properties"] = present
+    properties = {name: getattr(finding, field) for name, field in PROPERTIES.items()}
+    present = {name: value for name, value in properties.items() if value}
+    if present or finding.annotations:
+        result["properties"] = present | dict(finding.annotations)
     return result
 
 
 def finding_in(item: Mapping[str, Any]) -> Finding:
     """Returns the finding of a result."""
     properties = item.get("properties") or {}
+    fields = {field: properties.get(name, "") for name, field in PROPERTIES.items()}
     return Finding(
         item.get("policy", ""),
         item.get("rule", ""),
@@ -124,7 +126,8 @@ def finding_in(item: Mapping[str, Any]) -> Finding:
         item.get("message", ""),
         item.get("severity", ""),
         item.get("category", ""),
-        *(properties.get(name, "") for name in _PROPERTIES),
+        annotations=tuple(sorted(item for item in properties.items() if item[0] not in PROPERTIES)),
+        **fields,
     )
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from webhook.admission_policies.kinds import POLICY
+from webhook.api.shapes import object_of
 from webhook.constraint.description import described
+from webhook.kyverno.kinds import VALIDATING_KINDS
 from webhook.reports.finding import RESULTS_MAX, Finding, ReportResult, bounded, settled
+from webhook.reports.report import PROPERTIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,6 +23,9 @@ CATEGORY_BYTES_MAX: Final = 128
 
 REASON_BYTES_MAX: Final = 256
 """The size of an exception's reason at most; each excused result repeats it."""
+
+_ANNOTATED: Final = frozenset({POLICY, *VALIDATING_KINDS})
+"""The kinds of policies with audit annotations."""
 
 DRIFT_CATEGORY: Final = "mutation"
 """The category of results that name the changes of a mutator."""
@@ -98,6 +105,7 @@ def _violations(
                 severity,
                 category,
                 actions,
+                annotations=_annotations(result),
                 **_exception_fields(result),
             )
 
@@ -120,7 +128,19 @@ def _excused(
         )
 
 
-def _exception_fields(result: Result) -> dict[str, str]:
+def _annotations(result: Result) -> tuple[tuple[str, str], ...]:
+    """Returns the audit annotations of a policy in CEL, without those named as other properties."""
+    if result.constraint.kind not in _ANNOTATED:
+        return ()
+    annotations = object_of(object_of(result.details).get("auditAnnotations"))
+    return tuple(
+        (key, bounded(text))
+        for key, text in sorted(annotations.items())
+        if key not in PROPERTIES and type(text) is str
+    )
+
+
+def _exception_fields(result: Result) -> dict[str, Any]:
     excuse = result.excuse
     if excuse is None:
         return {}

@@ -17,7 +17,15 @@ from webhook.cel.run.meter import Meter
 from webhook.constraint import enforcement
 from webhook.constraint.constraint import Constraint
 from webhook.constraint.plan import PLANS_MAX
-from webhook.constraint.result import DEFERRED, Excuse, Responses, Result, Undecided, answer_order
+from webhook.constraint.result import (
+    DEFERRED,
+    Excuse,
+    Remark,
+    Responses,
+    Result,
+    Undecided,
+    answer_order,
+)
 from webhook.constraint.review import Document
 from webhook.constraint.targets.admission import NAME
 from webhook.constraint.targets.known import NAME as DOCUMENTS
@@ -297,6 +305,7 @@ class _Case:
         "_excused",
         "_make_question",
         "_question",
+        "_remarks",
         "_request",
         "_target",
         "_undecided",
@@ -320,6 +329,7 @@ class _Case:
         self.results: list[Result] = []
         self._excused: list[Result] = []
         self._undecided: list[Undecided] = []
+        self._remarks: list[Remark] = []
         self.evaluated = 0
         """The number of policies that match."""
 
@@ -346,6 +356,10 @@ class _Case:
         except TimeUp as error:
             self._leave(policy, constraint, "deadline", str(error))
             return
+        self._remarks += [
+            Remark(constraint, "annotation", f"audit annotation {key}: {text}")
+            for key, text in verdict.annotations
+        ]
         for text in verdict.missing:
             self._leave(policy, constraint, "environment", text)
         if verdict.result in {"fail", "error"} and not verdict.missing:
@@ -381,11 +395,12 @@ class _Case:
     def added_to(self, responses: Responses) -> Responses:
         """Returns the responses with the results of all policies."""
         responses = _added(responses, self.evaluated, self.results)
-        if not (self._undecided or self._excused):
+        if not (self._undecided or self._excused or self._remarks):
             return responses
         return responses._replace(
             undecided=(*responses.undecided, *self._undecided),
             excused=(*responses.excused, *self._excused),
+            remarks=(*responses.remarks, *self._remarks),
         )
 
 

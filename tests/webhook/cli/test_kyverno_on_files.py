@@ -208,3 +208,29 @@ def test_migrate_says_that_a_mutating_policy_runs_or_why_it_does_not(tmp_path: P
     run = waddle("migrate", "kyverno", "-f", put(tmp_path, "a.yaml", refused))
     assert run.returncode == 1
     assert "spec.targetMatchConditions: Waddle changes objects on their way" in run.stdout
+
+
+def test_audit_annotations_are_shown_by_commands_and_the_library(tmp_path: Path) -> None:
+    matched = {
+        "resourceRules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE"],
+                "resources": ["pods"],
+            }
+        ]
+    }
+    annotations = [{"key": "who", "valueExpression": "string(object.metadata.name)"}]
+    policy = validating("true", matchConstraints=matched, auditAnnotations=annotations)
+    file = put(tmp_path, "a.yaml", policy, pod())
+    remark = "ValidatingPolicy/team: audit annotation who: web"
+    for command in ("test", "check"):
+        run = waddle(command, "-f", file)
+        assert run.returncode == 0, run.stderr
+        assert remark in run.stderr
+    found = Policies.load(values=[policy]).review(pod())
+    assert (list(found), list(found.remarks)) == ([], [remark])
+    policy["spec"]["validations"][0]["expression"] = "false"
+    (violation,) = Policies.load(values=[policy]).review(pod())
+    assert violation.details == {"auditAnnotations": {"who": "web"}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,6 +17,8 @@ from webhook.constraint.review import AugmentedReview
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.validating_policy import ValidatingPolicy, read_kyverno
 from webhook.kyverno.world import World, objects_known
+from webhook.reports.finding import digest
+from webhook.reports.report import finding_in
 from webhook.reports.report import result as report_entry
 from webhook.reports.results import Descriptions, findings_of
 from webhook.review.kyverno_policies import KyvernoPolicies
@@ -243,3 +246,30 @@ def test_an_excused_violation_is_reported_as_the_exception_says(result: str) -> 
     (finding,) = findings_of(responses, SNAPSHOT, Descriptions(), frozenset({"fail"}))
     assert (finding.verdict, finding.exception) == (result, "PolicyException shop/e")
     assert report_entry(finding, 0)["scored"] is (result == "pass")
+
+
+def test_audit_annotations_are_in_details_reports_and_remarks() -> None:
+    items = [policy("violated"), policy("passed")]
+    items[1]["spec"]["validations"] = [{"expression": "true"}]
+    for item in items:
+        item["spec"]["auditAnnotations"] = [
+            {"key": "who", "valueExpression": "string(object.metadata.name)"},
+            {"key": "none", "valueExpression": "''"},
+            {"key": "reason", "valueExpression": "'a name that reports use themselves'"},
+        ]
+    policies = PolicySet(SNAPSHOT, stages=(KyvernoPolicies(map(read_kyverno, items)),))
+    responses = review(policies, Subject(AugmentedReview(request()), enforcement.AUDIT)).responses
+    (violation,) = responses.results
+    assert violation.details["auditAnnotations"]["who"] == "web"
+    assert "none" not in violation.details["auditAnnotations"]
+    of_who = [str(remark) for remark in responses.remarks if "who" in remark.message]
+    assert of_who == [
+        "ValidatingPolicy/violated: audit annotation who: web",
+        "ValidatingPolicy/passed: audit annotation who: web",
+    ]
+    (finding,) = findings_of(responses, SNAPSHOT, Descriptions(), frozenset({"fail"}))
+    entry = report_entry(finding, 0)
+    assert entry["properties"] == {"enforcementAction": "deny", "who": "web"}
+    assert finding_in(entry) == finding, "an unchanged report is not written again"
+    other = replace(finding, annotations=(("who", "db"),))
+    assert digest([other]) != digest([finding]), "a changed annotation is written"
