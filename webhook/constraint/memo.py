@@ -576,34 +576,40 @@ class Memo:
             for member in plan.members:
                 member.derive()
             circles, plan.project = self._circles(plan.members)
-        except (TooManyParts, RecursionError):
-            pass
         finally:
             plan.circles = circles
 
     def _circles(
         self, members: tuple[MemoMember, ...]
     ) -> tuple[tuple[Circle, ...], Projection | None]:
-        """Returns the circles of members, and what takes the reads that they have in common."""
+        """Returns the circles of members, and what takes the reads that they have in common.
+
+        Members that read too many parts have no circle; the others keep theirs.
+        """
         by_fields: dict[tuple[str, ...], list[int]] = {}
         for place, member in enumerate(members):
             if member.reads is not None:
                 fields = tuple(name for name in _VOLATILE if _looks_at(member.deciding, name))
                 by_fields.setdefault(fields, []).append(place)
         circles = []
-        common = ReadSet(scalar=False)
+        common, take_common = ReadSet(scalar=False), None
         for fields, places in by_fields.items():
-            apart = ReadSet(scalar=False)
+            beside, apart = common, ReadSet(scalar=False)
             for place in places:
                 reads, volatile = _parted(members[place].deciding, fields)
-                common, apart = common | reads, apart | volatile
+                beside, apart = beside | reads, apart | volatile
+            try:
+                project = _projection(apart) if fields else None
+                take_common = _projection(beside)
+            except (TooManyParts, RecursionError):
+                continue
+            common = beside
             self._made += 1
             keeps = tuple(members[place].keeps_violations for place in places)
             needs = any(members[place].needs_distinct_keys for place in places)
-            project = _projection(apart) if fields else None
             mark = self._made.to_bytes(8, "big")
             circles.append(Circle(tuple(places), keeps, project, mark, needs))
-        return tuple(circles), _projection(common) if circles else None
+        return tuple(circles), take_common
 
 
 class _Store:

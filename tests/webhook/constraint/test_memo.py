@@ -282,6 +282,21 @@ def test_integers_that_no_digest_holds_are_evaluated() -> None:
         assert (messages(large), large.recalled) == (["x"], 0)
 
 
+def test_a_policy_that_reads_too_many_parts_is_evaluated_and_others_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("webhook.reads.projection.FUNCTIONS_MAX", 40)
+    wide = "package p\n" + "\n".join(
+        f'violation[{{"msg": "x"}}] {{ input.review.object.spec.a{n}.b{n} == 1 }}'
+        for n in range(50)
+    )
+    for sources in ((IMAGES, wide), (wide, IMAGES)):
+        review = Reviewed(*sources)
+        review(request(pod("a")))
+        again = review(request(pod("b")))
+        assert (again.recalled, again.evaluated, again.results) == (1, 2, ())
+
+
 def test_other_policies_begin_with_nothing() -> None:
     review = Reviewed(IMAGES)
     review(request(pod("a")))
