@@ -3,14 +3,20 @@
 import os
 import platform
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from tests.programs import PROGRAMS, ROOT, Module
 from webhook import __version__
 
 
+@cache
 def describe() -> dict[str, str]:
-    """The machine, the versions and the revision."""
+    """The machine, the versions and the revision, as they were at the first call.
+
+    A bench asks once for its page and once for its data: the page that it has written by then is a
+    change of the tree, and would make the revision another.
+    """
     gatekeeper = PROGRAMS["gatekeeper"]
     assert isinstance(gatekeeper, Module)
     return {
