@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from webhook.api.encoding import is_same_json
 from webhook.cel.errors import EvaluationError
-from webhook.mutation.values import are_same
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 _MISSING: Final = "missing value"
@@ -187,7 +187,7 @@ def _test(document: Any, operation: dict[str, Any]) -> Any:
             value = _at(holder, part)
         except _Missing as error:
             raise _fault(f"error in test for path: '{path}': {error}") from None
-    if not are_same(value, operation.get("value")):
+    if not is_same_json(value, operation.get("value")):
         raise TestFailed
     return document
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import re2
 
+from webhook.api.encoding import is_same_json
 from webhook.constraint.errors import invalid, shown
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def faults(value: Any, schema: Schema, path: str = "") -> list[str]:
         problems += _array_faults(value, schema, path)
     elif type(value) is not bool:
         problems += _number_faults(value, schema, path)
-    if (enum := schema.get("enum")) and not any(_same(value, item) for item in enum):
+    if (enum := schema.get("enum")) and not any(is_same_json(value, item) for item in enum):
         allowed = ", ".join(shown(item) for item in enum)
         problems.append(
             f"{_at(path)}: Unsupported value: {shown(value)}: supported values: {allowed}"
@@ -61,10 +62,6 @@ def faults(value: Any, schema: Schema, path: str = "") -> list[str]:
 
 def _at(path: str) -> str:
     return f"{_ROOT}.{path}" if path else _ROOT
-
-
-def _same(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and bool(a == b)
 
 
 def _types(schema: Schema) -> tuple[str, ...]:

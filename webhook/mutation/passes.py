@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from webhook.api.encoding import is_same_json
 from webhook.api.gvk import GroupVersionKind, text
 from webhook.constraint.errors import MatchError
 from webhook.constraint.match import MatchSubject, View
 from webhook.mutation.errors import ApplyError, MutationError, NotConverging
 from webhook.mutation.plan import Mutated, MutationPlan
-from webhook.mutation.values import are_same
 
 if TYPE_CHECKING:
     from webhook.mutation.mutator import Mutator, MutatorId
@@ -67,7 +67,7 @@ class Passes:
             before = obj
             self._pace.iteration = iteration
             obj, applied = self._pass(obj, iteration, passes)
-            if not applied or are_same(before, obj, self._pace):
+            if not applied or is_same_json(before, obj, self._pace.look):
                 if iteration == 1:
                     return Mutated(original, skipped=self._skipped)
                 return Mutated(
@@ -79,7 +79,7 @@ class Passes:
                 )
             passes.append(applied)
             # A state that was there before comes again for ever: no pass knows of earlier ones.
-            if iteration > 1 and are_same(obj, mark, self._pace):
+            if iteration > 1 and is_same_json(obj, mark, self._pace.look):
                 break
             if iteration == 2 * mark_at:
                 mark, mark_at = obj, iteration

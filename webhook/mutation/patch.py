@@ -11,9 +11,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from webhook.api.encoding import decode, encode
+from webhook.api.encoding import decode, encode, is_same_json
 from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED, Pace
-from webhook.mutation.values import MISSING, are_same
+from webhook.mutation.values import MISSING
 
 Operation = dict[str, Any]
 
@@ -112,7 +112,7 @@ def compare(
         _compare_objects(path, old, new, operations, pace)
     elif type(old) is list and type(new) is list:
         _compare_lists(path, old, new, operations, pace)
-    elif not are_same(old, new, pace):
+    elif not is_same_json(old, new, pace.look):
         operations.append({"op": "replace", "path": path, "value": new})
 
 
@@ -162,7 +162,7 @@ def _places_of(shorter: Sequence[Any], longer: Sequence[Any], pace: Pace) -> lis
     for place, item in enumerate(longer):
         if place & LOOK_ITEMS == LOOK_ITEMS:
             pace.look()
-        if length < len(shorter) and are_same(shorter[length], item, pace):
+        if length < len(shorter) and is_same_json(shorter[length], item, pace.look):
             length += 1
         else:
             lacking.append(place)

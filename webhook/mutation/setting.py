@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from webhook.api.encoding import is_same_json
 from webhook.api.gvk import name_of
 from webhook.mutation.errors import ApplyError
 from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED, Pace
-from webhook.mutation.values import MISSING, are_same, go_type, key_of, shown
+from webhook.mutation.values import MISSING, go_type, key_of, shown
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Constant:
 
     def __call__(self, existing: Any, _root: dict[str, Any], context: Context) -> Any:
         """The value; an item of a list that has another key than the location's is its own."""
-        return existing if are_same(existing, self.value, context.pace) else self.value
+        return existing if is_same_json(existing, self.value, context.pace.look) else self.value
 
 
 @dataclass(frozen=True, slots=True)

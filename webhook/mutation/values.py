@@ -1,4 +1,4 @@
-"""JSON values compared as JSON, and named as Go's messages name their types."""
+"""JSON values as keys of look-ups, and as Go's messages show them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Hashable
 from typing import Any, Final
 
 from webhook.api.encoding import encode
-from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED, Pace
 
 
 class Missing:
@@ -39,42 +38,6 @@ def shown(value: object) -> str:
     kind = type(value)
     text = encode(value).decode() if kind in (dict, list, bool, type(None)) else str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
-
-
-def are_same(a: Any, b: Any, pace: Pace = UNBOUNDED) -> bool:
-    """Whether two values are the same JSON: 1 is 1.0, and true is not 1.
-
-    Identical Python objects are not compared further, so parts unchanged by a mutation cost no
-    time. Raises :class:`~webhook.mutation.errors.OutOfTime`.
-    """
-    if a is b:
-        return True
-    kind = type(a)
-    if kind is not type(b):
-        return {kind, type(b)} == {int, float} and bool(a == b)
-    if kind is dict:
-        return len(a) == len(b) and _are_same_fields(a, b, pace)
-    if kind is list:
-        return len(a) == len(b) and _are_same_items(a, b, pace)
-    return bool(a == b)
-
-
-def _are_same_fields(a: dict[str, Any], b: dict[str, Any], pace: Pace) -> bool:
-    for place, (name, value) in enumerate(a.items()):
-        if place & LOOK_ITEMS == LOOK_ITEMS:
-            pace.look()
-        if (other := b.get(name, MISSING)) is not value and not are_same(value, other, pace):
-            return False
-    return True
-
-
-def _are_same_items(a: list[Any], b: list[Any], pace: Pace) -> bool:
-    for place, value in enumerate(a):
-        if place & LOOK_ITEMS == LOOK_ITEMS:
-            pace.look()
-        if value is not b[place] and not are_same(value, b[place], pace):
-            return False
-    return True
 
 
 def key_of(value: Any) -> Hashable:

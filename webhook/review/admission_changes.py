@@ -18,8 +18,8 @@ from webhook.admission_policies.parameters import (
     UnknownParameters,
     parameters_of,
 )
+from webhook.api.encoding import is_same_json
 from webhook.cel.errors import TimeUp
-from webhook.mutation.values import are_same
 from webhook.review.admission_requests import (
     as_given,
     as_requested,
@@ -191,7 +191,7 @@ class _Turn:
         for text in done.faults:
             self._fail(invocation.policy, f"{invocation.title} {text}")
         self._faults += [f"{invocation.title} is not decided: {text}" for text in done.undecided]
-        if not are_same(done.object, self._object):
+        if not is_same_json(done.object, self._object):
             self._by.append(f"{MUTATING_POLICY}/{invocation.policy.name}")
         self._object = done.object
         return (invocation,)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission_policies.parameters import DEFINITIONS
+from webhook.api.encoding import is_same_json
 from webhook.api.gvk import text
 from webhook.api.shapes import object_of
 from webhook.cel.errors import TimeUp
@@ -16,7 +17,6 @@ from webhook.kyverno.kinds import GROUP
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.world import World, synced_known
 from webhook.mutation.mutator import OPERATIONS
-from webhook.mutation.values import are_same
 from webhook.review.admission_requests import (
     as_given,
     as_requested,
@@ -132,7 +132,7 @@ class _Turn:
                     skipped.append((_named(policy), text))
             elif done.result == "pass" and done.exception is None:
                 invoked.append(policy)
-                if not are_same(done.object, obj):
+                if not is_same_json(done.object, obj):
                     by.append(policy)
                     obj = done.object
         again = [change for change in invoked if change.reinvokes]

@@ -10,7 +10,7 @@ from tests.conformance.mutation import answers_of, nodes_of
 from tests.differential.mutators.questions import Question
 from tests.differential.oracle import Oracle
 from tests.json_patch import apply_patch
-from webhook.api.encoding import decode
+from webhook.api.encoding import decode, is_same_json
 from webhook.api.gvk import namespace_of
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
 from webhook.mutation.annotations import annotated
@@ -23,7 +23,6 @@ from webhook.mutation.patch import make_patch
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
 from webhook.mutation.setting import Context
-from webhook.mutation.values import are_same
 
 ZERO_ID = "00000000-0000-0000-0000-000000000000"
 KINDS = ("Assign", "AssignImage", "AssignMetadata", "ModifySet")
@@ -117,13 +116,13 @@ def _mutate(question: Question, mutators: Mutators, found: Found) -> None:
     else:
         found["after"] = after
         patch = make_patch(obj, after)
-        assert are_same(apply_patch(obj, patch), after), (patch, obj, after)
-        assert bool(patch) is not are_same(obj, after)
+        assert is_same_json(apply_patch(obj, patch), after), (patch, obj, after)
+        assert bool(patch) is not is_same_json(obj, after)
         if mutated.patch:  # Written on the way, as it is answered.
-            assert are_same(
+            assert is_same_json(
                 apply_patch(obj, decode(b64decode(mutated.patch.base64))), mutated.object
             )
-    assert are_same(before, obj), "what went in was changed"
+    assert is_same_json(before, obj), "what went in was changed"
 
 
 def _expand(question: Question, mutators: Mutators, found: Found) -> None:
@@ -185,7 +184,7 @@ def _differs(mine: Found, real: Found, parts: tuple[str, ...]) -> str:
         return "" if ours == theirs else f"message: ours {ours!r}, theirs {theirs!r}"
     for part in parts:
         one, other = mine[part] or None, real[part] or None
-        if not are_same(one, other):
+        if not is_same_json(one, other):
             return f"{part}: ours {json.dumps(one)}, theirs {json.dumps(other)}"
     return ""
 
@@ -226,6 +225,6 @@ def _expanded(mine: Found, real: Found) -> str:
         sorted(found["resultants"] or (), key=lambda item: json.dumps(item, sort_keys=True))
         for found in (mine, real)
     )
-    if not are_same(one, other):
+    if not is_same_json(one, other):
         return f"resultants: ours {json.dumps(one)}, theirs {json.dumps(other)}"
     return ""

@@ -6,6 +6,7 @@ import pytest
 
 from tests.webhook.constraint.policies import client, constraint, template
 from webhook.constraint.errors import InvalidConstraint, InvalidTemplate, SchemaViolation
+from webhook.constraint.structural import faults
 
 SCHEMA = {
     "type": "object",
@@ -472,6 +473,13 @@ def test_names_that_make_no_crd_are_refused():
 
     assert 'spec.names.kind: Invalid value: "K8s_Deny": may have mixed case' in str(refusal.value)
     assert 'spec.names.shortNames[0]: Invalid value: "A": a DNS-1035' in str(refusal.value)
+
+
+def test_an_enum_compares_numbers_by_value_and_truth_with_truth_alone():
+    assert not faults(1.0, {"type": "number", "enum": [1, 2]})
+    assert faults(3.0, {"type": "number", "enum": [1, 2]})
+    assert not faults([True], {"enum": [[True]]})
+    assert faults([1], {"enum": [[True]]})
 
 
 def test_int_or_string_may_be_written_as_alternatives():

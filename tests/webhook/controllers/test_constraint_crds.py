@@ -216,6 +216,21 @@ def test_a_schema_in_other_words_is_no_difference_and_a_property_named_descripti
     assert overlay_crd(at(1), current)["spec"] == at(1)["spec"]
 
 
+def test_a_default_that_becomes_another_type_of_an_equal_value_is_written():
+    """Python takes true for 1; the API server and policies do not."""
+    current, desired = at(1), at(2)
+    for crd, default in ((current, True), (desired, 1)):
+        for version in crd["spec"]["versions"]:
+            spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+            spec["properties"]["extra"] = {
+                "x-kubernetes-preserve-unknown-fields": True,
+                "default": default,
+            }
+    (version, *_) = overlay_crd(desired, current)["spec"]["versions"]
+    properties = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    assert type(properties["extra"]["default"]) is int
+
+
 def test_a_property_that_the_template_lost_goes():
     crd = owned_crd(templates()[0])
     current = yaml.safe_load(yaml.safe_dump(crd))
@@ -246,4 +261,12 @@ def test_crds_share_what_is_equal_and_stay_as_they_were():
     share = SchemaSharing()
     kept = [share(json.loads(source)) for source in sources]
     assert kept == [json.loads(source) for source in sources]
+    crd = at(1)
+    first, second = crd["spec"]["versions"][:2]
+    second["schema"] = copy.deepcopy(first["schema"])
+    for version, default in ((first, True), (second, 1)):
+        version["schema"]["openAPIV3Schema"]["default"] = default
+    shared_versions = SchemaSharing()(crd)["spec"]["versions"][:2]
+    defaults = [version["schema"]["openAPIV3Schema"]["default"] for version in shared_versions]
+    assert list(map(type, defaults)) == [bool, int]
     assert 2 * bytes_of(kept) < bytes_of([json.loads(source) for source in sources])

@@ -79,6 +79,14 @@ def test_each_version_of_a_mutator_is_counted_as_taken_in_or_refused() -> None:
     assert sum(registry.histogram(INGESTION_DURATION, "active").counts) == 2
 
 
+def test_a_value_that_becomes_true_instead_of_1_is_a_new_version() -> None:
+    registry = Registry()
+    found = controller(registry)
+    for generation, value in enumerate((1, True), 1):
+        found.take("Assign", "a", stored(assign("a", "spec.x", value), generation))
+    assert registry.counters[INGESTIONS] == {("active",): 2}
+
+
 def test_a_previewed_mutator_disturbs_nobody_and_is_reported_at_its_conflict() -> None:
     found = controller()
     preview = {"waddle.dev/mode": "preview"}

@@ -13,6 +13,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
+from webhook.api.encoding import is_same_json
 from webhook.api.shapes import Json
 from webhook.cluster.reflector import ObjectSelection
 from webhook.cluster.store import shared, slim
@@ -139,11 +140,11 @@ class SchemaSharing:
         """Returns a CRD as it is kept; changes ``crd``."""
         first: Json = {}
         for version in shared(slim(crd))["spec"].get("versions", ()):
-            if first and version.get("schema") == first["schema"]:
+            if first and is_same_json(version.get("schema"), first["schema"]):
                 version["schema"] = first["schema"]
                 continue
             first, fields = version if "schema" in version else {}, _spec_fields(version)
-            if fields.get("match") == self._match:
+            if is_same_json(fields.get("match"), self._match):
                 fields["match"] = self._match
             else:
                 self._match = fields.get("match", {})
@@ -187,7 +188,7 @@ def _generation(metadata: Mapping[str, Any]) -> int:
 
 def _differs_in_generation_only(first: Json, other: Json) -> bool:
     """Whether CRDs differ in nothing but the generation: most generations change no schema."""
-    return _without_generation(first) == _without_generation(other)
+    return is_same_json(_without_generation(first), _without_generation(other))
 
 
 def _without_generation(crd: Json) -> Json:
@@ -199,7 +200,7 @@ def _without_generation(crd: Json) -> Json:
 
 def _differs_in_descriptions_only(first: Any, other: Any) -> bool:
     """Whether schemas differ in their descriptions alone: Gatekeeper's are other words."""
-    return bool(first == other or _without_descriptions(first) == _without_descriptions(other))
+    return is_same_json(_without_descriptions(first), _without_descriptions(other))
 
 
 def _without_descriptions(schema: Any) -> Any:

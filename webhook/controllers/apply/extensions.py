@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from webhook.api import timestamp
+from webhook.api.encoding import is_same_json
 from webhook.controllers.object_faults import ObjectFaults, described
 from webhook.controllers.revisions.extension_state import (
     ExtensionState,
@@ -106,7 +107,7 @@ class ExtensionController:
         known = ExtensionState(document) if before is None else replace(before, document=document)
         began = time.perf_counter()
         state = self._apply(key, known)
-        if before is None or before.document.get("spec") != document.get("spec"):
+        if before is None or not is_same_json(before.document.get("spec"), document.get("spec")):
             self._count_taken(kind, state, time.perf_counter() - began)
 
     def _count_taken(self, kind: str, state: ExtensionState, seconds: float) -> None:

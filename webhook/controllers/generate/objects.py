@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from webhook.api.encoding import is_same_json
 from webhook.api.shapes import Json, objects_of
 from webhook.constraint import constraint as constraints
 from webhook.constraint.template import GROUP as TEMPLATES_GROUP
@@ -48,8 +49,7 @@ def is_contained(desired: Any, current: Any) -> bool:
         ) and not any(name in _OURS and name not in desired for name in current)
     if isinstance(desired, list) and isinstance(current, list):
         return len(desired) == len(current) and all(map(is_contained, desired, current))
-    is_bool = type(desired) is bool
-    return is_bool is (type(current) is bool) and bool(desired == current)
+    return is_same_json(desired, current)
 
 
 def owner_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -81,7 +81,7 @@ class Rewrites:
             return None
         name = desired["metadata"]["name"]
         document, times = self._times.get(name, (desired, deque[float]()))
-        if document != desired:
+        if not is_same_json(document, desired):
             times = deque()
         now = self._clock()
         while times and now - times[0] > WHILE_SECONDS:
