@@ -18,12 +18,12 @@ from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.api.gvk import text
 from webhook.backoff import Backoff
+from webhook.cluster.aiohttp_import import aiohttp
 from webhook.cluster.clock import ClockComparison
 from webhook.cluster.credentials import Credentials, CredentialsError
 from webhook.cluster.errors import AnswerTooLarge, ApiError, ApiUnreachable, api_error
 from webhook.cluster.event_loop import EventLoop, is_uvloop
 from webhook.cluster.pages import without_managed_fields
-from webhook.cluster.sessions import aiohttp
 from webhook.cluster.store import Object, slim
 
 if TYPE_CHECKING:

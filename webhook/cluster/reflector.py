@@ -26,11 +26,11 @@ from webhook.api.encoding import encode
 from webhook.api.gvk import text
 from webhook.api.shapes import object_of
 from webhook.backoff import Backoff
+from webhook.cluster.aiohttp_import import aiohttp
 from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX, ClusterClient
 from webhook.cluster.errors import ApiError, ApiUnreachable, status_error
 from webhook.cluster.page_size import PageSize, sized_page
 from webhook.cluster.pages import check_object, read_event, read_page
-from webhook.cluster.sessions import aiohttp
 from webhook.cluster.store import Change, Object, Store, slim
 from webhook.values import dataclass
 
