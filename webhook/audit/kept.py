@@ -244,9 +244,10 @@ class KeptResults:
         """Returns the kept results of a kind; None if its objects must be reviewed in each sweep.
 
         These are kinds of objects that imply others, and kinds with certain policies: those that
-        call a provider, read the time or random numbers, belong to a group, or are API server or
-        Kyverno policies. If a policy reads synced data, a change of it drops all results. While
-        there are exceptions, results with violations are not kept.
+        call a provider, read the time or random numbers, or belong to a group; policies of the API
+        server; and Kyverno's policies that have exceptions or audit annotations, or read more than
+        objects. If a policy reads synced data, a change of it drops all results. While there are
+        exceptions, or policies of others, results with violations are not kept.
         """
         gvk = resource.gvk
         basis = await self._basis(scope, resource)
@@ -306,7 +307,7 @@ class KeptResults:
         if (
             scope.reports_drift
             or group_kinds(scope.expansion, gvk) != {gvk.group_kind}
-            or scope.policies.foreign.concerns(gvk)
+            or scope.policies.foreign.reads_more(gvk)
             or set(snapshot.targets) != {admission.NAME}
         ):
             return None

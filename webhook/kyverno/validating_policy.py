@@ -120,6 +120,11 @@ class Rule(CompiledSpec):
             self._whole = None
         return values or ()
 
+    @property
+    def reads_objects_alone(self) -> bool:
+        """Whether it reads no more than objects and the operation."""
+        return self._run_on_objects is not None
+
     def by_objects(self, operation: str, objects: Json, meter: Meter) -> KyvernoVerdict | None:
         """Evaluates a rule that reads no more than objects and the operation, by generated code.
 
@@ -262,6 +267,11 @@ class ValidatingPolicy(KyvernoPolicy):
     def specs(self) -> Sequence[CompiledSpec]:
         """Its own, and those that it implies for pod controllers."""
         return self._rules
+
+    @property
+    def reads_objects_alone(self) -> bool:
+        """Whether its rules read no more than objects and the operation."""
+        return all(rule.reads_objects_alone for rule in self._rules)
 
     def rules_for(self, resource: RequestedResource) -> list[Rule]:
         """Returns the rules that name a resource: its own, and those for pod controllers."""

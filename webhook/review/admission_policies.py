@@ -121,6 +121,10 @@ class AdmissionPolicies:
             for policy, _, _ in self._pairs
         )
 
+    def reads_more(self, gvk: GroupVersionKind) -> bool:
+        """Whether a policy reviews such objects: parameters and rights may change."""
+        return self.concerns(gvk)
+
     @property
     def keys(self) -> list[tuple[str, str]]:
         """The policies that have a binding: kind and name."""

@@ -131,10 +131,23 @@ class KyvernoPolicies:
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
         """Whether a policy with background reviews matches objects of this kind."""
+        return any(self._in_background(gvk))
+
+    def reads_more(self, gvk: GroupVersionKind) -> bool:
+        """Whether a policy about such objects reads more than they have, or is excepted."""
         return any(
-            policy.in_background and policy.mode != JSON and policy.constrains(gvk)
-            for policy, _ in self._policies
+            not policy.reads_objects_alone or self._is_excepted(policy)
+            for policy in self._in_background(gvk)
         )
+
+    def _in_background(self, gvk: GroupVersionKind) -> Iterator[ValidatingPolicy]:
+        for policy, _ in self._policies:
+            if policy.in_background and policy.mode != JSON and policy.constrains(gvk):
+                yield policy
+
+    def _is_excepted(self, policy: ValidatingPolicy) -> bool:
+        named = (policy.kind, policy.name)
+        return any(named in exception.policies for exception in self._exceptions)
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and reason of each policy with no or an unintended effect."""
@@ -250,9 +263,7 @@ class KyvernoPolicies:
         self, policy: ValidatingPolicy, constraint: Constraint, rules: Sequence[Rule]
     ) -> _Concerned:
         has_selectors = policy.has_selectors(rules)
-        named = (policy.kind, policy.name)
-        is_excepted = any(named in exception.policies for exception in self._exceptions)
-        is_simple = len(rules) == 1 and not (has_selectors or is_excepted)
+        is_simple = len(rules) == 1 and not (has_selectors or self._is_excepted(policy))
         return _Concerned(
             policy,
             constraint,

@@ -131,6 +131,9 @@ class ForeignStage(Protocol):
     def concerns(self, gvk: GroupVersionKind) -> bool:
         """Whether an audit must list objects of this kind for these policies."""
 
+    def reads_more(self, gvk: GroupVersionKind) -> bool:
+        """Whether an audit's verdict on such an object may change while it and its Namespace stay."""
+
     def loose(self) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and reason of each policy or binding without effect."""
 
@@ -219,6 +222,10 @@ class ForeignPolicies:
     def concerns(self, gvk: GroupVersionKind) -> bool:
         """Whether an audit must list objects of this kind for one of the stages."""
         return any(stage.concerns(gvk) for stage in self.stages)
+
+    def reads_more(self, gvk: GroupVersionKind) -> bool:
+        """Whether an audit's verdict on such an object may change while it and its Namespace stay."""
+        return any(stage.reads_more(gvk) for stage in self.stages)
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
         """Yields kind, name and reason of each policy or binding without effect."""

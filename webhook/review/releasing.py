@@ -80,7 +80,8 @@ def is_of_ending(request: AdmissionRequest) -> bool:
     metadata = before.get("metadata")
     if type(metadata) is not dict or not metadata.get("deletionTimestamp"):
         return False
-    return is_same_json(*({**item, "metadata": {}, "status": {}} for item in (before, after)))
+    gone: dict[str, Any] = {"metadata": {}, "status": {}}
+    return is_same_json({**before, **gone}, {**after, **gone})
 
 
 def _is_part(part: Any, whole: Any) -> bool:
@@ -108,7 +109,8 @@ def _rest_is_same(
     request: AdmissionRequest, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
     is_namespace = request.kind.group_kind == ("", "Namespace")
-    return is_same_json(*(_rest(item, is_namespace=is_namespace) for item in (before, after)))
+    were, are = (_rest(item, is_namespace=is_namespace) for item in (before, after))
+    return is_same_json(were, are)
 
 
 def _rest(document: Mapping[str, Any], *, is_namespace: bool) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tests.webhook.audit.made import (
     template,
 )
 from tests.webhook.audit.swept import Given, RecordingSink
+from tests.webhook.kyverno import making
 from webhook import log
 from webhook.api.gvk import GroupVersionKind
 from webhook.audit.digest_table import ENTRY_BYTES
@@ -33,6 +34,8 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.expansion import Expansion, ExpansionTemplate
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.kyverno.validating_policy import read_kyverno
+from webhook.review.kyverno_policies import KyvernoPolicies
 from webhook.review.policy_set import PolicySet
 
 if TYPE_CHECKING:
@@ -288,6 +291,50 @@ def test_violations_are_not_kept_while_something_may_excuse_them_and_conforming_
     excuses[0] = True
     end, _ = sweep(in_force, objects, kept)
     assert (end.recalled, end.violations) == (1, 0)
+
+
+KYVERNO_SPEC = {
+    "matchConstraints": {"resourceRules": [making.PODS]},
+    "validations": [{"expression": "object.spec.hostname == 'a'"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "recalled"),
+    [
+        ({}, 1),
+        ({"matchConditions": [{"name": "all", "expression": "object.spec.hostname != ''"}]}, 1),
+        ({"validations": [{"expression": "time.now() > timestamp('2026-01-01T00:00:00Z')"}]}, 0),
+        ({"validations": [{"expression": "request.userInfo.username != 'x'"}]}, 0),
+        ({"auditAnnotations": [{"key": "host", "valueExpression": "'x'"}]}, 0),
+    ],
+)
+def test_objects_that_conform_to_policies_of_kyverno_about_objects_alone_are_kept(
+    spec: dict[str, Any], recalled: int
+) -> None:
+    policy = {"kind": "ValidatingPolicy", "metadata": {"name": "p"}, "spec": KYVERNO_SPEC | spec}
+    stage = KyvernoPolicies([read_kyverno(policy)])
+    in_force = PolicySet(client(PODS[0]).snapshot, stages=(stage,))
+    objects, kept = {POD: [pod("good"), pod("bad", "b")]}, keeping()
+    sweep(in_force, objects, kept)
+    end, sink = sweep(in_force, objects, kept)
+    assert end.recalled == recalled
+    assert shown(sink) == shown(sweep(in_force, objects)[1])
+
+
+def test_objects_are_reviewed_again_when_a_policy_of_kyverno_changes_or_has_an_exception() -> None:
+    policy = {"kind": "ValidatingPolicy", "metadata": {"name": "p"}, "spec": KYVERNO_SPEC}
+    exception = {
+        "kind": "PolicyException",
+        "metadata": {"name": "e", "namespace": "one"},
+        "spec": {"policyRefs": [{"kind": "ValidatingPolicy", "name": "p"}]},
+    }
+    objects, kept = {POD: [pod("good")]}, keeping()
+    for documents, recalled in (([policy], 0), ([policy], 0), ([policy, exception], 0)):
+        stage = KyvernoPolicies(list(map(read_kyverno, documents)))
+        in_force = PolicySet(client(PODS[0]).snapshot, stages=(stage,))
+        assert sweep(in_force, objects, kept)[0].recalled == recalled
+    assert sweep(in_force, objects, kept)[0].recalled == 0
 
 
 def test_objects_whose_results_differ_by_their_names_share_them() -> None:
