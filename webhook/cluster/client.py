@@ -156,7 +156,7 @@ class ClusterClient:
                 asyncio.timeout(deadline_seconds),
                 await self._send("GET", path, query, None, None, None) as response,
             ):
-                body = await _read_some(response, _REFUSAL_BYTES_MAX)
+                body = await _read_refusal(response)
         except TimeoutError:
             raise ApiUnreachable(f"no answer within {deadline_seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -274,7 +274,7 @@ class ClusterClient:
         if response.status < 400:
             return response
         async with response:
-            body = await _read_some(response, _REFUSAL_BYTES_MAX)
+            body = await _read_refusal(response)
             raise api_error(response.status, body, response.headers.get("Retry-After"))
 
     async def _send(
@@ -387,9 +387,8 @@ class ClusterClient:
         body: Object,
         *,
         subresource: str = "",
-        force: bool = True,
     ) -> Object:
-        """Applies fields of an object with server-side apply.
+        """Applies fields of an object with server-side apply, whoever managed them before.
 
         Creates the object if it does not exist.
         """
@@ -397,7 +396,7 @@ class ClusterClient:
         path = resource.path(
             metadata["name"], metadata.get("namespace", ""), subresource=subresource
         )
-        query = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"}
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         written = await self.request("PATCH", path, query=query, body=body, content_type=_APPLY)
         return self._answered(resource, written)
 
@@ -458,13 +457,13 @@ async def _read(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
     return b"".join(parts)
 
 
-async def _read_some(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
-    """Returns the body up to ``bytes_max``."""
+async def _read_refusal(response: aiohttp.ClientResponse) -> bytes:
+    """Returns the body of a refusal, as much of it as is read."""
     body = b""
     async for part in response.content.iter_any():
         body += part
-        if len(body) > bytes_max:
-            return body[:bytes_max]
+        if len(body) > _REFUSAL_BYTES_MAX:
+            return body[:_REFUSAL_BYTES_MAX]
     return body
 
 

@@ -143,7 +143,7 @@ class Findings:
             self.guard.saw(review.key, review.size)
         selection = plan.select(outcomes, operation)
         for constraint, reason in selection.unmatchable:
-            self._add(review.target, constraint, f"{AUTOREJECT}: {reason}", None, "autoreject")
+            self._add(review.target, constraint, f"{AUTOREJECT}: {reason}", "autoreject")
         for item in selection.broken:
             broken = item.broken
             self._undecide(review, item.entry, (item.constraint,), broken.stage, broken.message)
@@ -405,7 +405,7 @@ class Findings:
         is_fault = False
         for constraint in failed:
             if self.snapshot.isolation.error_is_violation and not error.no_verdict:
-                self._add(review.target, constraint, str(error), None, "error")
+                self._add(review.target, constraint, str(error), "error")
             elif "deny" in self._actions(constraint):
                 is_fault = True
             else:
@@ -545,20 +545,13 @@ class Findings:
             for msg, details in violations
         ]
 
-    def _add(
-        self,
-        target: str,
-        constraint: Constraint,
-        msg: str,
-        details: Any,
-        cause: ResultCause = "violation",
-    ) -> None:
+    def _add(self, target: str, constraint: Constraint, msg: str, cause: ResultCause) -> None:
         scoped = enforcement.scoped_actions(
             constraint, self.point, self.snapshot.enforcement_points
         )
         action = constraint.enforcement_action
         self._is_in_order = False
-        self.results.append(Result(target, constraint, msg, details, action, scoped, cause))
+        self.results.append(Result(target, constraint, msg, None, action, scoped, cause))
 
     def _put_in_order(self) -> None:
         """Sorts the results by stable sorts: violations with equal messages keep their order."""

@@ -72,19 +72,19 @@ def refuse(fields: Json, where: str, *names: str) -> None:
 
 def texts_in(given: Any, where: str) -> list[str]:
     """Returns a list of texts, empty if absent; raises :class:`Unwritable`."""
-    if given is None:
-        return []
-    if type(given) is not list or not all(type(item) is str for item in given):
-        raise Unwritable(f"{where} is not a list of strings")
-    return given
+    return _items_of(str, given, f"{where} is not a list of strings")
 
 
 def objects_in(given: Any, where: str) -> list[Json]:
     """Returns a list of objects, empty if absent; raises :class:`Unwritable`."""
+    return _items_of(dict, given, f"{where} is not a list of objects")
+
+
+def _items_of(kind: type, given: Any, fault: str) -> list[Any]:
     if given is None:
         return []
-    if type(given) is not list or not all(type(item) is dict for item in given):
-        raise Unwritable(f"{where} is not a list of objects")
+    if type(given) is not list or not all(type(item) is kind for item in given):
+        raise Unwritable(fault)
     return given
 
 

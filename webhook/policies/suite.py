@@ -170,7 +170,7 @@ def _suite(file: Path, text: str, item: FileDocument) -> Suite:
             file,
             tests,
             _flag(document, "skip", ""),
-            _texts(document, "providers", ""),
+            _providers(document, ""),
             document,
             item.line,
             text,
@@ -205,7 +205,7 @@ def _read_test(value: Any, path: str) -> SuiteTest:
         target=_text(value, "target", path),
         exceptions=_text(value, "exceptions", path),
         mutators=_text(value, "mutators", path),
-        providers=_texts(value, "providers", path),
+        providers=_providers(value, path),
         cases=cases,
         invalid=_flag(value, "invalid", path),
         skip=_flag(value, "skip", path),
@@ -230,7 +230,7 @@ def _read_case(value: Any, path: str) -> Case:
         inventory=tuple(inventory),
         assertions=tuple(assertions),
         mutated=_text(value, "mutated", path),
-        providers=_texts(value, "providers", path),
+        providers=_providers(value, path),
         skip=_flag(value, "skip", path),
     )
 
@@ -274,10 +274,10 @@ def _flag(owner: dict[str, Any], name: str, path: str) -> bool:
     return bool(value)
 
 
-def _texts(owner: dict[str, Any], name: str, path: str) -> dict[str, str]:
-    value = owner.get(name)
+def _providers(owner: dict[str, Any], path: str) -> dict[str, str]:
+    value = owner.get("providers")
     if value is None:
         return {}
     if type(value) is not dict or not all(type(text) is str for text in value.values()):
-        raise ValueError(f"{path}.{name} must be an object of strings".lstrip("."))
+        raise ValueError(f"{path}.providers must be an object of strings".lstrip("."))
     return value

@@ -122,31 +122,23 @@ _CROWDED_ADVICE: Final = "send fewer requests at a time, or smaller objects, and
 
 def undecidable(uid: str, message: str) -> AdmissionResponse:
     """Refuses an object that cannot be reviewed because of its own size, depth or content."""
-    return AdmissionResponse(
-        uid,
-        allowed=False,
-        code=UNDECIDABLE_CODE,
-        reason=UNDECIDABLE_REASON,
-        message=f"the object cannot be reviewed: {_cut(message)}",
-    )
+    return _refused(uid, {"object"}, f"the object cannot be reviewed: {_cut(message)}")
 
 
 def unmutated(uid: str, cause: UndecidedCause, why: str) -> AdmissionResponse:
     """Refuses an object whose mutation did not end in time because of itself or its user."""
-    code, reason, advice = _refused_for({cause})
-    message = f"the object cannot be mutated: {why}\n{advice}"
-    return AdmissionResponse(uid, allowed=False, code=code, reason=reason, message=message)
+    message = f"the object cannot be mutated: {why}\n{_refused_for({cause})[2]}"
+    return _refused(uid, {cause}, message)
 
 
 def crowded(uid: str, message: str) -> AdmissionResponse:
     """Refuses a request that had no room or time because of the same user's other requests."""
-    return AdmissionResponse(
-        uid,
-        allowed=False,
-        code=CROWDED_CODE,
-        reason=CROWDED_REASON,
-        message=f"the object was not reviewed: {_cut(message)}",
-    )
+    return _refused(uid, {"requester"}, f"the object was not reviewed: {_cut(message)}")
+
+
+def _refused(uid: str, causes: set[UndecidedCause], message: str) -> AdmissionResponse:
+    code, reason, _ = _refused_for(causes)
+    return AdmissionResponse(uid, allowed=False, code=code, reason=reason, message=message)
 
 
 def judge(

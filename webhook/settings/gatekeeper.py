@@ -34,8 +34,8 @@ def _value(replacement: str, *harmless: str) -> ForeignFlag:
     return ForeignFlag(boolean=False, replacement=replacement, harmless=frozenset(harmless))
 
 
-def _ignored(reason: str, *, boolean: bool = False) -> ForeignFlag:
-    return ForeignFlag(boolean=boolean, replacement=reason, notice=True)
+def _ignored(reason: str) -> ForeignFlag:
+    return ForeignFlag(boolean=False, replacement=reason, notice=True)
 
 
 _EITHER: Final = TRUE | FALSE

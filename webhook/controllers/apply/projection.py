@@ -67,16 +67,11 @@ class SyncProjection:
     Used by one task.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        watches: Registrar,
-        has_objects: Callable[[GroupVersionKind], bool] = lambda _: True,
-    ) -> None:
-        """``has_objects`` is whether policies can see objects of a kind."""
+    def __init__(self, client: Client, watches: Registrar) -> None:
         self._client = client
         self._watches = watches
-        self.has_objects = has_objects
+        self.has_objects: Callable[[GroupVersionKind], bool] = lambda _: True
+        """Whether policies can see objects of a kind."""
         self._kinds: dict[GroupVersionKind, _Kind] = {}
         self._waiting: dict[str, ReadSet] = {}
         """The fields that withheld templates read, by template: each waits until they are held."""

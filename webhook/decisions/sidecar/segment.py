@@ -60,13 +60,13 @@ def encode_frames(lines: Iterable[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def decode_frames(data: bytes, start: int = 0) -> tuple[list[bytes], int, bool]:
-    """Returns the whole frames in ``data`` from ``start``, their end, and whether damage follows.
+def decode_frames(data: bytes) -> tuple[list[bytes], int, bool]:
+    """Returns the whole frames in ``data``, their end, and whether damage follows.
 
     A frame cut off by the end of ``data`` is not damage, but a reason to read more.
     """
     payloads: list[bytes] = []
-    position = start
+    position = 0
     end = len(data)
     while position + FRAME.size <= end:
         length, crc = FRAME.unpack_from(data, position)

@@ -120,8 +120,8 @@ class _Rewriting:
         return result
 
     def _literal(self, lit: ir.Lit, result: ir.Body) -> None:
-        def moved(term: ir.Term, stage: int = _MOVED) -> ir.Term:
-            return self._moved(term, lit, result, stage)
+        def moved(term: ir.Term) -> ir.Term:
+            return self._moved(term, lit, result)
 
         match lit:
             case ir.Eq(b=ir.Template()):
@@ -188,7 +188,7 @@ class _Rewriting:
             only = part.body[0]
             if isinstance(only, ir.Eq) and isinstance(only.b, ir.Var | ir.Const) and not only.withs:
                 return ir.Set([only.b])
-        return self._moved(part, lit, result, _MOVED)
+        return self._moved(part, lit, result)
 
     def _within(self, term: ir.Term, moved: Callable[[ir.Term], ir.Term]) -> ir.Term:
         """Returns a term with its inner references and comprehensions moved out.
@@ -203,21 +203,18 @@ class _Rewriting:
             return replace(term, body=self.body(term.body))
         return moved(term)
 
-    def _moved(self, term: ir.Term, lit: ir.Lit, result: ir.Body, stage: int) -> ir.Term:
+    def _moved(self, term: ir.Term, lit: ir.Lit, result: ir.Body) -> ir.Term:
         if isinstance(term, ir.Ref | ir.Comprehension):
             place = term.location if term.location.row else lit.location
-            inner = self._within(term, lambda part: self._moved(part, lit, result, stage))
-            return self._bound(inner, place, lit, result, stage)
+            inner = self._within(term, lambda part: self._moved(part, lit, result))
+            return self._bound(inner, place, lit, result, _MOVED)
         if isinstance(term, ir.Array):
-            return ir.Array([self._moved(item, lit, result, stage) for item in term.items])
+            return ir.Array([self._moved(item, lit, result) for item in term.items])
         if isinstance(term, ir.Set):
-            return ir.Set([self._moved(item, lit, result, stage) for item in term.items])
+            return ir.Set([self._moved(item, lit, result) for item in term.items])
         if isinstance(term, ir.Object):
             return ir.Object(
-                [
-                    (self._moved(k, lit, result, stage), self._moved(v, lit, result, stage))
-                    for k, v in term.items
-                ]
+                [(self._moved(k, lit, result), self._moved(v, lit, result)) for k, v in term.items]
             )
         return term
 
