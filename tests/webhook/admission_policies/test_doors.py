@@ -424,6 +424,30 @@ def test_the_scope_of_parameters_is_that_of_their_kind(tmp_path):
     assert "no params found" in done.stdout
 
 
+@pytest.mark.parametrize("is_request", [False, True])
+def test_a_namespace_has_the_parameters_in_itself(tmp_path, is_request):
+    """As at the API server, for which a request about a Namespace is in that Namespace."""
+    document = policy(
+        "request.namespace == 'shop' && namespaceObject == null && params == null",
+        rule={"resources": ["namespaces"]},
+        paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+    )
+    bound = binding(paramRef={"name": "limits", "parameterNotFoundAction": "Allow"})
+    obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    reviewed_one = obj
+    if is_request:
+        kind = {"group": "", "version": "v1", "kind": "Namespace"}
+        resource = {"group": "", "version": "v1", "resource": "namespaces"}
+        about = request(obj, kind=kind, resource=resource, name="shop", uid="")
+        head = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+        reviewed_one = {**head, "request": about}
+    limits = {**LIMITS, "metadata": {"name": "limits", "namespace": "other"}}
+    assert reviewed(tmp_path, document, bound, limits, reviewed_one).returncode == 0
+    limits["metadata"]["namespace"] = "shop"
+    done = reviewed(tmp_path, document, bound, limits, reviewed_one)
+    assert "failed expression: request.namespace == 'shop'" in done.stdout
+
+
 def test_the_answer_with_fewest_open_parts_counts_and_of_these_one_that_denies(tmp_path):
     wide = {**REVIEW["spec"], "resourceAttributes": {"verb": "*", "resource": "*"}}
     open_ = {**REVIEW, "spec": wide}
