@@ -94,6 +94,31 @@ CHANGES = (
     '[JSONPatch{op: "add", path: "/metadata/labels/" + jsonpatch.escapeKey("x/y~z"), value: "v"}]',
     'has(object.data.n) ? [JSONPatch{op: "add", path: "/data/d", value: object.data.n}] : []',
 )
+PATCHES_OF_LITTLE = (
+    '[JSONPatch{op: "add", path: "/none/a", value: "v"}]',
+    '[JSONPatch{op: "remove", path: "/none/a"}]',
+    '[JSONPatch{op: "replace", path: "/none/a", value: "v"}]',
+    '[JSONPatch{op: "test", path: "/none/a", value: "v"}]',
+    '[JSONPatch{op: "copy", from: "/metadata/name", path: "/none/a"}]',
+    '[JSONPatch{op: "move", from: "/metadata/labels", path: "/none/a"}]',
+    '[JSONPatch{op: "copy", from: "/none/a", path: "/data/a"}]',
+    '[JSONPatch{op: "copy", from: "/data/a", path: "/data/b/c"}]',
+    *(
+        '[JSONPatch{op: "add", path: "/metadata/finalizers", value: ["example.com/a"]}, '
+        f"JSONPatch{{{operation}}}]"
+        for operation in (
+            'op: "add", path: "/metadata/finalizers/5", value: "example.com/b"',
+            'op: "remove", path: "/metadata/finalizers/5"',
+            'op: "replace", path: "/metadata/finalizers/5", value: "example.com/b"',
+            'op: "test", path: "/metadata/finalizers/5", value: "example.com/b"',
+            'op: "copy", from: "/metadata/finalizers/5", path: "/metadata/finalizers/-"',
+            'op: "move", from: "/metadata/finalizers/5", path: "/metadata/finalizers/-"',
+            'op: "copy", from: "/metadata/name", path: "/metadata/finalizers/5"',
+            'op: "move", from: "/metadata/annotations", path: "/metadata/finalizers/5"',
+        )
+    ),
+)
+"""JSON Patches of what is often not there."""
 POD_CHANGES = (
     (
         "Object{spec: Object.spec{containers: object.spec.containers.map(c, "

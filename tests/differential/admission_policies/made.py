@@ -12,6 +12,7 @@ from tests.differential.admission_policies.expressions import (
     CHANGES,
     MESSAGES,
     OF_REQUESTS,
+    PATCHES_OF_LITTLE,
     POD_CHANGES,
     TESTS,
     VALUES,
@@ -210,7 +211,9 @@ def _validating(chance: random.Random, name: str, kind: Kind, varied: bool) -> C
 def _mutating(chance: random.Random, name: str, kind: Kind) -> Case:
     is_pod = kind is POD
     params = chance.random() < 0.3
-    usable = POD_CHANGES + CHANGES[:2] if is_pod else CHANGES
+    usable: tuple[str, ...] = POD_CHANGES + CHANGES[:2] if is_pod else CHANGES
+    if kind is UPDATED:
+        usable += PATCHES_OF_LITTLE
     mutations = []
     for _ in range(chance.randint(1, 2)):
         text = chance.choice(usable)
