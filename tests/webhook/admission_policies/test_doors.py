@@ -124,6 +124,7 @@ def test_several_parameters_are_each_to_be_satisfied(tmp_path):
         ("Deny", "Fail", 1, "no params found for policy binding with `Deny`"),
         ("Deny", "Ignore", 0, "0 violations"),
         ("Allow", "Fail", 0, "0 violations"),
+        ("Allow", "Ignore", 0, "0 violations"),
     ],
 )
 def test_parameters_that_are_not_there(tmp_path, action, failure, code, message):
@@ -281,6 +282,15 @@ def test_a_krm_function_reads_parameters_from_the_folder(tmp_path):
     assert done.returncode == 1
     assert "[binding here] at most 0" in done.stdout
     assert "constraint: ValidatingAdmissionPolicy/limited" in done.stdout
+
+
+def test_a_krm_function_reports_what_no_answer_decides(tmp_path):
+    written(tmp_path, ASKING, binding("b", "asking"))
+    items = {"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList", "items": [pod()]}
+    done = waddle("krm", tmp_path, stdin=io.TextIOWrapper(io.BytesIO(json.dumps(items).encode())))
+    assert done.returncode == 1
+    assert "not decided: ValidatingAdmissionPolicy/asking" in done.stderr
+    assert "which no SubjectAccessReview among the files answers" in done.stderr
 
 
 def suite(folder: Path, constraint: Json, **case: Any) -> Any:
