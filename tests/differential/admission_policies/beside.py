@@ -222,8 +222,8 @@ def differences(api: Api, cases: Sequence[Case]) -> Iterator[str]:
             ) and time.monotonic() < end:
                 time.sleep(0.1)
             if text:
-                what = f"{request.operation} {request.kind.name} {request.name}"
-                yield f"{case.name} {what}: {text}"
+                title = f"{request.operation} {request.kind.name} {request.name}"
+                yield f"{case.name} {title}: {text}"
 
 
 def _difference(

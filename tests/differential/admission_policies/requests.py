@@ -181,7 +181,7 @@ KINDS = (
     EVICTION,
     EXEC,
 )
-"""What the API server is asked about; ConfigMaps twice as often, as most expressions are of them."""
+"""The kinds of varied requests; ConfigMaps twice as often, as most expressions are of them."""
 
 
 WIDGETS: Json = {
