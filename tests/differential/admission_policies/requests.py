@@ -144,7 +144,8 @@ def _namespace(chance: random.Random, name: str, number: int) -> Json:
     found = metadata(chance, name, number)
     del found["namespace"]
     found["labels"]["kubernetes.io/metadata.name"] = found["name"]  # as the API server does
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": found}
+    spec = {"finalizers": ["kubernetes"]}  # likewise
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": found, "spec": spec}
 
 
 def _deployment(chance: random.Random, name: str, number: int) -> Json:
