@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.conformance import vap
+from tests.cluster import Cluster
+from tests.conformance import vap, vap_in_cluster
 from tests.conformance.gatekeeper import CONFORMANCE, require
 
 require("vap")
@@ -30,3 +31,35 @@ def test_a_wrong_expectation_is_reported(tmp_path, capsys):
 def test_a_folder_without_cases_is_no_success(tmp_path, text):
     (tmp_path / "cases.json").write_text(text)
     assert vap.main(tmp_path) == 1
+
+
+@pytest.mark.slow(30)
+def test_every_verdict_is_the_api_server_s(program, tmp_path):
+    cluster = Cluster.start(program("testcluster"), tmp_path)
+    try:
+        given = list(vap_in_cluster.verdicts(cluster.api, CONFORMANCE / "vap"))
+    finally:
+        cluster.stop()
+    assert [(one.name, one.difference) for one in given if one.is_different] == []
+    assert {bool(one.message) for one in given} == {True, False}
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        vap_in_cluster.Verdict("", "fail", message="a", ours=("b",), written=("b",)),
+        vap_in_cluster.Verdict("", "fail", message="a"),
+        vap_in_cluster.Verdict("", "pass", ours=("a",), written=("a",)),
+        vap_in_cluster.Verdict("", "pass", message="a", ours=("a",), written=("a",)),
+        vap_in_cluster.Verdict("", "fail", message="a", ours=("a",)),
+        vap_in_cluster.Verdict("", "pass", refusal="a"),
+    ],
+)
+def test_a_verdict_that_differs_is_reported(verdict):
+    assert verdict.difference
+
+
+@pytest.mark.parametrize(("expected", "ours"), [("fail", ("a",)), ("pass", ())])
+def test_equal_verdicts_are_none(expected, ours):
+    message = "".join(ours)
+    assert not vap_in_cluster.Verdict("", expected, message, ours=ours, written=ours).difference

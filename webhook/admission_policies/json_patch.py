@@ -104,19 +104,23 @@ def _take(holder: Any, part: str) -> None:
         raise _Missing(f"Unable to remove nonexistent key: {part}: {_MISSING}")
 
 
-def _placed(document: Any, path: str, verb: str) -> tuple[Any, str]:
+def _placed(document: Any, path: str, verb: str, text: str = "") -> tuple[Any, str]:
     holder, part = _holder(document, path)
     if holder is None:
-        raise _fault(f'{verb} operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        why = text or f'doc is missing path: "{path}"'
+        raise _fault(f"{verb} operation does not apply: {why}: {_MISSING}")
     return holder, part
 
 
 def _add(document: Any, operation: dict[str, Any], verb: str = "add") -> Any:
     path = operation["path"]
-    holder, part = _placed(document, path, verb)
+    text = "" if verb == "add" else f"doc is missing destination path: {path}"
+    holder, part = _placed(document, path, verb, text)
     try:
         _put(holder, part, _copied(operation.get("value")))
     except _Missing as error:
+        if verb == "copy":
+            raise _fault(f"error while adding value during copy: {error}") from None
         raise _fault(f"error in {verb} for path: '{path}': {error}") from None
     return document
 
@@ -137,7 +141,7 @@ def _replace(document: Any, operation: dict[str, Any]) -> Any:
         if type(value) not in {dict, list}:
             raise _fault("replace operation value must be object or array")
         return _copied(value)
-    holder, part = _placed(document, path, "replace")
+    holder, part = _placed(document, path, "replace", f"doc is missing path: {path}")
     try:
         if type(holder) is list:
             holder[_index(part, len(holder))] = _copied(value)
@@ -160,7 +164,8 @@ def _source(document: Any, operation: dict[str, Any], verb: str) -> tuple[Any, s
     try:
         return holder, part, _at(holder, part)
     except _Missing as error:
-        raise _fault(f"error in {verb} for path: '{start}': {error}") from None
+        where = f"path: '{part}'" if verb == "move" else f"from: '{start}'"
+        raise _fault(f"error in {verb} for {where}: {error}") from None
 
 
 def _move(document: Any, operation: dict[str, Any]) -> Any:
@@ -182,7 +187,7 @@ def _test(document: Any, operation: dict[str, Any]) -> Any:
     if path == "":
         value = document
     else:
-        holder, part = _placed(document, path, "test")
+        holder, part = _placed(document, path, "test", f"is missing path: {path}")
         try:
             value = _at(holder, part)
         except _Missing as error:

@@ -94,11 +94,26 @@ def request_of(value: Any) -> Json | None:
     return None
 
 
+def request_to_api_server(value: Any) -> Json | None:
+    """Returns the request as the API server's own policies see it; None for a document.
+
+    A request about a Namespace is in that Namespace: parameters are looked for there.
+    """
+    request = request_of(value)
+    if request is not None and _is_of_namespace(request):
+        return {**request, "namespace": request.get("name") or ""}
+    return request
+
+
+def _is_of_namespace(request: Json) -> bool:
+    kind = request.get("kind") or {}
+    return (kind.get("group") or "", kind.get("kind")) == ("", "Namespace")
+
+
 def requested_namespace(request: Json, value: Any, snapshot: Snapshot) -> Json | None:
     """Returns the Namespace of a request, which is that of ``value``, as the API server has it."""
     place = request.get("namespace")
-    kind = request.get("kind") or {}
-    if not place or (kind.get("group") or "", kind.get("kind")) == ("", "Namespace"):
+    if not place or _is_of_namespace(request):
         return None
     # The API server labels each Namespace, and so the one named default that nobody gave.
     given = None if value.namespace is DEFAULT else value.namespace

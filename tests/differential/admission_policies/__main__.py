@@ -1,10 +1,12 @@
 """Looks for differences: ``python -m tests.differential.admission_policies FIRST SEEDS``.
 
-Each seed is 60 validating policies and 60 mutating ones, about three objects each.
+Each seed is 120 validating policies and 120 mutating ones, about three requests each. Half of them
+get requests of every kind and operation, or updates.
 """
 
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 
 from tests.cluster import Cluster
@@ -22,8 +24,8 @@ def main(first: int, seeds: int) -> int:
         cluster = Cluster.start(build("testcluster"), Path(folder) / "cluster")
         try:
             for seed in range(first, first + seeds):
-                for mutating in (False, True):
-                    made = list(cases(seed, COUNT, mutating=mutating))
+                for mutating, varied in product((False, True), repeat=2):
+                    made = list(cases(seed, COUNT, mutating=mutating, varied=varied))
                     for line in differences(cluster.api, made):
                         count += 1
                         print(line)

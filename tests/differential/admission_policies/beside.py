@@ -5,10 +5,19 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from tests.cluster import Api, ApiError
-from tests.differential.admission_policies.made import API, CASE, SPACE, Case, Json, parameters
+from tests.cluster import Api, ApiError, serves
+from tests.differential.admission_policies.made import API, Case, parameters
+from tests.differential.admission_policies.requests import (
+    CASE,
+    CONFIG,
+    SPACE,
+    WIDGETS,
+    Json,
+    Request,
+)
 from tests.patience import until
 from webhook.admission_policies.kinds import InvalidAdmissionPolicy
 from webhook.constraint.client import Client
@@ -55,7 +64,11 @@ def install(api: Api, cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
     Gives those that it takes, and those that it refuses.
     """
     for one in parameters():
-        _create(api, f"/api/v1/namespaces/{SPACE}/configmaps", one)
+        _create(api, CONFIG.path, one)
+    _create(api, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", WIDGETS)
+    until(lambda: serves(api, WIDGETS), "the custom resources are served")
+    for request in (one for case in cases for one in case.requests if one.stored):
+        assert _create(api, request.kind.path, request.stored or {})
     kind = cases[0].policy["kind"]
     taken, refused = [], []
     for made in (*cases, _sentinel(kind, f"last-after-{cases[0].name}")):
@@ -65,7 +78,7 @@ def install(api: Api, cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
         taken.append(made)
         for binding in made.bindings:
             assert _create(api, f"{GROUP}/{PLURALS[binding['kind']]}", binding)
-    (probe,) = taken.pop().objects
+    (probe,) = taken.pop().requests
     until(lambda: server_verdict(api, probe)[0], "the API server goes by the last policy")
     return taken, refused
 
@@ -123,20 +136,42 @@ def _sentinel(kind: str, name: str) -> Case:
         "kind": "ConfigMap",
         "metadata": {"name": name, "namespace": SPACE, "labels": {CASE: name}},
     }
-    return Case(name, policy, (binding,), (obj,))
+    return Case(name, policy, (binding,), (Request(CONFIG, "CREATE", name, obj),))
 
 
-def server_verdict(api: Api, obj: Json) -> tuple[str, Any]:
-    """Returns the API server's refusal of an object, and the object that it would create."""
-    plural = f"{obj['kind'].lower()}s"
-    path = f"/api/v1/namespaces/{SPACE}/{plural}?dryRun=All"
+def server_verdict(api: Api, request: Request) -> tuple[str, Any]:
+    """Returns the API server's refusal of a request, and the object that it would store."""
     try:
-        made = api.request("POST", path, obj)
+        made = _send(api, request)
     except ApiError as error:
-        return _DENIED.sub("", str(_message(error))), None
-    for name in _SET_BY_SERVER:
-        made["metadata"].pop(name, None)
+        message = str(_message(error))
+        if request.operation == "CONNECT" and "AdmissionPolicy" not in message:
+            return "", None  # no node runs the Pod
+        return _DENIED.sub("", message), None
+    if request.operation != "DELETE":
+        for name in _SET_BY_SERVER:
+            made["metadata"].pop(name, None)
     return "", made
+
+
+def _send(api: Api, request: Request) -> Any:
+    """Send a request as a dry run, and return the answer."""
+    if request.operation == "CONNECT":
+        command = (request.object or {})["command"][0]
+        return api.request("POST", f"{request.path}?command={command}&stdout=1&stderr=1")
+    if request.operation == "DELETE":
+        return api.request("DELETE", request.path, {"dryRun": ["All"]})
+    if request.operation == "UPDATE":
+        return api.request("PUT", f"{request.path}?dryRun=All", request.object)
+    path = request.path if request.kind.sub else request.kind.path
+    return api.request("POST", f"{path}?dryRun=All", request.object)
+
+
+def old_object(api: Api, request: Request) -> Json | None:
+    """Returns what the API server holds of the object that a request changes or deletes."""
+    if request.operation in {"CREATE", "CONNECT"}:
+        return None
+    return dict(api.request("GET", request.path))
 
 
 def _message(error: ApiError) -> Any:
@@ -157,28 +192,9 @@ def policies_of(cases: Sequence[Case]) -> PolicySet:
     return PolicySet(client.snapshot, stages=policies.stages)
 
 
-def request_for(obj: Json) -> Json:
-    """The AdmissionReview of who would create it."""
-    return {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "",
-            "kind": {"group": "", "version": "v1", "kind": obj["kind"]},
-            "resource": {"group": "", "version": "v1", "resource": f"{obj['kind'].lower()}s"},
-            "operation": "CREATE",
-            "name": obj["metadata"]["name"],
-            "namespace": SPACE,
-            "userInfo": {"username": "tests", "groups": ["system:masters"]},
-            "object": obj,
-            "dryRun": True,
-        },
-    }
-
-
-def our_verdict(policies: PolicySet, obj: Json) -> tuple[list[str], Any]:
-    """Returns our denials of an object, and the object that we would create."""
-    value = value_of(request_for(obj), policies.snapshot.namespaces)
+def our_verdict(policies: PolicySet, request: Request, old: Json | None) -> tuple[list[str], Any]:
+    """Returns our denials of a request, and the object that we would store."""
+    value = value_of(request.review(old), policies.snapshot.namespaces)
     found = review(policies, Subject(value, limits=Limits()))
     denials = [one.msg for one in found.responses.results if "deny" in one.actions]
     denials += [str(one) for one in found.responses.undecided]
@@ -196,22 +212,30 @@ def differences(api: Api, cases: Sequence[Case]) -> Iterator[str]:
         yield f"{one.name}: the API server refuses the policy; we read it"
     policies = policies_of(taken)
     for case in taken:
-        for obj in case.objects:
+        for request in case.requests:
+            old = old_object(api, request)
+            if old is not None and request.object is not None:  # custom resources must have it
+                request.object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
             end = time.monotonic() + SETTLING_SECONDS
-            while (text := _difference(api, policies, case, obj)) and time.monotonic() < end:
+            while (
+                text := _difference(api, policies, case, request, old)
+            ) and time.monotonic() < end:
                 time.sleep(0.1)
             if text:
-                yield f"{case.name} {obj['metadata']['name']}: {text}"
+                title = f"{request.operation} {request.kind.name} {request.name}"
+                yield f"{case.name} {title}: {text}"
 
 
-def _difference(api: Api, policies: PolicySet, case: Case, obj: Json) -> str:
-    """The verdicts of both on an object, where they differ; empty where they do not."""
-    ours, made = our_verdict(policies, obj)
-    message, stored = server_verdict(api, obj)
+def _difference(
+    api: Api, policies: PolicySet, case: Case, request: Request, old: Json | None
+) -> str:
+    """The verdicts of both on a request, where they differ; empty where they do not."""
+    ours, made = our_verdict(policies, request, old)
+    message, stored = server_verdict(api, request)
     if not ours and case.policy["kind"] == "MutatingAdmissionPolicy":
         # Our object, which no policy matches any more, becomes the same object, or is
         # refused for the same reason.
-        again, stored_of_ours = server_verdict(api, _out_of(made))
+        again, stored_of_ours = server_verdict(api, replace(request, object=_out_of(made)))
         if (again, stored_of_ours) != (message, stored and _out_of(stored)):
             return f"the API server: {message or stored}; we: {again or stored_of_ours}"
     elif bool(message) != bool(ours):

@@ -30,9 +30,14 @@ def cluster(program: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.mark.leaves("the API server would not see parameters that were made anew")
-@pytest.mark.parametrize(("mutating", "count"), [(False, 30), (True, 18)])
-def test_the_api_server_says_what_we_say(cluster: Cluster, mutating: bool, count: int) -> None:
-    made = list(cases(0, count, mutating=mutating))
+@pytest.mark.parametrize(
+    ("mutating", "varied", "count"),
+    [(False, False, 30), (False, True, 40), (True, False, 18), (True, True, 12)],
+)
+def test_the_api_server_says_what_we_say(
+    cluster: Cluster, mutating: bool, varied: bool, count: int
+) -> None:
+    made = list(cases(0, count, mutating=mutating, varied=varied))
     try:
         assert list(differences(cluster.api, made)) == []
     finally:
@@ -40,6 +45,8 @@ def test_the_api_server_says_what_we_say(cluster: Cluster, mutating: bool, count
     # Of a seed that only admits, or only refuses, nothing would be learnt.
     usable = [one for one in made if "Unauthorized" not in str(one.policy)]
     verdicts = [
-        bool(our_verdict(policies_of([one]), obj)[0]) for one in usable for obj in one.objects
+        bool(our_verdict(policies_of([one]), request, request.stored)[0])
+        for one in usable
+        for request in one.requests
     ]
     assert {True, False} == set(verdicts)

@@ -124,6 +124,7 @@ def test_several_parameters_are_each_to_be_satisfied(tmp_path):
         ("Deny", "Fail", 1, "no params found for policy binding with `Deny`"),
         ("Deny", "Ignore", 0, "0 violations"),
         ("Allow", "Fail", 0, "0 violations"),
+        ("Allow", "Ignore", 0, "0 violations"),
     ],
 )
 def test_parameters_that_are_not_there(tmp_path, action, failure, code, message):
@@ -283,6 +284,15 @@ def test_a_krm_function_reads_parameters_from_the_folder(tmp_path):
     assert "constraint: ValidatingAdmissionPolicy/limited" in done.stdout
 
 
+def test_a_krm_function_reports_what_no_answer_decides(tmp_path):
+    written(tmp_path, ASKING, binding("b", "asking"))
+    items = {"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList", "items": [pod()]}
+    done = waddle("krm", tmp_path, stdin=io.TextIOWrapper(io.BytesIO(json.dumps(items).encode())))
+    assert done.returncode == 1
+    assert "not decided: ValidatingAdmissionPolicy/asking" in done.stderr
+    assert "which no SubjectAccessReview among the files answers" in done.stderr
+
+
 def suite(folder: Path, constraint: Json, **case: Any) -> Any:
     files = {"policy": LIMITED, "binding": constraint, "params": LIMITS, "pod": pod()}
     for name, document in files.items():
@@ -422,6 +432,30 @@ def test_the_scope_of_parameters_is_that_of_their_kind(tmp_path):
     assert "at most 0" in done.stdout
     done = reviewed(tmp_path, document, LIMITED_BY, limits, definition, pod())
     assert "no params found" in done.stdout
+
+
+@pytest.mark.parametrize("is_request", [False, True])
+def test_a_namespace_has_the_parameters_in_itself(tmp_path, is_request):
+    """As at the API server, for which a request about a Namespace is in that Namespace."""
+    document = policy(
+        "request.namespace == 'shop' && namespaceObject == null && params == null",
+        rule={"resources": ["namespaces"]},
+        paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+    )
+    bound = binding(paramRef={"name": "limits", "parameterNotFoundAction": "Allow"})
+    obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    reviewed_one = obj
+    if is_request:
+        kind = {"group": "", "version": "v1", "kind": "Namespace"}
+        resource = {"group": "", "version": "v1", "resource": "namespaces"}
+        about = request(obj, kind=kind, resource=resource, name="shop", uid="")
+        head = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+        reviewed_one = {**head, "request": about}
+    limits = {**LIMITS, "metadata": {"name": "limits", "namespace": "other"}}
+    assert reviewed(tmp_path, document, bound, limits, reviewed_one).returncode == 0
+    limits["metadata"]["namespace"] = "shop"
+    done = reviewed(tmp_path, document, bound, limits, reviewed_one)
+    assert "failed expression: request.namespace == 'shop'" in done.stdout
 
 
 def test_the_answer_with_fewest_open_parts_counts_and_of_these_one_that_denies(tmp_path):

@@ -397,6 +397,14 @@ def test_parameters_that_may_not_be_listed_leave_a_policy_undecided() -> None:
     assert "you have no right to list them" in found["reviews"][0]["notDecided"][0]
 
 
+def test_an_authorizer_without_an_answer_leaves_a_policy_undecided() -> None:
+    expression = "authorizer.group('').resource('pods').check('get').allowed()"
+    asking = documents(making.policy(expression, name="asking"), making.binding("b", "asking"))
+    found = tried_on_web("policy", asking)
+    assert messages_in("policy", found) == []
+    assert "which no SubjectAccessReview" in found["reviews"][0]["notDecided"][0]
+
+
 def test_what_the_api_server_enforces_itself_changes_no_recorded_decision() -> None:
     in_force: dict[str, Any] = {"extensions": [LIMITED, EVERYWHERE], "known": [NAMES]}
     typed = POLICY + CONSTRAINT

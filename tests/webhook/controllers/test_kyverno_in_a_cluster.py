@@ -11,6 +11,7 @@ from tests.properties.doors.doors import review_of
 from tests.simulation.api_server import Served
 from tests.webhook.controllers.session import (
     CONFIGURATIONS,
+    NAMESPACE,
     Session,
     configuration,
     enforced,
@@ -250,5 +251,40 @@ def test_a_mutating_policy_that_audits_alone_know_changes_nothing(tmp_path):
             replica.make(*MUTATING, {**document(applied(LABEL)), "metadata": {"name": "m"}})
             await replica.until(lambda: counted(replica, "active") == 1)
             assert mutated(replica) == []
+
+    asyncio.run(run())
+
+
+CONFIG_MAPS = [{"group": "", "version": "v1", "kind": "ConfigMap"}]
+SYNCED = (
+    ("config.gatekeeper.sh", "configs", "config", {"sync": {"syncOnly": CONFIG_MAPS}}),
+    ("syncset.gatekeeper.sh", "syncsets", "s", {"gvks": CONFIG_MAPS}),
+)
+
+
+@pytest.mark.parametrize(("group", "plural", "name", "spec"), SYNCED)
+def test_a_policy_reads_what_is_synced(tmp_path, group, plural, name, spec):
+    """Without its data it is undecided: it finds nothing, and is not taken to allow."""
+    expression = (
+        "object.metadata.name == resource.Get('v1', 'configmaps', 'shop', 'names').data.name"
+    )
+
+    def undecided(replica: Session) -> bool:
+        if (revision := replica.serving.revision) is None:
+            return False
+        found = review(revision.policies, Subject(value_of(review_of(pod()), {})))
+        return bool(found.responses.undecided)
+
+    async def run() -> None:
+        async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as replica:
+            named = {"metadata": {"name": "names"}, "data": {"name": "good"}}
+            replica.make("", "configmaps", named, "shop")
+            replica.make(*POLICIES, policy(expression))
+            await replica.until(lambda: undecided(replica))
+            place = NAMESPACE if plural == "configs" else ""
+            replica.make(group, plural, {"metadata": {"name": name}, "spec": spec}, place)
+            await replica.until(lambda: verdicts(replica, pod()) == [("ValidatingPolicy/p", "no")])
+            assert verdicts(replica, pod("good")) == []
+            assert not undecided(replica)
 
     asyncio.run(run())
