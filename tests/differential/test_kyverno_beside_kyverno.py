@@ -471,6 +471,9 @@ KEYS: Final = (
             "request.object.spec.containers[5].name",
             "length(request.object.spec.containers)",
             "request.oldObject.metadata.labels.none",
+            'request.object.metadata.labels.none || ""',  # names, as all that is in double quotes
+            'request.object.metadata.labels.team || "a"',
+            '"a b"',
         )
     ),
     "x{{ request.object.metadata.labels.none }}",
