@@ -287,7 +287,7 @@ def assign(name: str, kind: str = "ConfigMap") -> Json:
     }
 
 
-def made(plane: Plane, plural: str) -> Json:
+def created_in_dry_run(plane: Plane, plural: str) -> Json:
     """The object that the API server would store."""
     path = f"/api/v1/namespaces/{WORKLOADS}/{plural}?dryRun=All"
     document: Json = plane.api.request("POST", path, {"metadata": {"name": "tried"}})
@@ -321,12 +321,17 @@ def test_rules_of_the_mutating_configuration_follow_mutators_and_kyvernos_polici
         proxy.replicas = [spectator, *replicas]
         until(lambda: holds(plane, f"{ASSIGN}/first", "Active", "Enforced"), "it is enforced")
         assert resources(plane, 0, CHANGING) == {"configmaps": BOTH}, "since its rule is there"
-        until(lambda: made(plane, "configmaps").get("data") == {"first": "set"}, "it is applied")
+        until(
+            lambda: created_in_dry_run(plane, "configmaps").get("data") == {"first": "set"},
+            "it is applied",
+        )
         plane.api.apply(f"{MUTATING_POLICIES}/ruled", MUTATING)
         both = {"configmaps": BOTH, "endpoints": ["CREATE"]}
         until(lambda: resources(plane, 0, CHANGING) == both, "the policy's kind is sent, too")
         until(
-            lambda: made(plane, "endpoints")["metadata"].get("labels") == {"team": "a"},
+            lambda: (
+                created_in_dry_run(plane, "endpoints")["metadata"].get("labels") == {"team": "a"}
+            ),
             "Kyverno's policy is applied",
         )
 

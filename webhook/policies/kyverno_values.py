@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import name_of
 from webhook.api.shapes import object_of, objects_of
+from webhook.kyverno.conversion import OPERATION
 from webhook.policies.suite import InvalidSuite
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ OPERATIONS: Final = frozenset({"", "CREATE", "UPDATE", "DELETE", "CONNECT"})
 """The operations of a request; empty for none stated."""
 
 _LISTS: Final = ("namespaces", "namespaceSelector", "subresources", "policies")
-_OPERATION: Final = "request.operation"
 _OBJECTS: Final = ("request.object.", "request.oldObject.")
 
 
@@ -38,7 +38,7 @@ class RequestValues:
         by_policy = objects_of(spec.get("policies"))
         given = object_of(spec.get("globalValues"))
         self._for_all |= {
-            name: value for name, value in given.items() if value or name != _OPERATION
+            name: value for name, value in given.items() if value or name != OPERATION
         }
         self._by_policy += by_policy
         self._places += [(where, name, "") for name in given if name.startswith(_OBJECTS)]
@@ -53,7 +53,7 @@ class RequestValues:
 
     def of(self, policy: str, item: Json) -> Json:
         """Returns the values for an object under a policy."""
-        values = {_OPERATION: "CREATE", **self._for_all}
+        values = {OPERATION: "CREATE", **self._for_all}
         for of in self._by_policy:
             for resource in objects_of(of.get("resources")) if of.get("name") == policy else ():
                 if resource.get("name") == name_of(item):
@@ -109,7 +109,7 @@ def _check(spec: Json, where: str) -> None:
     for name, values in given:
         if values is not None and type(values) is not dict:
             raise InvalidSuite(f"{where}: {name}: write values by their names")
-        operation = object_of(values).get(_OPERATION, "")
+        operation = object_of(values).get(OPERATION, "")
         if type(operation) is not str or operation not in OPERATIONS:
             choices = ", ".join(sorted(OPERATIONS - {""}))
             text = f"{name}: request.operation: {operation!r} is none of {choices}"

@@ -246,7 +246,7 @@ ODD_CONTROLLERS: dict[str, tuple[str, Json, str, str]] = {
 
 
 @pytest.mark.parametrize("shape", ODD_CONTROLLERS)
-def test_an_odd_controller_of_pods_is_told_with_its_place_and_what_to_do(
+def test_an_odd_controller_of_pods_is_reported_with_its_place_and_what_to_write(
     tmp_path: Path, shape: str
 ) -> None:
     api_version, spec, fault, kind = ODD_CONTROLLERS[shape]

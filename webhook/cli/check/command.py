@@ -303,8 +303,8 @@ async def _type_warnings(
         named = named_kinds(item.document)
         known = await types.look({gvk.group_kind for gvk in named})
         described = {gvk: of for gvk, of in known.items() if gvk in named}
-        found = policy_type_warnings(item.document, described)
-        status = {"status": {"typeChecking": {"expressionWarnings": found}}}
+        warnings = policy_type_warnings(item.document, described)
+        status = {"status": {"typeChecking": {"expressionWarnings": warnings}}}
         for text in advice.type_warnings(status):
             yield f"{item.place}: {POLICY}/{name_of(item.document)}: {text}"
 
@@ -312,15 +312,15 @@ async def _type_warnings(
 def named_kinds(policy: Mapping[str, Any]) -> frozenset[GroupVersionKind]:
     """Returns Kubernetes' own kinds that a policy's rules name; rules with a ``*`` name none."""
     matched = object_of(object_of(policy.get("spec")).get("matchConstraints"))
-    found = set()
+    kinds = set()
     for rule in objects_of(matched.get("resourceRules")):
         versions = texts_of(rule.get("apiVersions"))
         names = (*texts_of(rule.get("apiGroups")), *versions, *texts_of(rule.get("resources")))
         if WILDCARD not in names:
-            found |= {
+            kinds |= {
                 GroupVersionKind(target.group, version, target.kind[1])
                 for target in targets_of_rules([rule])
                 for version in versions
                 if WILDCARD not in target.kind and "/" not in target.resource
             }
-    return frozenset(found)
+    return frozenset(kinds)
