@@ -36,6 +36,8 @@ PODS: Final = {
     "resources": ["pods"],
 }
 
+_ZIPPED: Final = gzip.compress(b"hi", mtime=0)
+
 EXPRESSIONS: Final = (
     "object.metadata.name == 'web'",
     "has(object.metadata.labels) && object.metadata.labels.team == 'a'",
@@ -105,6 +107,17 @@ EXPRESSIONS: Final = (
     "exceptions.allowedImages.size() == 0 && exceptions.allowedValues == []",
     "object.spec.containers.all(c, c.image in exceptions.allowedImages)",
     "parseServiceAccount('jane').Other == ''",
+    *(
+        f"gzip.decompress(base64.decode('{b64encode(data).decode()}')) == 'hi'"
+        for data in (
+            _ZIPPED,
+            *(_ZIPPED + bytes(count) for count in (1, 10, 20)),
+            _ZIPPED + bytes(3) + _ZIPPED,
+            _ZIPPED + b"hi",
+            _ZIPPED[:-1],
+            bytes(1) + _ZIPPED,
+        )
+    ),
     "'Name' in parseServiceAccount('jane')",
     "has(parseServiceAccount('jane').Name)",
     "has(parseServiceAccount('system:serviceaccount:shop:me').Name)",
@@ -471,6 +484,9 @@ KEYS: Final = (
             "request.object.spec.containers[5].name",
             "length(request.object.spec.containers)",
             "request.oldObject.metadata.labels.none",
+            'request.object.metadata.labels.none || ""',  # names, as all that is in double quotes
+            'request.object.metadata.labels.team || "a"',
+            '"a b"',
         )
     ),
     "x{{ request.object.metadata.labels.none }}",

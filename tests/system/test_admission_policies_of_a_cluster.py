@@ -35,6 +35,7 @@ LIMITED = policy(
     name="limited",
     rule=RULE,
     paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+    auditAnnotations=[{"key": "forbidden", "valueExpression": "'word ' + params.data.word"}],
 )
 PARAMETERS = {"name": "words", "namespace": SPACE, "parameterNotFoundAction": "Deny"}
 LOOPS = "object.a.all(x, object.b.all(y, object.c.exists(z, z == x + y)))"
@@ -103,6 +104,7 @@ def test_what_exists_is_reviewed_by_the_cluster_s_own_policies(
     (result,) = by_scope(plane, SPACE)["bad"]["results"]
     assert (result["policy"], result["rule"]) == ("ValidatingAdmissionPolicy", "limited")
     assert result["message"].startswith("[binding everywhere] failed expression: ")
+    assert result["properties"]["forbidden"] == "word no", "its audit annotation"
     labels = {"policy": "limited", "binding": "everywhere", "enforcement_action": "dryrun"}
     until(
         lambda: metric(replica, "waddle_admission_policy_violations", **labels) == 1,

@@ -9,7 +9,7 @@ import pytest
 from tests.patience import until
 from tests.policies import definition
 from tests.system.admission_calls import dry_run
-from tests.system.condition_reading import says
+from tests.system.condition_reading import conditions, holds, says
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.load import is_denied
 from tests.system.proxy import Proxy
@@ -23,6 +23,7 @@ from tests.system.replicas import (
     template,
     try_request,
 )
+from tests.webhook.kyverno.making import LABEL, applied
 
 Json = dict[str, Any]
 
@@ -88,9 +89,9 @@ def register(plane: Plane, port: int) -> None:
     plane.api.apply(f"{WEBHOOKS}/{NAME}", body)
 
 
-def resources(plane: Plane, number: int) -> dict[str, list[str]]:
+def resources(plane: Plane, number: int, folder: str = WEBHOOKS) -> dict[str, list[str]]:
     """The core resources in the rules of an entry, with their operations."""
-    entry: dict[str, Any] = plane.api.request("GET", f"{WEBHOOKS}/{NAME}")["webhooks"][number]
+    entry: dict[str, Any] = plane.api.request("GET", f"{folder}/{NAME}")["webhooks"][number]
     return {
         resource: rule["operations"]
         for rule in entry.get("rules") or ()
@@ -202,10 +203,10 @@ def test_rules_stand_while_nobody_runs_and_are_narrowed_by_who_starts_then(
         until(lambda: "by Kyverno's" in dry_run(plane, "endpoints"), "Kyverno's policy, too")
 
 
-def start(stack: ExitStack, plane: Plane, name: str) -> Replica:
-    """A replica that is ready, and enforces Kyverno's policies too."""
+def start(stack: ExitStack, plane: Plane, name: str, *arguments: str) -> Replica:
+    """A replica that is ready; without arguments it keeps rules and enforces Kyverno's policies."""
     stack.callback(plane.delete_pod, name)
-    arguments = (*ALL_OPERATIONS, *RULES, "--kyverno-policies=enforce")
+    arguments = arguments or (*ALL_OPERATIONS, *RULES, "--kyverno-policies=enforce")
     replica = stack.enter_context(Replica(plane, name, *arguments))
     replica.wait_ready()
     plane.mark_pod(name, ready=True)
@@ -225,3 +226,145 @@ def kyverno(plane: Plane) -> Iterator[None]:
         yield
     finally:
         plane.api.request("DELETE", definition)
+
+
+CHANGING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+ASSIGN = "/apis/mutations.gatekeeper.sh/v1/assign"
+MUTATION = (*ALL_OPERATIONS, "--operation=mutation-webhook", "--kyverno-policies=enforce")
+CHANGED = f"{CHANGING}/{NAME}"
+MUTATING_CRD = definition("MutatingPolicy", "mutatingpolicies", "policies.kyverno.io")
+MUTATING_POLICIES = "/apis/policies.kyverno.io/v1/mutatingpolicies"
+MUTATING: Json = {
+    "apiVersion": "policies.kyverno.io/v1",
+    "kind": "MutatingPolicy",
+    "metadata": {"name": "ruled"},
+    "spec": {
+        "matchConstraints": KYVERNO["spec"]["matchConstraints"],
+        "mutations": [applied(LABEL)],
+    },
+}
+
+
+def register_mutation(plane: Plane, port: int) -> None:
+    """An entry for /v1/mutate without rules, and one of somebody else with a rule."""
+    entry = {
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
+        "sideEffects": "None",
+        "timeoutSeconds": 30,
+    }
+    rule = {"apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["things"]}
+    client = {"url": f"https://127.0.0.1:{port}/v1/mutate", "caBundle": plane.bundle}
+    body = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": NAME, "annotations": {"waddle.dev/webhook-rules-delay": "3s"}},
+        "webhooks": [
+            {**entry, "name": "mutate.waddle.dev", "clientConfig": client, "rules": []},
+            {
+                **entry,
+                "name": "other.example.com",
+                "clientConfig": {**client, "url": f"https://127.0.0.1:{port}/other"},
+                "rules": [{**rule, "operations": ["CREATE"]}],
+            },
+        ],
+    }
+    plane.api.apply(CHANGED, body)
+
+
+def assign(name: str, kind: str = "ConfigMap") -> Json:
+    """A mutator that sets the field `data` of its name."""
+    return {
+        "apiVersion": "mutations.gatekeeper.sh/v1",
+        "kind": "Assign",
+        "metadata": {"name": name},
+        "spec": {
+            "applyTo": [{"groups": [""], "kinds": [kind], "versions": ["v1"]}],
+            "match": {"namespaces": [WORKLOADS]},
+            "location": f"data.{name}",
+            "parameters": {"assign": {"value": "set"}},
+        },
+    }
+
+
+def created_in_dry_run(plane: Plane, plural: str) -> Json:
+    """The object that the API server would store."""
+    path = f"/api/v1/namespaces/{WORKLOADS}/{plural}?dryRun=All"
+    document: Json = plane.api.request("POST", path, {"metadata": {"name": "tried"}})
+    return document
+
+
+@pytest.mark.slow(60)
+def test_rules_of_the_mutating_configuration_follow_mutators_and_kyvernos_policies(
+    plane: Plane, proxy: Proxy, mutating_policies: None
+) -> None:
+    """A mutator is enforced once its rule is there; another's entry is never written."""
+    register(plane, proxy.port)
+    register_mutation(plane, proxy.port)
+    before = plane.api.request("GET", CHANGED)["webhooks"]
+    with ExitStack() as stack:
+        for folder in (WEBHOOKS, CHANGING):
+            stack.callback(plane.api.request, "DELETE", f"{folder}/{NAME}")
+        stack.callback(plane.api.request, "DELETE", ASSIGN)
+        spectator = start(stack, plane, "unruled", *MUTATION)  # it keeps no rules
+        plane.api.apply(f"{ASSIGN}/first", assign("first"))
+        until(
+            lambda: (
+                conditions(plane, f"{ASSIGN}/first").get("Enforced", {}).get("reason") == "NotAsked"
+            ),
+            "no rule sends its kind",
+        )
+        assert resources(plane, 0, CHANGING) == {}
+
+        kept = (*MUTATION, *RULES, f"--mutating-webhook-configuration-name={NAME}")
+        replicas = [start(stack, plane, f"mutating-{number}", *kept) for number in range(3)]
+        proxy.replicas = [spectator, *replicas]
+        until(lambda: holds(plane, f"{ASSIGN}/first", "Active", "Enforced"), "it is enforced")
+        assert resources(plane, 0, CHANGING) == {"configmaps": BOTH}, "since its rule is there"
+        until(
+            lambda: created_in_dry_run(plane, "configmaps").get("data") == {"first": "set"},
+            "it is applied",
+        )
+        plane.api.apply(f"{MUTATING_POLICIES}/ruled", MUTATING)
+        both = {"configmaps": BOTH, "endpoints": ["CREATE"]}
+        until(lambda: resources(plane, 0, CHANGING) == both, "the policy's kind is sent, too")
+        until(
+            lambda: (
+                created_in_dry_run(plane, "endpoints")["metadata"].get("labels") == {"team": "a"}
+            ),
+            "Kyverno's policy is applied",
+        )
+
+        # A policy that needs no other rule is handled by all: nobody writes.
+        version = plane.api.request("GET", CHANGED)["metadata"]["resourceVersion"]
+        plane.api.apply(f"{ASSIGN}/second", assign("second"))
+        whole = "4/4 replicas at generation 1"
+        until(lambda: says(plane, f"{ASSIGN}/second", "Enforced", whole), "all enforce it")
+        assert plane.api.request("GET", CHANGED)["metadata"]["resourceVersion"] == version
+
+        for name in ("first", "second"):
+            plane.api.request("DELETE", f"{ASSIGN}/{name}")
+        until(
+            lambda: resources(plane, 0, CHANGING) == {"endpoints": ["CREATE"]},
+            "what no mutator needs is sent no longer",
+        )
+        plane.api.request("DELETE", f"{MUTATING_POLICIES}/ruled")
+        until(lambda: resources(plane, 0, CHANGING) == {}, "nor what no policy needs")
+        document = plane.api.request("GET", CHANGED)
+        assert document["metadata"]["generation"] <= 5, "each change is written once"
+        ours, other = document["webhooks"]
+        assert not ours.pop("rules", None)
+        assert ours == {name: value for name, value in before[0].items() if name != "rules"}
+        assert other == before[1], "another's entry is as it was"
+
+
+@pytest.fixture
+def mutating_policies(plane: Plane) -> Iterator[None]:
+    """Kyverno's MutatingPolicies are served."""
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{MUTATING_CRD['metadata']['name']}"
+    plane.api.apply(path, MUTATING_CRD)
+    try:
+        until(lambda: try_request(plane.api, "GET", MUTATING_POLICIES) is not None, "it is served")
+        yield
+    finally:
+        plane.api.request("DELETE", path)

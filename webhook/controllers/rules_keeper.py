@@ -188,7 +188,6 @@ class RulesKeeper:
         path = VALIDATING_PATH if process == WEBHOOK_PROCESS else MUTATING_PATH
         upkeep = self._configurations[process].upkeep
         needs = [need for need in self._needs or () if need.process == process]
-        own_groups = self._own_groups if process == WEBHOOK_PROCESS else ()
         now, is_behind = time.monotonic(), self._is_behind()
         delay = math.inf if is_behind else delay_of(document)
         plan, refused, waits = _Plan(), [], []
@@ -197,7 +196,14 @@ class RulesKeeper:
                 continue
             name = str(entry.document.get("name"))
             live = rules_of(entry)
-            needed = needed_parts(entry, needs, self._generators, self._served.targets, own_groups)
+            needed = needed_parts(
+                entry,
+                needs,
+                self._generators,
+                self._served.targets,
+                self._own_groups,
+                validates=process == WEBHOOK_PROCESS,
+            )
             known = upkeep.setdefault(name, EntryUpkeep())
             if is_behind:
                 known.unneeded.clear()

@@ -86,6 +86,22 @@ def autogen_warnings(spec: Json) -> tuple[str, ...]:
     )
 
 
+def template_advice(resource: str, document: Any) -> str:
+    """Returns what to do about a controller whose template has no Pod's spec; "" for others."""
+    controller = CONTROLLERS.get(resource)
+    if controller is None:
+        return ""
+    part = object_of(document)
+    for name in (*controller.template.split("."), "spec"):
+        if type(part.get(name)) is not dict:
+            return (
+                f"; the policy is about Pods: write the spec of the {controller.kind}'s Pods at "
+                f"{controller.template}.spec"
+            )
+        part = part[name]
+    return ""
+
+
 def _named(spec: Json) -> Any:
     """Returns the named controllers; None for all."""
     return object_of(object_of(spec.get("autogen")).get("podControllers")).get("controllers")

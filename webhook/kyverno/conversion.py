@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 _OPERATIONS: Final = ["CREATE", "UPDATE"]
-_OPERATION: Final = "request.operation"
+OPERATION: Final = "request.operation"
 _OPERATION_VARIABLE: Final = re.compile(r"\{\{\s*request\.operation\s*(\|\|\s*'\w*'\s*)?\}\}")
 
 _NO_TEXT: Final = re.compile(
@@ -556,7 +556,7 @@ def _is_about_deletions(rule: Json) -> bool:
     if validate.get("cel"):
         return True
     if type(validate.get("deny")) is not dict:
-        return _OPERATION in str(validate)
+        return OPERATION in str(validate)
     given = rule.get("preconditions")
     blocks = objects_of(given) if type(given) is list else [object_of(given)]
     for block in blocks:

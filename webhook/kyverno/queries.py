@@ -196,8 +196,8 @@ class Queries:
             return Term(self.elements[-1])
         if (match := re.fullmatch(r"element([0-9]+)", name)) and int(match[1]) < len(self.elements):
             return Term(self.elements[int(match[1])])
-        if not name.isidentifier():
-            raise Unwritable(f"JMESPath: {written(name)} is a name; a text is in single quotes")
+        if not name.isidentifier():  # A quoted name: Kyverno has no variable of such a name.
+            return Term("null", reached="false")
         raise Unwritable(f"the variable {name}")
 
     def _of_request(self, name: str) -> Term:

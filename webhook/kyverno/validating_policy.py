@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
@@ -15,7 +16,7 @@ from webhook.constraint.drivers.cel_validator import (
     Prepared,
     whole_of,
 )
-from webhook.kyverno.autogen import autogen_warnings, generated_specs
+from webhook.kyverno.autogen import autogen_warnings, generated_specs, template_advice
 from webhook.kyverno.compiling import null_warnings, objects_in
 from webhook.kyverno.kinds import EXCEPTION_KINDS, MUTATING_KINDS, InvalidPolicy
 from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
@@ -297,6 +298,9 @@ class ValidatingPolicy(KyvernoPolicy):
         exceptions = self.exceptions_of(question) if question.exceptions else ()
         for rule in rules:
             verdict = rule.say(question, exceptions)
+            if verdict.result == "error" and rule is not self._rules[0]:
+                advice = template_advice(question.resource.resource, question.objects.get("object"))
+                return replace(verdict, message=f"{verdict.message}{advice}")
             if verdict is not SKIPPED:
                 return verdict
         return SKIPPED

@@ -43,6 +43,7 @@ from webhook.policies.extensions import foreign_warnings, inventory_of
 from webhook.policies.field_lines import FieldLines
 from webhook.policies.kyverno_files import documents_of, manifests_of, read_documents
 from webhook.policies.kyverno_judging import OwnPolicy, judged, judged_document, read_own
+from webhook.policies.kyverno_values import OPERATIONS, RequestValues, with_values
 from webhook.policies.manifests import Manifest, find_files, is_stream
 from webhook.policies.suite import InvalidSuite
 from webhook.policies.suite_mutation import expectation_fault
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE: Final = "default"
 _GROUP: Final = "cli.kyverno.io"
 _RESULTS: Final = frozenset({"pass", "fail", "skip", "warn", "error"})
-_OPERATIONS: Final = frozenset({"", "CREATE", "UPDATE", "DELETE", "CONNECT"})
 _AUTOGEN: Final = re.compile("^autogen-(cronjob-)?")
 """The prefix that Kyverno writes before the name of a rule for pod controllers."""
 
@@ -270,8 +270,8 @@ def _results(file: Path, line: int, document: Json) -> tuple[KyvernoResult, ...]
         )
         if type(result) is not str or result not in _RESULTS:
             refuse(f"results[{at}].result", f"{result!r} is none of {_choices(_RESULTS)}")
-        if operation not in _OPERATIONS:
-            choices = _choices(_OPERATIONS - {""})
+        if operation not in OPERATIONS:
+            choices = _choices(OPERATIONS - {""})
             refuse(f"results[{at}].operation", f"{operation!r} is none of {choices}")
         named = expected.get("resources") or (
             [expected["resource"]] if expected.get("resource") else []
@@ -312,9 +312,6 @@ def _choices(of: frozenset[str]) -> str:
     return ", ".join(sorted(of))
 
 
-_LISTS_OF_VALUES: Final = ("namespaces", "namespaceSelector", "subresources", "policies")
-
-
 class _Run:
     """One run of a suite, with the content of its files."""
 
@@ -322,7 +319,7 @@ class _Run:
         self._suite = suite
         self._policies: dict[str, TestedPolicy] = {}
         self._not_run: dict[str, str] = {}
-        self._cel_rules: set[str] = set()
+        self._failed_by_errors: set[str] = set()
         self._bindings: list[AdmissionBinding] = []
         self._lacking: list[str] = []
         self._manifests = suite.manifests("policies")
@@ -359,10 +356,9 @@ class _Run:
         self._namespaces: dict[str, Json] = {
             name_of(item): item for item in self._objects if gvk_of(item).kind == "Namespace"
         }
-        self._values: list[Json] = []
+        self._values = RequestValues()
         self._subresources: dict[str, Json] = {}
         self._patched: dict[str, list[Json]] = {}
-        self._operation = "CREATE"
         for values in (*suite.given("variables"), object_of(suite.document.get("values"))):
             self._take_values(values)
         self._world = _world(suite, self._objects)
@@ -388,6 +384,11 @@ class _Run:
         snapshot = Snapshot(targets={}, inventory=inventory)
         yield from foreign_warnings(PolicySet(snapshot, stages=stages), self._manifests)
         yield from self._lacking
+        names = (*self._policies, *self._not_run)
+        converted_names = {name.partition("/")[0] for name in names if "/" in name}
+        yield from self._values.without_effect(
+            converted_names, [name for name in names if "/" not in name]
+        )
 
     def _add(self, document: Json) -> None:
         gvk, name = gvk_of(document), name_of(document)
@@ -434,13 +435,18 @@ class _Run:
     def _convert(self, document: Json) -> None:
         """Converts the rules of a ClusterPolicy, or a Policy of a namespace, that CEL policies can express.
 
-        An error in an expression of ``validate.cel`` is a failure in Kyverno, and no error.
+        In Kyverno, what cannot be evaluated of ``validate.cel``, or read at the place of a pattern,
+        is a failure and no error. It is denied here as well, unless a pattern's policy has
+        failurePolicy Ignore.
         """
-        rules, kind = objects_of(object_of(document.get("spec")).get("rules")), document["kind"]
-        self._cel_rules |= {
+        spec, kind = object_of(document.get("spec")), document["kind"]
+        failing = ["cel"]
+        if spec.get("failurePolicy") != "Ignore":
+            failing += ["pattern", "anyPattern"]
+        self._failed_by_errors |= {
             f"{name_of(document)}/{policy_rule.get('name')}"
-            for policy_rule in rules
-            if object_of(policy_rule.get("validate")).get("cel")
+            for policy_rule in objects_of(spec.get("rules"))
+            if any(object_of(policy_rule.get("validate")).get(name) for name in failing)
         }
         for rule, policy in converted(for_requester(document, self._requester)):
             name = f"{name_of(document)}/{rule}"
@@ -455,7 +461,7 @@ class _Run:
     def _take_values(self, values: Json) -> None:
         spec = object_of(values.get("spec")) or values
         where = self._suite.where("values" if "values" in self._suite.document else "variables")
-        _check_values(spec, where)
+        self._values.take(spec, where)
         for item in objects_of(spec.get("namespaces")):
             self._namespaces[name_of(item)] = item
         for item in objects_of(spec.get("namespaceSelector")):
@@ -464,19 +470,6 @@ class _Run:
         for item in objects_of(spec.get("subresources")):
             named = object_of(item.get("subresource"))
             self._subresources[str(named.get("kind"))] = item
-        by_policy = objects_of(spec.get("policies"))
-        self._values += by_policy
-        given = object_of(spec.get("globalValues"))
-        self._operation = str(given.get("request.operation") or self._operation)
-        names = list(given)
-        for policy in by_policy:
-            for part in (*objects_of(policy.get("rules")), *objects_of(policy.get("resources"))):
-                names += object_of(part.get("values"))
-        self._lacking += [
-            f"{where}: {name} is not set: write it into the object among the resources"
-            for name in dict.fromkeys(names)
-            if name.startswith(("request.object.", "request.oldObject."))
-        ]
 
     def cases(self, results: Iterable[KyvernoResult]) -> Iterator[CaseResult]:
         for expected in results:
@@ -526,13 +519,13 @@ class _Run:
             where = self._suite.where(f"results[{expected.at}].resources")
             return f"{where}: no {expected.kind or 'object'} {named} is in the files of resources"
         for item in objects:
-            request = self._request(name.partition("/")[0], item, expected.operation)
+            request = self._request(name, item, expected.operation)
             question = PolicyQuestion(request, self._namespace(item), self._world, self._exceptions)
             verdict = judged(policy, question)
             is_about = verdict.is_about and "/" not in name
             if expected.result == "pass" and verdict.result == "skip" and not is_about:
                 return _LEFT_OUT
-            if verdict.result == "error" and name in self._cel_rules and not verdict.lacks:
+            if verdict.result == "error" and name in self._failed_by_errors and not verdict.lacks:
                 verdict = verdict._replace(result="fail")
             wrong = _difference(expected.result, verdict) if verdict.result == "error" else ""
             patched = verdict.patched if verdict.is_about and expected.patched else None
@@ -571,9 +564,12 @@ class _Run:
             return f"{where}: {expected.patched} has no {' '.join(filter(None, named))}"
         return _LEFT_OUT
 
-    def _request(self, policy: str, item: Json, operation: str) -> Json:
+    def _request(self, name: str, item: Json, operation: str) -> Json:
+        """Returns the request on an object; ``name`` is a policy's, with a slash if converted."""
+        policy, is_converted, _ = name.partition("/")
         gvk, item = gvk_of(item), placed(item)
-        operation = operation or self._stated_operation(policy, item)
+        values = self._values.of(policy, item)
+        operation = operation or str(values["request.operation"])
         kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
         stated = self._subresources.get(gvk.kind, {})
         of, parent = object_of(stated.get("subresource")), object_of(stated.get("parentResource"))
@@ -583,7 +579,7 @@ class _Run:
             group, version = str(parent.get("group") or ""), str(parent.get("version") or version)
         resource = {"group": group, "version": version, "resource": plural}
         is_deleted = operation == "DELETE"
-        return {
+        request = {
             "kind": kind,
             "resource": resource,
             "subResource": part,
@@ -594,46 +590,13 @@ class _Run:
             "object": None if is_deleted else item,
             "oldObject": item if operation not in {"CREATE", "CONNECT"} else None,
         }
-
-    def _stated_operation(self, policy: str, item: Json) -> str:
-        """Reads the operation that the values name for an object under a policy, or for all."""
-        operation = self._operation
-        for of in self._values:
-            for resource in objects_of(of.get("resources")) if of.get("name") == policy else ():
-                if resource.get("name") == name_of(item):
-                    values = object_of(resource.get("values"))
-                    operation = str(values.get("request.operation", operation))
-        return operation
+        return with_values(request, values) if is_converted else request
 
     def _namespace(self, item: Json) -> Json | None:
         name = namespace_of(item)
         if not name:
             return None
         return self._namespaces.get(name) or {"metadata": {"name": name}}
-
-
-def _check_values(spec: Json, where: str) -> None:
-    """Refuses values of another shape, which would be without effect."""
-    lists = {name: spec.get(name) for name in _LISTS_OF_VALUES}
-    given = [("globalValues", spec.get("globalValues"))]
-    for at, policy in enumerate(objects_of(spec.get("policies"))):
-        for part in ("rules", "resources"):
-            lists[f"policies[{at}].{part}"] = policy.get(part)
-            given += [
-                (f"policies[{at}].{part}[{number}].values", item.get("values"))
-                for number, item in enumerate(objects_of(policy.get(part)))
-            ]
-    for name, items in lists.items():
-        if items is not None and (type(items) is not list or objects_of(items) != items):
-            raise InvalidSuite(f"{where}: {name}: write a list of objects")
-    for name, values in given:
-        if values is not None and type(values) is not dict:
-            raise InvalidSuite(f"{where}: {name}: write values by their names")
-        operation = object_of(values).get("request.operation", "")
-        if type(operation) is not str or operation not in _OPERATIONS:
-            choices = _choices(_OPERATIONS - {""})
-            text = f"{name}: request.operation: {operation!r} is none of {choices}"
-            raise InvalidSuite(f"{where}: {text}")
 
 
 def _compiled(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy:

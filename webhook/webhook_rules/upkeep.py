@@ -18,7 +18,7 @@ from webhook.values import dataclass
 from webhook.webhook_rules.rules import RulePart, parts_of, read_rules, simplified, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from webhook.webhook_rules.entries import WebhookEntry
     from webhook.webhook_rules.kinds import GroupAndKind, RuleTarget
@@ -115,15 +115,19 @@ def needed_parts(
     needs: Iterable[Need],
     generators: Mapping[GroupAndKind, frozenset[GroupAndKind]],
     served: Callable[[str, str], tuple[RuleTarget, ...] | None],
-    own_groups: Iterable[str],
+    own_groups: Collection[str],
+    *,
+    validates: bool = True,
 ) -> frozenset[RulePart]:
     """Returns the rules that an entry needs.
 
-    An entry that fails open also gets requests on changed policies.
+    A validating entry that fails open also gets requests on changed policies: the webhook checks
+    them. No policy adds a rule that names our own groups: a broken policy must not stand in the way
+    of its repair.
     """
     own_parts = {
         RulePart(group, "*", operation)
-        for group in (() if entry.fails_closed else own_groups)
+        for group in (own_groups if validates and not entry.fails_closed else ())
         for operation in ("CREATE", "UPDATE")
     }
     parts = (
@@ -132,7 +136,8 @@ def needed_parts(
         if None in (entry.failure_policy, need.failure_policy)
         or need.failure_policy == entry.failure_policy
     )
-    return simplified(own_parts | parts_of(parts, generators, served))
+    of_policies = parts_of(parts, generators, served)
+    return simplified(own_parts | {part for part in of_policies if part.group not in own_groups})
 
 
 def with_rules(entry: WebhookEntry, parts: frozenset[RulePart]) -> WebhookEntry:

@@ -20,7 +20,7 @@ from webhook.cel.check.objects import ObjectType
 from webhook.cel.check.types import Type
 from webhook.constraint.drivers.cel_source import CelSource, read_source
 from webhook.controllers.apply.openapi import kind_type, schema_name
-from webhook.generation.type_warnings import type_warnings
+from webhook.generation.type_warnings import policy_type_warnings, type_warnings
 
 KINDS = {
     GroupVersionKind("", "v1", "Pod"): "pods",
@@ -190,6 +190,8 @@ def test_check_shows_what_the_controller_writes_into_a_status(
     schemas = {str(gvk): described[gvk][0]}
     found = json.loads(oracle.line({"policy": policy, "schemas": schemas}))
     assert len(found) == 3
+    made = policy_type_warnings(policy, {gvk: described[gvk][1]})
+    assert [one["fieldRef"] for one in made] == [one["fieldRef"] for one in found]
     policy["status"] = {"typeChecking": {"expressionWarnings": found}}
     file = tmp_path / "policy.yaml"
     file.write_text(yaml.safe_dump(policy))
@@ -198,4 +200,48 @@ def test_check_shows_what_the_controller_writes_into_a_status(
     for one in found:
         begun = f"{file}:1: ValidatingAdmissionPolicy/typed: {one['fieldRef']}: "
         (line,) = [text for text in output.splitlines() if begun in text]
+        assert one["warning"].splitlines()[1].removeprefix("ERROR: <input>:") in line
+
+
+TYPED = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: typed}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+    - {apiGroups: ["*"], apiVersions: [v1], operations: [CREATE], resources: [services]}
+    - {apiGroups: [batch], apiVersions: [v1beta1], operations: [CREATE], resources: [jobs]}
+  variables: [{name: copies, expression: object.spec.replicas}]
+  validations:
+  - expression: variables.copies > 'one'
+  - expression: object.spec.replicas > 1 && authorizer.group('').resource('pods').check('get').allowed()
+  - {expression: string(params.data.x) == '1', messageExpression: string(object.spec.nope)}
+"""
+
+
+def test_check_with_a_cluster_says_what_its_controller_would_write(
+    oracle: Oracle, described: Described, cluster: Cluster, tmp_path: Path
+) -> None:
+    """By the schemas of the cluster, for a policy that it does not have."""
+    policy = yaml.safe_load(TYPED)
+    schemas = {str(gvk): schema for gvk, (schema, _) in described.items()}
+    found = json.loads(oracle.line({"policy": policy, "schemas": schemas}))
+    assert [one["fieldRef"] for one in found] == [
+        "spec.validations[0].expression",
+        "spec.validations[2].messageExpression",
+    ]
+    file = tmp_path / "policy.yaml"
+    file.write_text(TYPED)
+    done = waddle("check", "-f", file, "--cluster", "--kubeconfig", cluster.kubeconfig)
+    lines = [
+        line
+        for line in (done.stdout + done.stderr).splitlines()
+        if f"{file}:1: ValidatingAdmissionPolicy/typed: spec.validations" in line
+    ]
+    assert len(lines) == len(found), done
+    for one, line in zip(found, lines, strict=True):
+        assert f"typed: {one['fieldRef']}: apps/v1, Kind=Deployment: ERROR" in line
         assert one["warning"].splitlines()[1].removeprefix("ERROR: <input>:") in line

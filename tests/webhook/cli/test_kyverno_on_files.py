@@ -1,5 +1,6 @@
 """Kyverno's MutatingPolicies, and its policies of documents, at the commands over files."""
 
+import io
 import json
 import warnings
 from pathlib import Path
@@ -234,3 +235,41 @@ def test_audit_annotations_are_shown_by_commands_and_the_library(tmp_path: Path)
     policy["spec"]["validations"][0]["expression"] = "false"
     (violation,) = Policies.load(values=[policy]).review(pod())
     assert violation.details == {"auditAnnotations": {"who": "web"}}
+
+
+ODD_CONTROLLERS: dict[str, tuple[str, Json, str, str]] = {
+    "no template": ("apps/v1", {}, "no such key: template", "Deployment"),
+    "a text": ("apps/v1", {"template": "x"}, "no such key: spec", "Deployment"),
+    "a list": ("apps/v1", {"template": {"spec": []}}, "in list", "StatefulSet"),
+    "no job": ("batch/v1", {"jobTemplate": {}}, "no such key: spec", "CronJob"),
+}
+
+
+@pytest.mark.parametrize("shape", ODD_CONTROLLERS)
+def test_an_odd_controller_of_pods_is_reported_with_its_place_and_what_to_write(
+    tmp_path: Path, shape: str
+) -> None:
+    api_version, spec, fault, kind = ODD_CONTROLLERS[shape]
+    matched = {"resourceRules": [PODS]}
+    policy = validating("object.spec.containers.size() > 0", matchConstraints=matched)
+    odd = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "odd"}, "spec": spec}
+    policies, objects = put(tmp_path, "p.yaml", policy), put(tmp_path, "o.yaml", pod(), odd)
+    place = "spec.jobTemplate.spec.template" if kind == "CronJob" else "spec.template"
+    advice = f"the policy is about Pods: write the spec of the {kind}'s Pods at {place}.spec"
+    run = waddle("test", "-f", policies, "-f", objects)
+    assert run.returncode == 1
+    assert f"{objects}:3: {api_version}/{kind} odd\n" in run.stdout
+    assert f"{fault}; {advice}\n" in run.stdout
+
+    run = waddle("check", "-f", policies, "-f", objects)
+    assert f"{kind} odd: validations[0].expression resulted in error: " in run.stdout
+    assert advice in run.stdout
+
+    annotations = {"config.kubernetes.io/path": "app/odd.yaml"}
+    item = {**odd, "metadata": {"name": "odd", "annotations": annotations}}
+    items = {"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList", "items": [item]}
+    stdin = io.TextIOWrapper(io.BytesIO(json.dumps(items).encode()))
+    run = waddle("krm", "-f", policies, stdin=stdin)
+    (result,) = yaml.safe_load(run.stdout)["results"]
+    assert result["file"]["path"] == "app/odd.yaml"
+    assert result["message"].endswith(advice)

@@ -553,6 +553,64 @@ def test_a_subresource_is_of_the_group_of_what_it_belongs_to(folder: Path) -> No
     assert "expected fail, got skip" in output
 
 
+TEAMS = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: no-latest}
+spec:
+  rules:
+  - name: team
+    match: {any: [{resources: {kinds: [Pod], annotations: {example.com/shared: "true"}}}]}
+    preconditions:
+      all:
+      - {key: '{{ request.object.metadata.labels.team || "" }}', operator: Equals, value: a}
+    validate: {message: not by team a, deny: {}}
+"""
+TEAM_RESULTS = """\
+resources: [objects.yaml]
+values:
+  globalValues: {request.object.metadata.labels.team: a}
+  policies:
+  - name: no-latest
+    resources:
+    - {name: good, values: {request.object.metadata.annotations."example.com/shared": "true"}}
+results:
+- {policy: no-latest, rule: team, kind: Pod, resources: [good], result: fail}
+"""
+
+
+def test_values_are_set_in_objects_under_rules_of_a_clusterpolicy(folder: Path) -> None:
+    """Each changes what is matched, or the precondition; a quoted field may have dots."""
+    code, output = written(folder, TEAMS, HEAD + TEAM_RESULTS)
+    assert code == 0, output
+    assert "is not set" not in output
+    for changed in ("labels.other: a", 'labels."team.x": a'):
+        results = TEAM_RESULTS.replace("labels.team: a", changed)
+        code, output = written(folder, TEAMS, HEAD + results)
+        assert code == 1
+        assert "expected fail, got skip" in output
+    code, output = written(folder, TEAMS, HEAD + TEAM_RESULTS.replace("name: good", "name: else"))
+    assert code == 1
+    assert "expected fail, got skip" in output
+
+
+def test_a_controller_without_what_a_pattern_asks_about_fails(folder: Path) -> None:
+    """With failurePolicy Ignore it would be admitted, so that an error is told."""
+    policy = TEAMS.partition("    match:")[0] + (
+        "    match: {any: [{resources: {kinds: [Pod]}}]}\n"
+        "    validate: {message: no team, pattern: {metadata: {labels: {team: a}}}}\n"
+    )
+    results = "resources: [odd.yaml]\nresults:\n"
+    results += "- {policy: no-latest, rule: team, kind: Deployment, result: fail}\n"
+    odd = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: odd}\n"
+    code, output = written(folder, policy, HEAD + results, odd=odd)
+    assert code == 0, output
+    ignoring = policy.replace("spec:\n", "spec:\n  failurePolicy: Ignore\n", 1)
+    code, output = written(folder, ignoring, HEAD + results, odd=odd)
+    assert code == 1
+    assert "got error: validations[0].expression resulted in error: no such key: spec" in output
+
+
 @pytest.mark.parametrize("of", ["rules", "resources"])
 def test_values_within_objects_are_not_set_and_a_warning_says_so(folder: Path, of: str) -> None:
     within = f"policies: [{{name: no-latest, {of}: [{{name: web, values: {{request.object.kind: X}}}}]}}]"

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.manifests import ROOT
+from webhook.policy_kinds.known import GROUPS
 from webhook.webhook_rules.coverage import WebhookContext, coverage_of, generators_of
 from webhook.webhook_rules.entries import VALIDATING_PATH, entries_of
 from webhook.webhook_rules.kinds import RuleTarget
@@ -208,6 +209,40 @@ def test_an_entry_has_the_rules_of_its_constraints_and_never_policies_where_it_f
     assert is_kept(entry("/v1/admit")[0])
     assert is_kept(entry("/v1/admit/fail", "Fail")[0])
     assert not is_kept(entry("/v1/admit", "Fail")[0]), "nobody was asked about its constraints"
+
+
+MUTATOR = {
+    "apiVersion": "mutations.gatekeeper.sh/v1",
+    "kind": "AssignMetadata",
+    "metadata": {"name": "m"},
+    "spec": {"match": kinds("constraints.gatekeeper.sh", "Alpha")},
+}
+
+
+def test_no_policy_adds_a_rule_that_names_our_own_groups() -> None:
+    """The open entry has its own; a rule of every group cannot leave ours out."""
+    own = sorted(GROUPS)
+    of_all = [
+        *(need(kinds(group, "*"), ("CREATE", "DELETE")) for group in own),
+        need(kinds("templates.gatekeeper.sh", "ConstraintTemplate"), annotation="fail"),
+        need(kinds("constraints.gatekeeper.sh", "Alpha"), annotation="ignore"),
+        kyverno_need(
+            {"apiGroups": own, "resources": ["*"], "operations": ["*"]},
+        ),
+        need_of(MUTATOR, lambda _: frozenset()),
+    ]
+    assert {part.group for part in parts_of(of_all, {})} == set(own), "each of them asks for it"
+
+    def groups(path: str, failure_policy: str = "Ignore", **more: bool) -> set[tuple[str, str]]:
+        made, _ = entry(path, failure_policy)
+        parts = needed_parts(made, of_all, {}, lambda *_: None, own, **more)
+        return {(part.group, part.operation) for part in parts}
+
+    stated = {(group, operation) for group in own for operation in ("CREATE", "UPDATE")}
+    for path in ("/v1/admit", "/v1/admit/ignore"):
+        assert groups(path) == stated
+        assert groups(path, validates=False) == set()
+    assert groups("/v1/admit/fail", "Fail") == set()
 
 
 def test_rules_that_would_lock_the_cluster_out_are_reported() -> None:

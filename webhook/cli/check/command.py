@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from webhook.admission_policies.kinds import POLICY, InvalidAdmissionPolicy
+from webhook.api.gvk import GroupVersionKind, name_of
+from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import NAMESPACE, ask_cluster, cluster_options
 from webhook.cli.formats import words
@@ -14,10 +17,12 @@ from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import FILENAMES, PROVIDERS, STANDARD_INPUT
 from webhook.cli.registry_access import image_option
 from webhook.cli.terminal import complain, write
+from webhook.constraint.wildcard import WILDCARD
 from webhook.values import dataclass
+from webhook.webhook_rules.kinds import targets_of_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from webhook.cli.check.run import BeforeAndAfter, PolicyCheck
     from webhook.cli.sources import Sources
@@ -256,6 +261,7 @@ def checked_in_cluster(
         policies = check_run.prepare(
             inputs.manifests, base, inputs.budget_seconds, checked, extensions, configs
         )
+        checked.missing += [text async for text in _type_warnings(client, inputs.manifests)]
         standing = await read_webhook_configurations(client, namespace)
         checked.problems += coverage_problems(inputs.manifests, standing, namespace)
         for kind in check_run.kinds_of_parameters(policies):
@@ -272,3 +278,49 @@ def checked_in_cluster(
         return checked
 
     return ask_cluster(kubeconfig, context, run)
+
+
+async def _type_warnings(
+    client: ClusterClient, manifests: Iterable[Manifest]
+) -> AsyncIterator[str]:
+    """Warns of policies whose expressions do not fit the kinds that they name, by their schemas.
+
+    The API server's own warnings, if a policy has them in its status, are reported anyway.
+    """
+    from webhook.admission_policies import advice  # noqa: PLC0415  # as the others of clusters
+    from webhook.controllers.apply.openapi import KindTypes  # noqa: PLC0415
+    from webhook.generation.type_warnings import policy_type_warnings  # noqa: PLC0415
+    from webhook.policy_kinds.parts import read_admission_policy  # noqa: PLC0415
+
+    types = KindTypes(client)
+    for item in manifests:
+        if item.gvk.kind != POLICY or advice.type_warnings(item.document):
+            continue
+        try:
+            read_admission_policy(item.document)
+        except InvalidAdmissionPolicy:
+            continue  # reported with its fault
+        named = named_kinds(item.document)
+        known = await types.look({gvk.group_kind for gvk in named})
+        described = {gvk: of for gvk, of in known.items() if gvk in named}
+        warnings = policy_type_warnings(item.document, described)
+        status = {"status": {"typeChecking": {"expressionWarnings": warnings}}}
+        for text in advice.type_warnings(status):
+            yield f"{item.place}: {POLICY}/{name_of(item.document)}: {text}"
+
+
+def named_kinds(policy: Mapping[str, Any]) -> frozenset[GroupVersionKind]:
+    """Returns Kubernetes' own kinds that a policy's rules name; rules with a ``*`` name none."""
+    matched = object_of(object_of(policy.get("spec")).get("matchConstraints"))
+    kinds = set()
+    for rule in objects_of(matched.get("resourceRules")):
+        versions = texts_of(rule.get("apiVersions"))
+        names = (*texts_of(rule.get("apiGroups")), *versions, *texts_of(rule.get("resources")))
+        if WILDCARD not in names:
+            kinds |= {
+                GroupVersionKind(target.group, version, target.kind[1])
+                for target in targets_of_rules([rule])
+                for version in versions
+                if WILDCARD not in target.kind and "/" not in target.resource
+            }
+    return frozenset(kinds)
