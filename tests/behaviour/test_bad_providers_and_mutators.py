@@ -21,17 +21,17 @@ POLICIES["default"] = {"failurePolicy": "UseDefault", "default": "a default"}
 PROVIDERS = ("good", "hasty", "tardy", "nowhere")
 
 
-def mutator(policy: str, provider: str) -> dict[str, Any]:
+def mutator(policy: str, provider: str, location: str = "data.image") -> dict[str, Any]:
     """Puts what a provider says of it in the place of an image, of ConfigMaps that name both."""
     external = {"provider": provider, "dataSource": "ValueAtLocation", **POLICIES[policy]}
     return {
         "apiVersion": "mutations.gatekeeper.sh/v1",
         "kind": "Assign",
-        "metadata": {"name": f"{policy}-{provider}"},
+        "metadata": {"name": f"{policy}-{provider}-{len(location)}"},
         "spec": {
             "applyTo": [{"groups": [""], "versions": ["v1"], "kinds": ["ConfigMap"]}],
             "match": {"labelSelector": {"matchLabels": {"policy": policy, "provider": provider}}},
-            "location": "data.image",
+            "location": location,
             "parameters": {"assign": {"externalData": external}},
         },
     }
@@ -46,6 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         timeouts = {"good": 30, "hasty": 1, "tardy": 5}
         documents = [provider.manifest(name, timeout=each) for name, each in timeouts.items()]
         documents += [mutator(*each) for each in itertools.product(POLICIES, PROVIDERS)]
+        documents += [mutator(each, "good", "spec.containers[name: *].image") for each in POLICIES]
         files = write_policies(tmp_path_factory.mktemp("policies"), *map(json.dumps, documents))
         flags = ("--operation=webhook,mutation-webhook", "--mutation-on-error=reject")
         yield stack.enter_context(Server(files, *flags)).ready()
@@ -124,3 +125,25 @@ def test_a_part_of_an_answer_that_failed_is_not_used_by_the_next(server: Server)
     image = f"partly/{next(numbers)}"
     for _ in range(2):
         assert mutated(server, "default", "good", image) == (True, "a default")
+
+
+@pytest.mark.parametrize(
+    ("policy", "image"), [("fail", ""), ("ignore", None), ("default", "a default")]
+)
+def test_ten_thousand_keys_are_not_asked_for(
+    server: Server, policy: str, image: str | None
+) -> None:
+    """An object has as many with its data; each failure policy does what it says."""
+    labels = {"policy": policy, "provider": "good"}
+    images = [f"known/{next(numbers)}" for _ in range(9_999)]
+    containers = [{"name": f"c{at}", "image": each} for at, each in enumerate(images)]
+    obj = thing("ConfigMap", namespace="default", labels=labels)
+    obj |= {"spec": {"containers": containers}, "data": {"image": "known/x"}}
+    verdict = server.post(review(obj), "/v1/mutate?timeout=30s").verdict
+    if policy == "fail":
+        assert not verdict["allowed"]
+        assert "10000 keys are asked for at once, and 1000 may be" in verdict["status"]["message"]
+        return
+    patch = json.loads(base64.b64decode(verdict.get("patch", "W10=")))
+    found = [each["image"] for each in apply_patch(obj, patch)["spec"]["containers"]]
+    assert found == (images if image is None else [image] * len(images))

@@ -5,7 +5,7 @@ The provider and the server are processes of their own; the policies are files.
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -147,6 +147,7 @@ def server(folder: Path, good: ProviderProcess) -> Iterator[Server]:
             good.manifest("hasty", timeout=1),
             good.manifest("silent", timeout=10),
             good.manifest("timeless", timeout=0),
+            good.manifest("shared", timeout=1),
             expired.manifest("expired"),
             elsewhere.manifest("elsewhere"),
             good.manifest("plain", url=f"https://127.0.0.1:{plain.port}/"),
@@ -328,6 +329,28 @@ def test_who_never_answers_delays_nobody_else(server: Server) -> None:
             assert "context deadline exceeded" in one.result()["system_error"]
 
 
+@pytest.mark.parametrize(
+    "controller",
+    ["system:serviceaccount:kube-system:replicaset-controller", "system:kube-controller-manager"],
+)
+def test_keys_of_one_namespace_suspend_a_provider_for_no_pod_of_another(
+    server: Server, controller: str
+) -> None:
+    """The same controllers create the Pods of every namespace."""
+    user, attempt = {"username": controller}, next(numbers)
+
+    def message(key: str, namespace: str) -> str:
+        obj = thing("ConfigMap", namespace=namespace) | {"provider": "shared", "keys": [key]}
+        verdict = server.admit(obj, userInfo=user, namespace=namespace)
+        return str(verdict["status"]["message"])
+
+    with ThreadPoolExecutor(5) as pool:
+        keys = [new("hang") for _ in range(5)]
+        for answer in pool.map(lambda key: message(key, f"of-{attempt}"), keys):
+            assert "context deadline exceeded" in answer
+    assert "is known" in message(new("known"), f"beside-{attempt}")
+
+
 def test_readyz_names_a_provider_that_is_down(good: ProviderProcess, tmp_path: Path) -> None:
     """After some faults in a row it is hardly asked; the reason and the next step are there."""
     down = good.manifest("down", url=f"https://127.0.0.1:{free_port()}/")
@@ -357,22 +380,40 @@ def test_what_is_not_vouched_for_is_denied_whatever_the_provider_does(server: Se
 
 
 def test_a_provider_that_restarts_between_two_rounds_is_asked_again(
-    server: Server, good: ProviderProcess
+    folder: Path, good: ProviderProcess, tmp_path: Path
 ) -> None:
-    chain = f"chain2/{next(numbers)}"
-    obj = thing("Secret", namespace="default") | {"chain": chain}
-
-    def between(chosen: Callable[[], bool]) -> str:
+    """The first round waits for another provider meanwhile; what was answered before counts."""
+    number = next(numbers)
+    obj = thing("Secret", namespace="default") | {"chain": f"chain2/{number}"}
+    obj |= {"provider": "silent", "keys": [f"hang/{number}"]}
+    with ExitStack() as stack:
+        silent = stack.enter_context(
+            ProviderProcess(tmp_path / "silent", authority=make_authority())
+        )
+        (tmp_path / "pair").symlink_to(folder / "pair")
+        constraints = [
+            policies.constraint(kind, "c", kinds=["Secret"]) for kind in ("Asks", "Chains")
+        ]
+        providers = [good.manifest("good", timeout=30), silent.manifest("silent", timeout=60)]
+        server = serving(tmp_path, stack, [ASKS, CHAINS, *constraints, *providers])
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(server.admit, obj)
-            until(chosen, "the first round has been asked")
+            until(
+                lambda: (
+                    server.metric(
+                        'waddle_provider_requests_total{outcome="success",provider="good"}'
+                    )
+                    and silent.requests()
+                ),
+                "the first round is asked, and answered in part",
+            )
             good.restart()
-            return str(answer.result()["status"]["message"])
-
-    message = between(lambda: any(chain in one["keys"] for one in good.requests()))
-    # It ends as any chain does: what was answered before the restart counts.
-    assert "is known" in message or "fails: " in message
-    assert answer_in_policy(server, "good", new("known"))["status_code"] == 200
+            silent.stop()
+            message = answer.result()["status"]["message"]
+    assert "already asked 4 times" in message
+    keys = [key for request in good.requests() for key in request["keys"]]
+    own_keys = [key for key in keys if key.endswith(f"/{number}")]
+    assert own_keys == [f"chain{left}/{number}" for left in (2, 1, 0)]
 
 
 def test_a_provider_that_is_deleted_between_two_rounds_is_unknown_in_the_second(

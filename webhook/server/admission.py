@@ -30,7 +30,6 @@ from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
     decisive,
-    requester,
     responsible_for,
 )
 from webhook.server.undecided import answer_unread_by, attributed
@@ -125,7 +124,7 @@ class _Case:
         self.request = request
         self.value = AugmentedReview(request_to_review(request))
         """The request as it is reviewed, with its Namespace if that was read for it."""
-        self.provider_requests = ReviewRequests(providers, requester(request))
+        self.provider_requests = ReviewRequests(providers, request)
         self.slow: SlowReview[Found | Needs] | Delay | None = None
         """The review on another thread, or why there was no place for it."""
         self.span = RequestTime(received_at, received_at)

@@ -33,7 +33,6 @@ from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
     decisive,
-    requester,
     responsible_for,
 )
 from webhook.serving.recorder import MutationReviewed
@@ -83,7 +82,7 @@ class _Case:
         self.namespace: dict[str, Any] | None = None
         """The Namespace of the request, if it was read for it."""
         # Gatekeeper's mutation has no cache: a tag may be another image by now.
-        self.provider_requests = ReviewRequests(providers, requester(request), fresh=True)
+        self.provider_requests = ReviewRequests(providers, request, fresh=True)
         self.is_slow = False
         """Whether it went on beside the admission thread."""
         self.began = span.received_at

@@ -13,10 +13,12 @@ from webhook.external_data.exchange import (
     no_provider,
 )
 from webhook.server.preparation import Awaiting
+from webhook.server.responsibility import provider_user, requester
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from webhook.api.admission import AdmissionRequest
     from webhook.external_data.exchange import Answering, ProviderRequest, ProviderResponse
     from webhook.external_data.flights import ProviderRound
     from webhook.server.deadline import RequestTime
@@ -37,14 +39,24 @@ _OFF: Final = "external data is turned off (--enable-external-data)"
 class ReviewRequests:
     """The provider requests of one review; equal requests get the same response."""
 
-    __slots__ = ("_client", "_fresh", "_round", "answers", "moment", "requester", "rounds")
+    __slots__ = (
+        "_client",
+        "_fresh",
+        "_request",
+        "_round",
+        "answers",
+        "moment",
+        "requester",
+        "rounds",
+    )
 
     def __init__(
-        self, client: ProviderRounds | None, requester: str, *, fresh: bool = False
+        self, client: ProviderRounds | None, request: AdmissionRequest, *, fresh: bool = False
     ) -> None:
         """With ``fresh``, responses are not taken from the cache."""
         self._client = client
-        self.requester = requester
+        self._request = request
+        self.requester = requester(request)
         self._fresh = fresh
         self.answers: dict[ProviderRequest, ProviderResponse] = {}
         self._round: ProviderRound | None = None
@@ -71,7 +83,9 @@ class ReviewRequests:
         if self._client is None:
             return
         if self._round is None:
-            self._round = self._client.round(fresh=self._fresh, requester=self.requester)
+            self._round = self._client.round(
+                fresh=self._fresh, requester=provider_user(self._request)
+            )
         for request in requests:
             self._round.begin(request)
 

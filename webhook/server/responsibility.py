@@ -47,6 +47,9 @@ NOTES_MAX: Final = 4096
 
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
+_CONTROLLERS: Final = (f"{_SERVICE_ACCOUNT}kube-system:", "system:kube-controller-manager")
+"""How the names of Kubernetes' controllers begin, which create the Pods of every namespace."""
+
 
 class Delay(NamedTuple):
     """The facts about a request that was not decided."""
@@ -128,6 +131,18 @@ def requester_of(username: str) -> str:
 def requester(request: AdmissionRequest) -> str:
     """Returns the requester of a request; each stranger is one of its own, whomever it names."""
     return request.stranger or requester_of(request.username)
+
+
+def provider_user(request: AdmissionRequest) -> str:
+    """Returns the user whom calls of providers for a request count for.
+
+    A controller acts for a namespace, so that its calls count for the service accounts there.
+    Otherwise keys of one namespace could suspend a provider for the Pods of every other.
+    """
+    user = requester(request)
+    if request.namespace and not request.stranger and request.username.startswith(_CONTROLLERS):
+        return f"{_SERVICE_ACCOUNT}{request.namespace}"
+    return user
 
 
 class ProcessorTime:

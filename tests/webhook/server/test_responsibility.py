@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from webhook.api.admission import read_request
 from webhook.server.responsibility import (
     NOTES_MAX,
     ORDINARY_SECONDS,
@@ -12,6 +13,7 @@ from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
     decisive,
+    provider_user,
     requester_of,
     responsible_for,
 )
@@ -50,6 +52,36 @@ def test_a_delay_is_the_doing_of_who_had_enough_for_an_ordinary_object(
     delay: Delay, responsible: str
 ) -> None:
     assert responsible_for(delay) == responsible
+
+
+@pytest.mark.parametrize(
+    ("username", "namespace", "user"),
+    [
+        ("ada", "shop", "ada"),
+        ("system:serviceaccount:shop:a", "bank", "system:serviceaccount:shop"),
+        ("system:serviceaccount:kube-system:job-controller", "shop", "system:serviceaccount:shop"),
+        ("system:kube-controller-manager", "shop", "system:serviceaccount:shop"),
+        (
+            "system:serviceaccount:kube-system:namespace-controller",
+            "",
+            "system:serviceaccount:kube-system",
+        ),
+    ],
+)
+def test_providers_are_called_for_the_namespace_that_a_controller_acts_for(
+    username: str, namespace: str, user: str
+) -> None:
+    document = {
+        "uid": "1",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "operation": "CREATE",
+        "namespace": namespace,
+        "userInfo": {"username": username},
+        "object": {},
+    }
+    request = read_request(document)
+    assert provider_user(request) == user
+    assert provider_user(request._replace(stranger="10.0.0.1")) == "10.0.0.1"
 
 
 def test_the_service_accounts_of_a_namespace_are_one_requester() -> None:
