@@ -272,8 +272,8 @@ class _Rest(NamedTuple):
     """The recall of a review about which nothing else is known; None if it may be added to."""
 
 
-class _Found(NamedTuple):
-    """What look-ups of circles found."""
+class _LookUps(NamedTuple):
+    """The results of looking up circles."""
 
     quiet: tuple[Circle, ...]
     """The circles without findings."""
@@ -494,10 +494,10 @@ class Memo:
             return None
         is_quiet, union = self._looked_together(known.plan, looking, document, is_timed=is_timed)
         if is_quiet:
-            found = _Found(looking, (), ())
+            look_ups = _LookUps(looking, (), ())
         else:
-            found = self._looked_each(known.plan, looking, document, is_timed=is_timed)
-        quiet, violated, missed = found
+            look_ups = self._looked_each(known.plan, looking, document, is_timed=is_timed)
+        quiet, violated, missed = look_ups
         if is_quiet or len(quiet) + len(missed) < len(looking):
             union = None  # It is cached, or there are findings.
         rest = known.rest(quiet)
@@ -557,12 +557,12 @@ class Memo:
 
     def _looked_each(
         self, plan: MemoPlan, looking: tuple[Circle, ...], document: Any, *, is_timed: bool
-    ) -> _Found:
+    ) -> _LookUps:
         """Returns the findings of each circle; none of circles that read more than plain JSON."""
         began = time.thread_time_ns() if is_timed else 0
         common = self._common(plan, document)
         if common is None:
-            return _Found((), (), ())
+            return _LookUps((), (), ())
         # Each circle pays its share of what they have in common.
         shared_ns = (time.thread_time_ns() - began) // len(looking) if is_timed else 0
         quiet, violated, missed = [], [], []
@@ -583,7 +583,7 @@ class Memo:
             else:
                 quiet.append(circle)
             circle.count(self._pace.window, 0.0 if kept or kept is None else 1.0)
-        return _Found(tuple(quiet), violated, missed)
+        return _LookUps(tuple(quiet), violated, missed)
 
     def _common(self, plan: MemoPlan, document: Any) -> Any | None:
         """Returns the hash of what all circles of a plan read; None if it is no plain JSON."""
