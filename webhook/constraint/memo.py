@@ -4,15 +4,20 @@ The compiler derives the paths that decide each constraint. Constraints that mat
 *circles* by the volatile fields that they read. What all of them read beside these fields is hashed
 once for a review; each circle adds its volatile fields to a copy. An entry states that there is no
 violation, or holds the violations if they contain only values of these paths. Failed evaluations
-are not cached, nor those that depend on anything else.
+are not cached, nor those that depend on anything else. As nothing is found in most reviews, an entry
+for all circles together states that first: it takes half the time of looking each of them up.
 
 A memo belongs to one thread and has no lock. It is emptied when policies change.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
+import operator
 import time
+from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -51,6 +56,9 @@ SELECTIONS_MAX: Final = 4_096
 MEMBERS_MAX: Final = 8_192
 PLANS_MAX: Final = 1_024
 """The most selections, constraints and sets of them; beyond this all are dropped."""
+
+UNIONS_MAX: Final = 16
+"""The most unions of circles of a plan; beyond this all are dropped."""
 
 RESTS_KEPT_MAX: Final = 64
 """The most cached remainders of a selection, one for each set of circles without findings."""
@@ -176,6 +184,8 @@ class Circle:
     """Takes its volatile fields; None if it reads none."""
     mark: bytes
     """Bytes in its digests that no other circle has."""
+    reads: ReadSet
+    """The paths of a review that decide its members."""
     needs_distinct_keys: bool = False
     """Whether a member does, so that nothing of an evaluation with two values for a key is cached."""
     looks: int = 0
@@ -203,6 +213,13 @@ class Circle:
         digest: bytes = hashed.digest()
         return digest
 
+    def count(self, window: int, saved: float = 0.0) -> None:
+        """Counts a look-up, and judges the circle at the end of a window."""
+        self.looks += 1
+        self.saved += saved
+        if self.looks >= window:
+            self.judge()
+
     def judge(self) -> None:
         """Ends a window: skips the circle for a while if look-ups cost more than they save."""
         if self.evaluation_ns and self.saved * self.evaluation_ns < self.looks * self.look_ns:
@@ -223,6 +240,8 @@ class MemoPlan:
     """Takes what circles read beside their volatile fields."""
     idle: int = 0
     """The number of reviews for which all circles are skipped."""
+    unions: dict[tuple[Circle, ...], Circle | None] = field(default_factory=dict)
+    """For circles that are looked up together a circle of them all; None until it is there."""
 
     def rest(self) -> None:
         """Counts a review without look-ups, until a circle is tried again."""
@@ -251,6 +270,17 @@ class _Rest(NamedTuple):
     """No violations, by the identity of each remaining known group."""
     recall: Recall | None = None
     """The recall of a review about which nothing else is known; None if it may be added to."""
+
+
+class _LookUps(NamedTuple):
+    """The results of looking up circles."""
+
+    quiet: tuple[Circle, ...]
+    """The circles without findings."""
+    violated: Sequence[tuple[Circle, Sequence[_Violations | None]]]
+    """The circles with findings, and these."""
+    missed: Sequence[tuple[Circle, bytes]]
+    """The circles of which nothing is cached, with their digests."""
 
 
 class _Known(NamedTuple):
@@ -298,6 +328,7 @@ class Recall:
         "matching",
         "missed",
         "spent_ns",
+        "union",
         "violations",
     )
 
@@ -311,6 +342,8 @@ class Recall:
         """The violations found in this review, in the form of ``violations``."""
         self.spent_ns: dict[int, int] | None = None
         """The duration of these evaluations, if it is measured."""
+        self.union: bytes | None = None
+        """The digest that is cached if these evaluations, too, find nothing."""
 
     @property
     def is_open(self) -> bool:
@@ -413,7 +446,7 @@ class Memo:
         self._selections: dict[int, _Known] = {}
         self._members: dict[tuple[int, int], MemoMember] = {}
         self._plans: dict[tuple[MemoMember, ...], MemoPlan] = {}
-        self._made = 0
+        self._marks = 0
         self._turn = 0
         self._hits = self._misses = 0
 
@@ -459,48 +492,98 @@ class Memo:
         if not looking:
             known.plan.rest()
             return None
+        is_quiet, union = self._looked_together(known.plan, looking, document, is_timed=is_timed)
+        if is_quiet:
+            look_ups = _LookUps(looking, (), ())
+        else:
+            look_ups = self._looked_each(known.plan, looking, document, is_timed=is_timed)
+        quiet, violated, missed = look_ups
+        if is_quiet or len(quiet) + len(missed) < len(looking):
+            union = None  # It is cached, or there are findings.
+        rest = known.rest(quiet)
+        if not (missed or violated or rest.violations):  # As most often: nothing is added to it.
+            if union is not None:
+                self._store.put(union, _NOTHING, KEPT_BYTES)
+            self._hits += rest.constraints
+            return rest.recall
+        recall = Recall(known.groups, rest, missed)
+        recall.union = union
+        if missed and (is_timed or any(not circle.evaluation_ns for circle, _ in missed)):
+            recall.spent_ns = {}
+        for circle, kept in violated:
+            recall.take(circle, kept)
+        self._hits += recall.constraints
+        return recall
+
+    def _looked_together(
+        self, plan: MemoPlan, looking: tuple[Circle, ...], document: Any, *, is_timed: bool
+    ) -> tuple[bool, bytes | None]:
+        """Returns whether an entry of all these circles states that nothing is found, and its digest.
+
+        The digest is None if such an entry is not worth its time.
+        """
+        union = self._union(plan, looking)
+        if union is None:
+            return False, None
+        if union.rests:
+            union.rests -= 1
+            return False, None
         began = time.thread_time_ns() if is_timed else 0
-        common = self._common(known.plan, document)
+        digest = union.digest(self._hashed, document)
+        if is_timed:
+            # A hit saves the look-ups of each.
+            union.look_ns = _average(union.look_ns, time.thread_time_ns() - began)
+            union.evaluation_ns = sum(circle.look_ns for circle in looking)
+        is_quiet = digest is not None and self._store.get(digest) is not None
+        union.count(self._pace.window, float(is_quiet))
+        if is_quiet:
+            for circle in looking:
+                circle.count(self._pace.window, 1.0)
+        return is_quiet, digest
+
+    def _union(self, plan: MemoPlan, looking: tuple[Circle, ...]) -> Circle | None:
+        """Returns a circle that reads what these circles read; None before another thread wrote it."""
+        if looking not in plan.unions and len(looking) > 1 and len(plan.unions) < UNIONS_MAX:
+            plan.unions[looking] = None
+            self._submit(lambda: self._unite(plan, looking))
+        return plan.unions.get(looking)
+
+    def _unite(self, plan: MemoPlan, circles: tuple[Circle, ...]) -> None:
+        """Adds the union of circles to a plan, unless it reads too many parts."""
+        reads = functools.reduce(operator.or_, (circle.reads for circle in circles))
+        with contextlib.suppress(TooManyParts, RecursionError):
+            project = _projection(reads)
+            plan.unions[circles] = Circle((), (), project, self._next_mark(), reads)
+
+    def _looked_each(
+        self, plan: MemoPlan, looking: tuple[Circle, ...], document: Any, *, is_timed: bool
+    ) -> _LookUps:
+        """Returns the findings of each circle; none of circles that read more than plain JSON."""
+        began = time.thread_time_ns() if is_timed else 0
+        common = self._common(plan, document)
         if common is None:
-            return None
+            return _LookUps((), (), ())
         # Each circle pays its share of what they have in common.
         shared_ns = (time.thread_time_ns() - began) // len(looking) if is_timed else 0
-        get = self._store.get
         quiet, violated, missed = [], [], []
         for circle in looking:
             began = time.thread_time_ns() if is_timed else 0
             digest = circle.digest(common, document)
             if digest is None:
                 continue
-            kept = get(digest)
+            kept = self._store.get(digest)
             if is_timed:
                 taken = time.thread_time_ns() - began + shared_ns
                 circle.look_ns = _average(circle.look_ns, taken)
-            circle.looks += 1
             if kept is None:
                 self._misses += len(circle.places)
                 missed.append((circle, digest))
-                is_timed = is_timed or not circle.evaluation_ns
             elif kept:
                 violated.append((circle, kept))
             else:
-                circle.saved += 1
                 quiet.append(circle)
-            if circle.looks >= self._pace.window:
-                circle.judge()
-        if not (quiet or violated or missed):
-            return None
-        rest = known.rest(tuple(quiet))
-        if not (missed or violated or rest.violations):  # As most often: nothing is added to it.
-            self._hits += rest.constraints
-            return rest.recall
-        recall = Recall(known.groups, rest, missed)
-        if missed and is_timed:
-            recall.spent_ns = {}
-        for circle, kept in violated:
-            recall.take(circle, kept)
-        self._hits += recall.constraints
-        return recall
+            circle.count(self._pace.window, 0.0 if kept or kept is None else 1.0)
+        return _LookUps(tuple(quiet), violated, missed)
 
     def _common(self, plan: MemoPlan, document: Any) -> Any | None:
         """Returns the hash of what all circles of a plan read; None if it is no plain JSON."""
@@ -517,14 +600,18 @@ class Memo:
 
         ``has_distinct_keys`` is whether these never found two values for one key of an object.
         """
+        finds_nothing = True
         for circle, digest in recall.missed:
             is_kept = has_distinct_keys or not circle.needs_distinct_keys
             kept = recall.kept_of(circle) if is_kept else None
+            finds_nothing = finds_nothing and kept is _NOTHING
             if kept is not None:
                 self._store.put(digest, kept, KEPT_BYTES + sum(map(_bytes, kept)))
             spent = recall.evaluation_ns(circle)
             if spent is not None:
                 circle.evaluation_ns = _average(circle.evaluation_ns, spent)
+        if finds_nothing and recall.union is not None:
+            self._store.put(recall.union, _NOTHING, KEPT_BYTES)
 
     # --- first use -----------------------------------------------------------------------------
 
@@ -604,12 +691,17 @@ class Memo:
             except (TooManyParts, RecursionError):
                 continue
             common = beside
-            self._made += 1
             keeps = tuple(members[place].keeps_violations for place in places)
             needs = any(members[place].needs_distinct_keys for place in places)
-            mark = self._made.to_bytes(8, "big")
-            circles.append(Circle(tuple(places), keeps, project, mark, needs))
+            every = functools.reduce(operator.or_, (members[place].deciding for place in places))
+            mark = self._next_mark()
+            circles.append(Circle(tuple(places), keeps, project, mark, every, needs))
         return tuple(circles), take_common
+
+    def _next_mark(self) -> bytes:
+        """Returns bytes for a circle; JSON never begins with them."""
+        self._marks += 1
+        return self._marks.to_bytes(8, "big")
 
 
 class _Store:
@@ -662,7 +754,7 @@ class _Store:
         self.bytes = self._protected_bytes = 0
 
 
-def _awake(circles: Sequence[Circle]) -> list[Circle]:
+def _awake(circles: Sequence[Circle]) -> tuple[Circle, ...]:
     """Returns the circles that are not skipped for this review, which is counted for the others."""
     awake = []
     for circle in circles:
@@ -670,7 +762,7 @@ def _awake(circles: Sequence[Circle]) -> list[Circle]:
             circle.rests -= 1
         else:
             awake.append(circle)
-    return awake
+    return tuple(awake)
 
 
 def _looks_at(reads: ReadSet, name: str) -> bool:

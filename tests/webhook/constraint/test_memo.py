@@ -15,7 +15,7 @@ from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.enforcement import WEBHOOK
 from webhook.constraint.limits import Budget, Limits
-from webhook.constraint.memo import RESTS_MIN, WINDOW, Memo, MemoPace
+from webhook.constraint.memo import RESTS_MIN, WINDOW, Circle, Memo, MemoPace
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.apply import projection as sync_projection
@@ -107,6 +107,25 @@ violation[{"msg": "x"}] { input.review.object.metadata.labels[_] == "bad" }"""
     review = Reviewed(IMAGES, LABELS, every)
     review(request(pod("a")))
     assert review(request(pod("b", labels={"team": "t", "hash": "x"}))).recalled == 2
+
+
+def test_that_no_policy_finds_anything_is_looked_up_at_once(monkeypatch) -> None:
+    digest, digests = Circle.digest, []
+
+    def counted(self, *arguments):
+        digests.append(self)
+        return digest(self, *arguments)
+
+    review = Reviewed(IMAGES, LABELS)
+    review(request(pod("a")))
+    monkeypatch.setattr(Circle, "digest", counted)
+    again = review(request(pod("b")))
+    assert (again.recalled, len(digests)) == (2, 1)
+    assert review(request(pod("c", image="other"))).recalled == 1
+    assert review(request(pod("d", image="other"))).recalled == 2
+    assert len(digests) == 5  # the third was looked up for each, too
+    for name in ("e", "f"):
+        assert messages(review(request(pod(name, labels={"x": "y"})))) == ["no team"]
 
 
 def test_a_new_image_is_evaluated_by_who_reads_images_alone() -> None:
@@ -453,6 +472,16 @@ def _plant_data(monkeypatch):
     _plant_reads(monkeypatch, lambda found: replace(found, reads=_lacking(found.reads, "data")))
 
 
+def _plant_union(monkeypatch):
+    unite = Memo._unite
+
+    def of_the_first_alone(self, plan, circles):
+        unite(self, plan, circles[:1])
+        plan.unions[circles] = plan.unions.pop(circles[:1])
+
+    monkeypatch.setattr(Memo, "_unite", of_the_first_alone)
+
+
 def _plant_old_policies(monkeypatch):
     derive = Memo._member
 
@@ -489,6 +518,7 @@ def _plant_haste(monkeypatch):
         _plant_chance,
         _plant_equal_keys,
         _plant_data,
+        _plant_union,
         _plant_old_policies,
         _plant_projection,
         _plant_haste,
