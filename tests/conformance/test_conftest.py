@@ -214,7 +214,7 @@ TEXTS = {
     "edn": ('{:a 1 :b [true nil 2.5 "c"] :d #{1} :e/f (1 2) :g \\h}',),
     "nginx": (
         "upstream u { server a backup b=1 a=2; ip_hash; }\nhttp { server { listen 1; } gzip on; }\n",
-        "user a;\nevents { worker_connections 'e f'; }\nhttp { server { listen 80 \"g\"; } }\n# i\n",),
+        "user a;\nevents { worker_connections 'e f'; }\nhttp { server { listen 80 \"g\"; } }\n# i\n"),
     "hcl1": (
         'a "b" "c" { d = 1 e = 0.5 f = [1, "x"] g = { h = true } }\na "b" "i" {}\n',
         'a = "${b("c")}"\nd { e = <<F\nx\nF\n}\nd {}\n',
