@@ -212,7 +212,9 @@ TEXTS = {
     "ignore": ("\u00e9\n!\u00e9\n#\u00e9\n", "a\n#b\n!c\n\n d \\\\e \n"),
     "codeowners": ("* @a\n/b/ @c/d e@f.gh # i\n\\#x @y\n",),
     "edn": ('{:a 1 :b [true nil 2.5 "c"] :d #{1} :e/f (1 2) :g \\h}',),
-    "nginx": ("user a;\nevents { worker_connections 'e f'; }\nhttp { server { listen 80 \"g\"; } }\n# i\n",),
+    "nginx": (
+        "upstream u { server a backup b=1 a=2; ip_hash; }\nhttp { server { listen 1; } gzip on; }\n",
+        "user a;\nevents { worker_connections 'e f'; }\nhttp { server { listen 80 \"g\"; } }\n# i\n"),
     "hcl1": (
         'a "b" "c" { d = 1 e = 0.5 f = [1, "x"] g = { h = true } }\na "b" "i" {}\n',
         'a = "${b("c")}"\nd { e = <<F\nx\nF\n}\nd {}\n',
@@ -225,6 +227,7 @@ TEXTS = {
         'a = <<-B\n    c ${d}\n      e\n  B\nf = <<G\n h "i" \\n\nG\nj = 1\n',
         'a = "%{ for k in l ~} x${k} %{ endfor }"\nb = "%{ if c }d%{ else }e%{ endif }"\n',
         'a = {b = 1, "c" = 2, (d) = 3, "${e}" = 4, f.g = 5, 6 = 7}\nh = {\n  i : j\n  k = l\n}\n',
+        "a = <<-E\n    x\n    %{ for i in y ~}\n    - ${i}\n    %{~ endfor ~}\n\n  ${~ z}\n  w\n  E\n",
         'm "n" o { p = "$${q} \\u00e9 \\"r\\"" }\nm "n" "s" { t { u = null } t {} }\n',
         "v = [\n  1,\n  # w\n  2, // x\n]\ny = z.0\naa = provider::bb::cc(1)\n",
     ),

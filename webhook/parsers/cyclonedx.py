@@ -13,60 +13,88 @@ if TYPE_CHECKING:
 _VERSIONS: Final = frozenset({"1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7"})
 _NAMESPACE: Final = "http://cyclonedx.org/schema/bom/"
 
-# Elements that contain elements of one kind are arrays in JSON: the names of both.
+# Elements that contain elements of one kind are arrays in JSON. The names of both, where the array's
+# name is not its items' plural.
 _ARRAYS: Final = {
-    "components": "component",
-    "dependencies": "dependency",
-    "externalReferences": "reference",
-    "hashes": "hash",
-    "properties": "property",
-    "services": "service",
-    "tools": "tool",
-    "authors": "author",
-    "licenses": "license",
-    "vulnerabilities": "vulnerability",
-    "compositions": "composition",
-    "annotations": "annotation",
-    "lifecycles": "lifecycle",
-    "ratings": "rating",
-    "advisories": "advisory",
-    "references": "reference",
-    "endpoints": "endpoint",
     "affects": "target",
-    "versions": "version",
-    "responses": "response",
-    "commits": "commit",
-    "patches": "patch",
-    "resolves": "issue",
     "ancestors": "component",
+    "collection": "graphic",
     "descendants": "component",
+    "externalReferences": "reference",
+    "formulation": "formula",
+    "resolves": "issue",
+    "runtimeTopology": "dependency",
+    "supportingMaterial": "attachment",
+    "taskDependencies": "dependency",
+    "tlsGroups": "group",
+    "tlsSignatureSchemes": "signatureScheme",
     "variants": "component",
-    "tags": "tag",
-    "cwes": "cwe",
 }
-# Elements that refer to components and others: the names of the array and its items.
-_REFERRING: Final = {
-    ("composition", "assemblies"): "assembly",
-    ("composition", "dependencies"): "dependency",
-    ("annotation", "subjects"): "subject",
+_ARRAYS_OF: Final = {
+    ("dataflow", "destination"): "url",
+    ("dataflow", "source"): "url",
+    ("declarations", "evidence"): "evidence",
+    ("evidence", "copyright"): "text",
+    ("issue", "references"): "url",
+    ("service", "data"): "dataflow",
 }
-# Elements that are repeated without an enclosing element.
+# Elements that are repeated without an enclosing element, and are arrays in JSON.
+_REPEATED: Final = frozenset(
+    {
+        *("certificateState", "certificationLevel", "counterEvidence", "cryptoRefArray"),
+        *("energyProviders", "omniborId", "openCre", "patentAssignee", "sensitiveData", "swhid"),
+    }
+)
 _ENTITIES: Final = frozenset(
     {"supplier", "manufacturer", "manufacture", "provider", "organization"}
 )
-_REPEATED: Final = frozenset((of, name) for of in _ENTITIES for name in ("url", "contact"))
-_NUMBERS: Final = frozenset({("rating", "score"), ("cwes", "cwe")})
+_REPEATED_OF: Final = frozenset(
+    {
+        *((of, name) for of in _ENTITIES for name in ("url", "contact")),
+        *(("ikev2TransformTypes", name) for name in ("auth", "encr", "integ", "ke", "prf")),
+        *(("attestation", "map"), ("claim", "evidence"), ("component", "data")),
+        *(("evidence", "data"), ("evidence", "identity")),
+    }
+)
+_INTEGERS: Final = frozenset(
+    {
+        *("classicalSecurityLevel", "column", "cwe", "keyLength", "line"),
+        *("nistQuantumSecurityLevel", "offset", "size", "tagVersion"),
+    }
+)
+_INTEGERS_OF: Final = frozenset({("ke", "group")})
+_FRACTIONS: Final = frozenset({"confidence", "score"})
+_FRACTIONS_OF: Final = frozenset(
+    (of, "value")
+    for of in ("activityEnergyCost", "co2CostEquivalent", "co2CostOffset", "energyProvided")
+)
+# Elements that contain a text and say its type and encoding: objects in JSON, with or without them.
+_TEXTS: Final = frozenset({"attachment", "image"})
+_TEXTS_OF: Final = frozenset(
+    {
+        *((of, "text") for of in ("details", "diff", "license", "note", "swid")),
+        *((of, "data") for of in ("event", "input", "output")),
+    }
+)
 _BOOLEANS: Final = {
     "authenticated": "service",
+    "esn": "ikev2TransformTypes",
     "x-trust-boundary": "service",
+    "isExternal": "component",
     "modified": "component",
+    "patch": "swid",
+    "persistent": "volume",
+    "remote": "volume",
+    "thirdParty": "assessor",
 }
 _TRUTHS: Final = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True) | dict.fromkeys(
     ("0", "f", "F", "FALSE", "false", "False"), False
 )
 _RENAMED: Final = {"content-type": "contentType", "responses": "response"}
 _DEFAULTS: Final[dict[str, dict[str, Any]]] = {
+    **{name: {"name": ""} for name in _ENTITIES},
     "component": {"type": "", "name": ""},
+    "ikev2TransformTypes": {"esn": False},
     "service": {"name": ""},
     "vulnerability": {"id": ""},
     "issue": {"description": ""},
@@ -115,7 +143,7 @@ def _members(element: Element, of: str) -> dict[str, Any]:
     for name, children in element.below.items():
         if name.startswith("-"):
             continue
-        if (of, name) in _REPEATED:
+        if name in _REPEATED or (of, name) in _REPEATED_OF:
             value: Any = [_member(name, child, of) for child in children]
         else:
             value = _member(name, children[-1], of)
@@ -125,13 +153,16 @@ def _members(element: Element, of: str) -> dict[str, Any]:
 
 
 def _member(name: str, element: Element, of: str) -> Any:
-    if referring := _REFERRING.get((of, name)):
-        return [_attribute(item, "ref") for item in element.below.get(referring, [])]
-    if (of, name) == ("issue", "references"):
-        return [item.text for item in element.below.get("url", [])]
-    if name in _ARRAYS and not (name == "tools" and "tool" not in element.below):
-        return _array(name, element)
-    attributes = _attributes(element)
+    item = _ARRAYS_OF.get((of, name)) or _ARRAYS.get(name) or _singular(name, element)
+    if item or name in ("environmentVars", "licenses"):
+        return _array(name, item, element, of)
+    if name == "dataflow":
+        return _dataflow(element)
+    if element.below.keys() == {"-ref"}:
+        return _attribute(element, "ref")  # the name of an element that stands elsewhere
+    attributes = _attributes(element, name)
+    if name in _TEXTS or (of, name) in _TEXTS_OF:
+        return {"content": element.text} | attributes
     below = any(not child.startswith("-") for child in element.below)
     if not below and not attributes and name not in _DEFAULTS and name != "metadata":
         return _scalar(name, element.text, of)
@@ -139,22 +170,30 @@ def _member(name: str, element: Element, of: str) -> Any:
     return _DEFAULTS.get(name, {}) | attributes | content | _members(element, name)
 
 
-def _attributes(element: Element) -> dict[str, str]:
+def _singular(name: str, element: Element) -> str:
+    """Returns the name of an array's items, or "" for an element that is not an array."""
+    singulars = (name.removesuffix("s"), name.removesuffix("es"), f"{name.removesuffix('ies')}y")
+    return next((item for item in singulars if item != name and item in element.below), "")
+
+
+def _attributes(element: Element, of: str) -> dict[str, Any]:
     return {
-        _RENAMED.get(name[1:], name[1:]): attributes[0].text
+        _RENAMED.get(name[1:], name[1:]): _scalar(name[1:], attributes[0].text, of)
         for name, attributes in element.below.items()
         if name.startswith("-") and name != "-xmlns" and attributes[0].text
     }
 
 
 def _scalar(name: str, text: str, of: str) -> Any:
-    if (of, name) in _NUMBERS:
-        return _number(text, float if name == "score" else int)
+    if name in _INTEGERS or (of, name) in _INTEGERS_OF:
+        return _number(text or "0", int)
+    if name in _FRACTIONS or (of, name) in _FRACTIONS_OF:
+        return _number(text or "0", float)
     if _BOOLEANS.get(name) != of:
         return text
-    if text not in _TRUTHS:
+    if text and text not in _TRUTHS:
         raise ParseError(f"decode CycloneDX BOM: {name}: invalid boolean {text!r}", 0)
-    return _TRUTHS[text]
+    return bool(text) and _TRUTHS[text]
 
 
 def _number(text: str, kind: type[int | float]) -> int | float:
@@ -165,25 +204,65 @@ def _number(text: str, kind: type[int | float]) -> int | float:
         raise ParseError(f"decode CycloneDX BOM: invalid number {text!r}", 0) from None
 
 
-def _array(name: str, element: Element) -> list[Any]:
-    items = element.below.get(_ARRAYS[name], [])
+def _array(name: str, item: str, element: Element, of: str) -> list[Any]:
+    items = element.below.get(item, [])
     match name:
         case "hashes":
             return [{"alg": _attribute(item, "alg"), "content": item.text} for item in items]
         case "properties":
-            return [{"name": _attribute(item, "name"), "value": item.text} for item in items]
+            return [_property(item) for item in items]
         case "licenses":
-            licenses = [
-                {"license": _attributes(item) | _members(item, "license")} for item in items
+            return _licenses(element)
+        case "environmentVars":
+            named = element.below.get("environmentVar", [])
+            return [_property(item) for item in named] + [
+                item.text for item in element.below.get("value", [])
             ]
-            return licenses + [
-                {"expression": item.text} | _attributes(item)
-                for item in element.below.get("expression", [])
-            ]
-        case "dependencies":
+        case "copyright":
+            return [{"text": item.text} for item in items]
+        case "dependencies" | "taskDependencies" | "runtimeTopology" if of != "composition":
             return [_dependency(item) for item in items]
         case _:
-            return [_member(_ARRAYS[name], item, name) for item in items]
+            return [_member(item, child, name) for child in items]
+
+
+def _property(element: Element) -> dict[str, Any]:
+    return {"name": _attribute(element, "name"), "value": element.text}
+
+
+def _licenses(element: Element) -> list[dict[str, Any]]:
+    licenses = [
+        {"license": _attributes(item, "license") | _members(item, "license")}
+        for item in element.below.get("license", [])
+    ]
+    licenses += [
+        {"expression": item.text} | _attributes(item, "expression")
+        for item in element.below.get("expression", [])
+    ]
+    for item in element.below.get("expression-detailed", []):
+        details = [
+            {"licenseIdentifier": _attribute(detail, "license-identifier")}
+            | _members(detail, "details")
+            for detail in item.below.get("details", [])
+        ]
+        expression = _attributes(item, "expression")
+        licenses.append(expression | ({"expressionDetails": details} if details else {}))
+    return licenses
+
+
+def _dataflow(element: Element) -> dict[str, Any]:
+    members = _members(element, "dataflow")
+    classification = members.pop("classification", "")
+    if not isinstance(classification, dict):
+        classification = {"content": classification}
+    return (
+        _attributes(element, "dataflow")
+        | members
+        | {
+            "flow": classification.get("flow", ""),
+            "classification": classification.get("content", ""),
+        }
+    )
 
 
 def _dependency(element: Element) -> dict[str, Any]:

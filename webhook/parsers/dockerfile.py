@@ -84,10 +84,10 @@ class _Reader:
 
     def _first(self, line: str, comments: list[str]) -> tuple[str, bool]:
         """Returns an instruction's first line, "" for a comment; and whether it is a directive."""
+        comment = line[1:].strip()  # as BuildKit does: the mark stays if blanks precede it
         line = line.lstrip()
         is_comment = line.startswith("#")
         if is_comment:
-            comment = line[1:].strip()
             if comment:
                 comments.append(comment)
             else:

@@ -6,6 +6,7 @@ Expressions other than constants are their source in ``${…}``; nothing is eval
 from __future__ import annotations
 
 from typing import Any
+from unicodedata import normalize
 
 from webhook.parsers import numbers
 from webhook.parsers.errors import ParseError, line_at
@@ -90,7 +91,8 @@ class _Converter:
 
     def _template(self, template: tree.Template) -> str:
         return "".join(
-            _escaped(part) if isinstance(part, str) else self._part(part) for part in template.parts
+            _escaped(normalize("NFC", part)) if isinstance(part, str) else self._part(part)
+            for part in template.parts
         )
 
     def _part(self, part: tree.Expression) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os.path
 import re
 import subprocess
 import sys
@@ -35,7 +34,7 @@ _STACK_MAX: Final = 500
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """Evaluates the program; imports are relative to its folder."""
+    """Evaluates the program; imports are relative to its folder, or to the current one."""
     if find_spec("_jsonnet") is None:
         raise ParseError(
             f"Jsonnet is read by a library that is not installed: {install_command('jsonnet')}"
@@ -70,13 +69,12 @@ def _fault(message: str, line: int = 0) -> ParseError:
 def _evaluate(raw: bytes, path: str) -> dict[str, str]:
     import _jsonnet  # noqa: PLC0415  # an extra
 
-    folder = os.path.dirname(path)  # noqa: PTH120  # must stay textual
     try:
         return {
             "written": _jsonnet.evaluate_snippet(
                 path or "-",
                 raw.decode("utf-8", "replace"),
-                jpathdir=[folder] if folder else [],
+                jpathdir=["."],
                 max_stack=_STACK_MAX,
             )
         }

@@ -294,6 +294,11 @@ def test_errors_are_reported_with_the_words_of_kubernetes(source, error):
         ("[dyn('a'), dyn(list), dyn(map)].join()", f"{JOIN}list(dyn)"),
         # Of a zero no sign is shown, of what rounds to it its own.
         ("'%f|%.1f|%.0f'.format([-0.0, -0.0, -0.4])", "0.000000|0.0|-0"),
+        (
+            "'%.256f|%.300f'.format([1234.5678, 1.5])",
+            "1,234.567800000000033833202905952930450439453125|1.5" + "0" * 43,
+        ),
+        ("'%.65537e'.format([1.5])", "1.500000\u00d710\u2070\u2070"),
         ("'%e'.format([-0.0])", "0.000000\u00d710\u2070\u2070"),
         (
             "'%s'.format([dyn([quantity('1')])])",

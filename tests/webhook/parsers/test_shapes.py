@@ -130,3 +130,16 @@ def test_every_parser_can_be_had(name):
 def test_what_is_left_out_says_why(name):
     with pytest.raises(ParseError, match="is not supported"):
         parsers.parser(name)
+
+
+def test_jsonnet_imports_from_the_files_folder_and_then_from_the_current_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/near.libsonnet").write_text("1")
+    (tmp_path / "far.libsonnet").write_text("2")
+
+    found = parsers.parse(
+        "jsonnet", b'[import "near.libsonnet", import "far.libsonnet"]', "app/a.jsonnet"
+    )
+
+    assert found == [1, 2]

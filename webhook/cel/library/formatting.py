@@ -27,7 +27,11 @@ from webhook.cel.run.values import (
 from webhook.golang.strings import quote
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]*))?(.?))", re.DOTALL | re.ASCII)
-_MAX_PRECISION: Final = 1_000
+_MAX_PRECISION: Final = (1 << 63) - 1
+_DECIMALS_MAX: Final = 1_074
+"""The most decimals of a double; further ones are zeros."""
+_TOO_LARGE: Final = 1_000_000
+"""cel-go's printer gives up on a precision with more than this before its last digit."""
 
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
@@ -131,7 +135,12 @@ def _fixed(precision: int) -> Callable[[Value], str]:
         number = _number(value, "f")
         if not math.isfinite(number):
             return _locale_infinite(number)
-        return f"{number:,.{precision}f}"
+        if precision // 10 > _TOO_LARGE:
+            return _NO_VERB
+        whole, _, decimals = f"{number:,.{min(precision, _DECIMALS_MAX)}f}".partition(".")
+        # The printer rounds by the precision, and keeps the number of zeros in a byte.
+        decimals = decimals.rstrip("0").ljust(precision & 0xFF, "0")
+        return f"{whole}.{decimals}" if decimals else whole
 
     return fixed
 
@@ -141,10 +150,12 @@ def _scientific(precision: int) -> Callable[[Value], str]:
         number = _number(value, "e")
         if not math.isfinite(number):
             return _locale_infinite(number, precision)
+        if precision // 10 > _TOO_LARGE:
+            return _NO_VERB
         mantissa, _, exponent = f"{number:.6e}".partition("e")
         size = int(exponent)
         shown = f"{'-' if size < 0 else ''}{abs(size):02d}"
-        return f"{mantissa}\u00d710{shown.translate(_SUPERSCRIPT)}".rjust(precision)
+        return f"{mantissa}\u00d710{shown.translate(_SUPERSCRIPT)}".rjust(precision & 0xFFFF)
 
     return scientific
 
@@ -189,6 +200,7 @@ _CLAUSES: Final[dict[str, Callable[[int], Callable[[Value], str]]]] = {
     "o": lambda _: _octal,
 }
 
+_NO_VERB: Final = "%!(NOVERB)"
 _PRECISION: Final = "could not parse formatting clause: error while parsing precision: "
 
 
@@ -209,24 +221,27 @@ def clauses_of(
         if used >= argument_count and not (early and match[0] == "%"):
             raise EvaluationError(f"index {used} out of range")
         used += 1
-        if letter not in _CLAUSES or precision == "":
+        digits = 6
+        if precision and letter:
+            digits = int(precision.lstrip("0")[:20] or "0")
+        if letter not in _CLAUSES or precision == "" or digits > _MAX_PRECISION:
             raise EvaluationError(_clause_fault(letter, precision))
-        digits = 6 if precision is None else min(int(precision[:5]), _MAX_PRECISION)
         yield letter, (match.start(), match.end(), digits)
 
 
 def _clause_fault(letter: str, precision: str | None) -> str:
     """Returns cel-go's message for a malformed clause.
 
-    There are four cases: the template ends within a precision, or elsewhere in a clause; the
-    precision has no digits; no clause has the letter.
+    There are five cases: the template ends within a precision, or elsewhere in a clause; the
+    precision has no digits, or is out of range; no clause has the letter.
     """
     if not letter and precision is not None:
         return f"{_PRECISION}could not find end of precision specifier"
     if not letter:
         return "unexpected end of string"
-    if precision == "":
-        reason = 'strconv.Atoi: parsing "": invalid syntax'
+    if precision == "" or (precision and int(precision.lstrip("0")[:20] or "0") > _MAX_PRECISION):
+        wrong = "value out of range" if precision else "invalid syntax"
+        reason = f'strconv.Atoi: parsing "{precision}": {wrong}'
         return f"{_PRECISION}error while converting precision to integer: {reason}"
     return f'could not parse formatting clause: unrecognized formatting clause "{letter}"'
 

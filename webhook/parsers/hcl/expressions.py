@@ -82,6 +82,8 @@ class Reader(Cursor):
                 match = re.compile(r"\*|[0-9]+").match(self.text, self.at)
                 if match:
                     self.at = match.end()
+                    if match[0] != "*" and re.compile(r"\.[0-9]").match(self.text, self.at):
+                        raise self.fault("Invalid legacy index syntax: write [0][1] for .0.1")
                     simple = simple and match[0] != "*"
                 elif not self.identifier():
                     raise self.fault("Invalid attribute name")

@@ -16,10 +16,6 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 _HEREDOC: Final = re.compile(r"<<(-?)([^\W\d][\w-]*)\r?\n")
 
 
-_BLANKS: Final = re.compile(r"[^\S\n]*")
-_BLANKS_AND_LINES: Final = re.compile(r"\s*")
-
-
 @dataclass(slots=True)
 class _Directive:
     """``%{if}``, ``%{else}``, ``%{endif}``, ``%{for}`` or ``%{endfor}``."""
@@ -38,10 +34,11 @@ def quoted(reader: Cursor) -> tree.Expression:
     start = reader.at
     reader.at += 1
     pieces: list[_Piece] = []
+    trims = False
     while not reader.sees('"'):
         if reader.at >= len(reader.text) or reader.sees("\n"):
             raise reader.fault("Invalid multi-line string: missing closing quote", start)
-        _piece(reader, pieces, escapes=True)
+        trims = _piece(reader, pieces, escapes=True, trims=trims)
     reader.at += 1
     return _template(reader, pieces, start)
 
@@ -59,20 +56,26 @@ def heredoc(reader: Cursor) -> tree.Expression:
     if end is None:
         raise reader.fault("Unterminated template string", start)
     pieces: list[_Piece] = []
+    trims = False
     while reader.at < end.start():
-        _piece(reader, pieces, escapes=False, end=end.start())
+        trims = _piece(reader, pieces, escapes=False, trims=trims, end=end.start())
     reader.at = end.end() - (1 if reader.text[end.end() - 1 : end.end()] == "\r" else 0)
     if match[1]:
         pieces = _flushed(pieces)
     return _template(reader, pieces, start)
 
 
-def _piece(reader: Cursor, pieces: list[_Piece], *, escapes: bool, end: int = -1) -> None:
-    """Reads the next piece: a text of one line, or a braced expression or directive."""
+def _piece(
+    reader: Cursor, pieces: list[_Piece], *, escapes: bool, trims: bool, end: int = -1
+) -> bool:
+    """Reads the next piece: a text of one line, or a braced expression or directive.
+
+    ``trims`` says whether the piece before was closed by ``~}``. Returns whether this piece was.
+    A trimmed text stays a piece even if it is empty: it has no indent, so nothing is flushed.
+    """
     for opening in ("${", "%{"):
         if reader.sees(opening):
-            _braces(reader, pieces, opening, _BLANKS if escapes else _BLANKS_AND_LINES)
-            return
+            return _braces(reader, pieces, opening)
     kept: list[str] = []
     text = reader.text
     end = len(text) if end < 0 else end
@@ -90,7 +93,9 @@ def _piece(reader: Cursor, pieces: list[_Piece], *, escapes: bool, end: int = -1
             reader.at += 1
             if character == "\n":
                 break
-    pieces.append("".join(kept))
+    piece = "".join(kept)
+    pieces.append(piece.lstrip() if trims else piece)
+    return False
 
 
 def _escape(reader: Cursor) -> str:
@@ -105,12 +110,13 @@ def _escape(reader: Cursor) -> str:
     return chr(int(match[1] or match[2], 16))
 
 
-def _braces(reader: Cursor, pieces: list[_Piece], opening: str, trimmed: re.Pattern[str]) -> None:
+def _braces(reader: Cursor, pieces: list[_Piece], opening: str) -> bool:
     start = reader.at
     reader.at += 2
     if reader.sees("~"):
         reader.at += 1
-        _trim_end(pieces)
+        if pieces and isinstance(pieces[-1], str):
+            pieces[-1] = pieces[-1].rstrip()
     piece = reader.interpolated() if opening == "${" else _directive(reader, start)
     reader.skip_lines()
     trims = reader.sees("~")
@@ -119,18 +125,7 @@ def _braces(reader: Cursor, pieces: list[_Piece], opening: str, trimmed: re.Patt
         raise reader.fault("Extra characters after interpolation expression")
     reader.at += 1
     pieces.append(piece)
-    if trims:
-        match = trimmed.match(reader.text, reader.at)
-        reader.at = match.end() if match else reader.at
-
-
-def _trim_end(pieces: list[_Piece]) -> None:
-    while pieces and isinstance(pieces[-1], str):
-        trimmed = pieces[-1].rstrip()
-        if trimmed:
-            pieces[-1] = trimmed
-            return
-        pieces.pop()
+    return trims
 
 
 def _directive(reader: Cursor, start: int) -> _Directive:
