@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,7 +108,12 @@ def command(  # noqa: PLR0913  # each is an option
 ) -> int:
     """Review and report."""
     # Imported here: --help, completion and a mistyped option do not need it.
-    from webhook.cli.sources import CannotTest, NothingLeft, read_sources  # noqa: PLC0415
+    from webhook.cli.sources import (  # noqa: PLC0415
+        CannotTest,
+        NothingLeft,
+        about_files,
+        read_sources,
+    )
 
     printed: list[str] = []
     traces: list[RegoTrace] = []
@@ -121,8 +127,11 @@ def command(  # noqa: PLR0913  # each is an option
         from webhook.cli.test import run as review_run  # noqa: PLC0415
         from webhook.policies.advice import left_out  # noqa: PLC0415
 
+        # At a terminal the last line of the results names these inputs.
+        named = about_files(sources) if _shows_summary(outputs) else []
         for warning in (*sources.warnings, *left_out(sources.manifests)):
-            complain(warning)
+            if warning not in named:
+                complain(warning)
         declared = target_run.declared_targets(sources)
         chosen = target_run.chosen_target(target, declared)
         texts = target_run.read_libraries(libraries)
@@ -147,6 +156,13 @@ def command(  # noqa: PLR0913  # each is an option
         code = exit_codes.UNKNOWN if isinstance(error, NothingLeft) else exit_codes.NO
         raise error.exiting(code) from None
     return _report(outcome, outputs, printed if verbose else [])
+
+
+def _shows_summary(outputs: tuple[Output, ...]) -> bool:
+    """Whether one terminal shows the warnings and the last line of the results."""
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return False
+    return any(output.word in ("table", "github") and output.file is None for output in outputs)
 
 
 def _report(outcome: CheckOutcome, outputs: tuple[Output, ...], printed: list[str]) -> int:
