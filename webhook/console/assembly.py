@@ -100,7 +100,8 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         if category == EXCEPTIONS.name:
             policies.append(_exception(document))
             continue
-        converged = converge(document, statuses.get(subject_for(document), ()), replicas)
+        kept = revisions.get(text(document, "metadata", "uid"), ())
+        converged = converge(document, statuses.get(subject_for(document), ()), replicas, kept)
         standings.append(converged)
         asking = coverage(document) if is_judged(document) else None
         policies.append(_policy(document, category, converged, revisions, asking))
@@ -219,7 +220,11 @@ def _audited(document: Object) -> int:
 
 def _state(converged: Convergence) -> PictureState:
     states = [standing.state for standing in converged.counted]
-    if converged.is_deleted or not states or all(state == "missing" for state in states):
+    is_new = all(
+        item.state == "missing" or (item.state == "trying" and not item.observed_generation)
+        for item in converged.counted
+    )
+    if converged.is_deleted or is_new:
         return "pending"
     if all(state in {"enforced", "previewed"} for state in states):
         return "degraded" if any(item.overrun for item in converged.counted) else "active"

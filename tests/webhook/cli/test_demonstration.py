@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -100,7 +101,7 @@ def test_a_replica_ends_with_a_demonstration_that_was_killed(tmp_path):
 def is_running(process: int) -> bool:
     """Whether a process of this id runs; one without a parent to wait for it may stay as a zombie."""
     try:
-        with open(f"/proc/{process}/stat", encoding="ascii") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="ascii")
     except FileNotFoundError:
         return False
+    return stat.rpartition(")")[2].split()[0] != "Z"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from webhook.api import pod_status
+from webhook.api.revision import InvalidRevision, PolicyRevision, read_revision
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import (
     EXTENSIONS,
@@ -24,6 +26,8 @@ from webhook.cli.terminal import complain, write
 from webhook.cluster.kinds import PODS
 from webhook.constraint import constraint
 from webhook.controllers.status.convergence import (
+    UNSEEN,
+    Convergence,
     ExceptionStanding,
     by_subject,
     converge,
@@ -35,7 +39,7 @@ from webhook.policy_kinds.table import CONSTRAINT_GROUPS, EXCEPTION_KINDS
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Iterable, Mapping
 
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
@@ -116,10 +120,16 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
         (item for item in map(replica, pods) if not item.finished), key=lambda item: item.name
     )
     by_subject_ = by_subject(statuses)
-    objects = [
-        converge(document, by_subject_.get(subject_for(document), ()), replicas)
-        for document in documents
-    ]
+
+    def all_converged(revisions: Iterable[PolicyRevision] = ()) -> list[Convergence]:
+        return [
+            converge(document, by_subject_.get(subject_for(document), ()), replicas, revisions)
+            for document in documents
+        ]
+
+    objects = all_converged()
+    if any(standing.state in UNSEEN for item in objects for standing in item.standings):
+        objects = all_converged(await _visible(_unfinished(client), "policies under trial"))
     exceptions = [
         ExceptionStanding.of(document)
         for row in EXCEPTION_KINDS
@@ -143,6 +153,18 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     return ClusterStanding(
         replicas, objects, exceptions, coverage_states, admission_policies, kyverno, synced, outages
     )
+
+
+async def _unfinished(client: ClusterClient) -> list[PolicyRevision]:
+    """Returns the generations that a replica still tries; none where no CRD of them is."""
+    from webhook.controllers.revisions.keeper import REVISIONS  # noqa: PLC0415  # see command
+
+    revisions = []
+    for item in await list_objects(client, REVISIONS):
+        with contextlib.suppress(InvalidRevision):
+            if (found := read_revision(item)).outcome and not found.outcome.is_final:
+                revisions.append(found)
+    return revisions
 
 
 async def _visible(standings: Awaitable[list[_StandingT]], subject: str) -> list[_StandingT]:
