@@ -39,10 +39,11 @@ from webhook.policy_kinds.table import CONSTRAINT_GROUPS, EXCEPTION_KINDS
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Mapping
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
+    from webhook.replicas.pods import Replica
     from webhook.webhook_rules.coverage import CoverageState
 
 _StandingT = TypeVar("_StandingT")
@@ -119,17 +120,7 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     replicas = sorted(
         (item for item in map(replica, pods) if not item.finished), key=lambda item: item.name
     )
-    by_subject_ = by_subject(statuses)
-
-    def all_converged(revisions: Iterable[PolicyRevision] = ()) -> list[Convergence]:
-        return [
-            converge(document, by_subject_.get(subject_for(document), ()), replicas, revisions)
-            for document in documents
-        ]
-
-    objects = all_converged()
-    if any(standing.state in UNSEEN for item in objects for standing in item.standings):
-        objects = all_converged(await _visible(_unfinished(client), "policies under trial"))
+    objects = await _converged(client, documents, statuses, replicas)
     exceptions = [
         ExceptionStanding.of(document)
         for row in EXCEPTION_KINDS
@@ -155,15 +146,34 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     )
 
 
-async def _unfinished(client: ClusterClient) -> list[PolicyRevision]:
-    """Returns the generations that a replica still tries; none where no CRD of them is."""
+async def _converged(
+    client: ClusterClient,
+    documents: Sequence[Object],
+    statuses: Sequence[Object],
+    replicas: Sequence[Replica],
+) -> list[Convergence]:
+    """Returns the state of each object at each replica; reads trials if a replica waits."""
+    grouped = by_subject(statuses)
+
+    def converge_all(revisions: Sequence[PolicyRevision] = ()) -> list[Convergence]:
+        return [
+            converge(document, grouped.get(subject_for(document), ()), replicas, revisions)
+            for document in documents
+        ]
+
+    objects = converge_all()
+    if any(standing.state in UNSEEN for item in objects for standing in item.standings):
+        return converge_all(await _visible(_revisions(client), "policies under trial"))
+    return objects
+
+
+async def _revisions(client: ClusterClient) -> list[PolicyRevision]:
     from webhook.controllers.revisions.keeper import REVISIONS  # noqa: PLC0415  # see command
 
     revisions = []
     for item in await list_objects(client, REVISIONS):
         with contextlib.suppress(InvalidRevision):
-            if (found := read_revision(item)).outcome and not found.outcome.is_final:
-                revisions.append(found)
+            revisions.append(read_revision(item))
     return revisions
 
 

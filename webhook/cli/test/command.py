@@ -26,6 +26,9 @@ from webhook.cli.terminal import complain, write
 from webhook.printable import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.cli.sources import Sources
     from webhook.cli.test.run import CheckOutcome
     from webhook.constraint.drivers.rego_trace import RegoTrace
     from webhook.policies.recorded_answers import RecordedAnswers
@@ -108,12 +111,7 @@ def command(  # noqa: PLR0913  # each is an option
 ) -> int:
     """Review and report."""
     # Imported here: --help, completion and a mistyped option do not need it.
-    from webhook.cli.sources import (  # noqa: PLC0415
-        CannotTest,
-        NothingLeft,
-        about_files,
-        read_sources,
-    )
+    from webhook.cli.sources import CannotTest, NothingLeft, read_sources  # noqa: PLC0415
 
     printed: list[str] = []
     traces: list[RegoTrace] = []
@@ -127,11 +125,7 @@ def command(  # noqa: PLR0913  # each is an option
         from webhook.cli.test import run as review_run  # noqa: PLC0415
         from webhook.policies.advice import left_out  # noqa: PLC0415
 
-        # At a terminal the last line of the results names these inputs.
-        named = about_files(sources) if _shows_summary(outputs) else []
-        for warning in (*sources.warnings, *left_out(sources.manifests)):
-            if warning not in named:
-                complain(warning)
+        _warn((*sources.warnings, *left_out(sources.manifests)), sources, outputs)
         declared = target_run.declared_targets(sources)
         chosen = target_run.chosen_target(target, declared)
         texts = target_run.read_libraries(libraries)
@@ -158,11 +152,19 @@ def command(  # noqa: PLR0913  # each is an option
     return _report(outcome, outputs, printed if verbose else [])
 
 
-def _shows_summary(outputs: tuple[Output, ...]) -> bool:
-    """Whether one terminal shows the warnings and the last line of the results."""
-    if not (sys.stdout.isatty() and sys.stderr.isatty()):
-        return False
-    return any(output.word in ("table", "github") and output.file is None for output in outputs)
+def _warn(warnings: Iterable[str], sources: Sources, outputs: tuple[Output, ...]) -> None:
+    """Prints warnings, except about inputs that the last line of the results names, too.
+
+    It does so where one terminal shows both.
+    """
+    from webhook.cli.sources import about_files  # noqa: PLC0415  # see command
+
+    is_terminal = sys.stdout.isatty() and sys.stderr.isatty()
+    has_summary = any(item.word in ("table", "github") and item.file is None for item in outputs)
+    named = about_files(sources) if is_terminal and has_summary else []
+    for warning in warnings:
+        if warning not in named:
+            complain(warning)
 
 
 def _report(outcome: CheckOutcome, outputs: tuple[Output, ...], printed: list[str]) -> int:

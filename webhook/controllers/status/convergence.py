@@ -106,6 +106,12 @@ class Standing:
                 return "; ".join(_error_text(error) for error in self.errors)
 
     @property
+    def is_unreported(self) -> bool:
+        """Whether the replica has reported no generation of the object yet."""
+        is_first = self.state == "trying" and not self.observed_generation
+        return self.state == "missing" or is_first
+
+    @property
     def fault(self) -> str:
         """Returns what is wrong with the policy itself; empty if nothing is.
 
