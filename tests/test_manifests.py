@@ -409,7 +409,7 @@ def test_the_console_reads_and_no_secret(tmp_path, more):
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
     core = {resource for rule in rules if "" in rule["apiGroups"] for resource in rule["resources"]}
     read = {"services", "serviceaccounts", "persistentvolumeclaims", "replicationcontrollers"}
-    assert core == {"namespaces", "pods", *(read if more else ())}
+    assert core == {"namespaces", "pods", "pods/proxy", *(read if more else ())}
     assert not [rule for rule in rules if "*" in rule["apiGroups"]]
 
 

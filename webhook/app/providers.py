@@ -93,12 +93,20 @@ class ProviderRequests:
             await asyncio.sleep(backoff.next_seconds())
 
     def faults(self) -> tuple[str, ...]:
-        """Returns the providers that are suspended, and what to do; any thread may call it."""
-        return tuple(
+        """Returns suspended and slow providers, and what to do; any thread may call it."""
+        suspended = self._flights.suspended()
+        failing = (
             f"the provider {name} is hardly asked any more, since it failed again and again ({fault}): "
             "look at its Pods, its NetworkPolicy and its certificate"
-            for name, fault in sorted(self._flights.suspended().items())
+            for name, fault in sorted(suspended.items())
         )
+        slow = (
+            f"the provider {name} is slow: its answers take {seconds:.1f} s, over half of its timeout, "
+            "and admissions wait for it: look at its Pods and their CPU"
+            for name, seconds in sorted(self._flights.slow().items())
+            if name not in suspended
+        )
+        return (*failing, *slow)
 
     def refresh(self) -> None:
         """Bring the gauges up to date for a scrape."""

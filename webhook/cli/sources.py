@@ -130,8 +130,8 @@ def read_sources(
     if not sources.manifests and not sources.documents and not sources.targets:
         kind = NothingLeft if sources.left_out and not sources.faults else CannotTest
         nothing = [] if sources.faults else _nothing_read(paths)
-        raise kind(*sources.faults, *nothing, *_about_files(sources))
-    sources.warnings.extend(_about_files(sources))
+        raise kind(*sources.faults, *nothing, *about_files(sources))
+    sources.warnings.extend(about_files(sources))
     sources.warnings.extend(
         f"WARNING - {line}" for line in repeated(sources.manifests, reviewed=True)
     )
@@ -273,7 +273,7 @@ def _add_once(names: list[str], name: str) -> None:
         names.append(name)
 
 
-def _about_files(sources: Sources) -> list[str]:
+def about_files(sources: Sources) -> list[str]:
     """Returns a line for each reason why parts of files were not read."""
     lines = []
     if sources.skipped:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,6 +81,8 @@ class ClusterObjects:
     context: str = ""
     place: str = ""
     taken: str = ""
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The faults that replicas report, by their Pods' names."""
 
 
 def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> Picture:
@@ -100,7 +103,8 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         if category == EXCEPTIONS.name:
             policies.append(_exception(document))
             continue
-        converged = converge(document, statuses.get(subject_for(document), ()), replicas)
+        kept = revisions.get(text(document, "metadata", "uid"), ())
+        converged = converge(document, statuses.get(subject_for(document), ()), replicas, kept)
         standings.append(converged)
         asking = coverage(document) if is_judged(document) else None
         policies.append(_policy(document, category, converged, revisions, asking))
@@ -117,7 +121,8 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         violations=violations,
         why_no_violations=why,
         pods=tuple(
-            ReplicaPod(replica.name, replica.ready, replica.terminating) for replica in replicas
+            ReplicaPod(pod.name, pod.ready, pod.terminating, objects.notes.get(pod.name, ()))
+            for pod in replicas
         ),
         trouble=(*objects.trouble, *trouble),
         faults=tuple(unreadable),
@@ -219,7 +224,7 @@ def _audited(document: Object) -> int:
 
 def _state(converged: Convergence) -> PictureState:
     states = [standing.state for standing in converged.counted]
-    if converged.is_deleted or not states or all(state == "missing" for state in states):
+    if converged.is_deleted or all(item.is_unreported for item in converged.counted):
         return "pending"
     if all(state in {"enforced", "previewed"} for state in states):
         return "degraded" if any(item.overrun for item in converged.counted) else "active"

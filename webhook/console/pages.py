@@ -479,6 +479,7 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
                 "name": pod.name,
                 "ready": pod.ready,
                 "terminating": pod.terminating,
+                "notes": list(pod.notes),
                 "behind": [
                     {
                         "kind": item.kind,

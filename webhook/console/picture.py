@@ -119,6 +119,8 @@ class ReplicaPod:
     name: str
     ready: bool
     terminating: bool
+    notes: tuple[str, ...] = ()
+    """The faults of its own report, ``/readyz?verbose``."""
 
 
 @dataclass(frozen=True, slots=True)

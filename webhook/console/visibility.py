@@ -56,7 +56,8 @@ def broad(picture: Picture) -> list[Right]:
     constraints = {kind for kind in kinds if kind.group == constraint.GROUP}
     return sorted(
         {
-            *(TEMPLATES, CONSTRAINTS, REVISIONS, CONFIGURATIONS, pods(picture)),
+            *(TEMPLATES, CONSTRAINTS, REVISIONS, CONFIGURATIONS),
+            *(pods(picture), reports(picture)),
             *(kinds - constraints),
             *others,
             *picture.carriers,
@@ -80,6 +81,11 @@ def narrow(picture: Picture, granted: Collection[Right]) -> tuple[list[Right], i
 def pods(picture: Picture) -> Right:
     """Returns the right to list replicas."""
     return Right("", "pods", picture.namespace)
+
+
+def reports(picture: Picture) -> Right:
+    """Returns the right to read replicas' own reports."""
+    return Right("", "pods/proxy", picture.namespace, "get")
 
 
 def seen(picture: Picture, granted: Collection[Right], unchecked: int = 0) -> Picture:
@@ -107,7 +113,10 @@ def seen(picture: Picture, granted: Collection[Right], unchecked: int = 0) -> Pi
         policies=policies,
         violations=violations,
         why_no_violations=why,
-        pods=picture.pods if sees_pods else (),
+        pods=tuple(
+            pod if has(granted, reports(picture)) else replace(pod, notes=())
+            for pod in (picture.pods if sees_pods else ())
+        ),
         sync=picture.sync if all(has(granted, right) for right in _of_sync(picture)) else None,
         sees_pods=sees_pods,
         faults=picture.faults if has(granted, REVISIONS) else (),

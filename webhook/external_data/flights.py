@@ -59,6 +59,12 @@ LANDING_SECONDS: Final = 0.001
 """The time until an answer is noted where nobody asks before: the other answers of its round come
 meanwhile, and the review that waits for them goes on first."""
 
+AVERAGED: Final = 8
+"""The number of requests that a provider's mean time is about."""
+
+SLOW_SECONDS: Final = 60.0
+"""A provider is reported as slow for so long after its last request."""
+
 SWEEP_SECONDS: Final = 30.0
 """The interval at which expired answers, and clients of deleted Providers, are removed."""
 
@@ -199,6 +205,16 @@ class _Station:
         self.client = client
         self.suspension = Suspension()
         self.flights: dict[tuple[str, ...], _Flight] = {}
+        self.seconds = 0.0
+        """How long requests took, on average over some eight of them."""
+        self.noted = 0.0
+        """When the last one ended, on the monotonic clock."""
+
+    def note_time(self, seconds: float) -> None:
+        """Notes how long a request took."""
+        before = self.seconds if self.noted else seconds
+        self.seconds = before + (seconds - before) / AVERAGED
+        self.noted = time.monotonic()
 
     def is_crowded(self, requester: str) -> bool:
         """Whether a requester may have no more flights: it has as many as there are places left.
@@ -458,6 +474,7 @@ class Flights:
         seconds = time.monotonic() - flight.began
         milliseconds = round(seconds * 1000, 3)
         station, name = flight.station, flight.provider.name
+        station.note_time(seconds)
         if type(answer) is ProviderAnswer:
             if station.suspension.has_faults:
                 self._answered(station, flight.requester)
@@ -575,6 +592,20 @@ class Flights:
         """Returns the last fault of each suspended provider by its name; any thread may call it."""
         stations = dict(self._stations)
         return {name: fault for name, item in stations.items() if (fault := item.suspension.fault)}
+
+    def slow(self) -> dict[str, float]:
+        """Returns the mean time in seconds of each provider that uses over half of its timeout.
+
+        Any thread may call it. Providers that were not asked for a while are left out.
+        """
+        providers, now = self._providers(), time.monotonic()
+        return {
+            name: item.seconds
+            for name, item in dict(self._stations).items()
+            if name in providers
+            and now - item.noted < SLOW_SECONDS
+            and item.seconds > providers[name].timeout_seconds / 2
+        }
 
     def refresh(self) -> None:
         """Updates the gauges for a scrape; called by any thread."""

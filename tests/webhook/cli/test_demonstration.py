@@ -1,16 +1,38 @@
-"""A torn connection ends by itself and does not end the demonstration."""
+"""Torn connections end by themselves, and processes end with the demonstration."""
 
 import asyncio
+import os
+import signal
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import uvloop
 
-from tests.patience import turns_until
+from tests.patience import turns_until, until
 from webhook.cli.demo.balancer import carry
+
+PARENT = """
+import asyncio, sys
+from pathlib import Path
+from webhook.cli.demo.processes import Child
+
+async def run():
+    async with asyncio.TaskGroup() as tasks:
+        arguments = ("serve", "--host=127.0.0.1", "--port=0", "--prometheus-port=0",
+            "--health-addr=127.0.0.1:0", "--policies=" + sys.argv[1] + "/policies")
+        child = await Child.start(tasks, "replica", Path(sys.argv[1]), *arguments)
+        await child.ports()
+        print(child.pid, flush=True)
+        await child.ended()
+
+asyncio.run(run())
+"""
 
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
@@ -60,3 +82,26 @@ def test_what_comes_late_is_carried_to_a_connection_that_is_closed(new_loop, ans
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(run())
+
+
+def test_a_replica_ends_with_a_demonstration_that_was_killed(tmp_path):
+    (tmp_path / "policies").mkdir()
+    command = (sys.executable, "-c", PARENT, str(tmp_path))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    try:
+        until(lambda: not is_running(child), "the replica's end")
+    finally:
+        if is_running(child):
+            os.kill(child, signal.SIGKILL)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of this id runs; one without a parent to wait for it may stay as a zombie."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"

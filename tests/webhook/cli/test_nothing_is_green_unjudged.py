@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from tests.policies import config, expansion_template
+from tests.programs import ROOT
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, pod, template
 
@@ -160,6 +164,23 @@ def test_what_test_suites_are_tried_on_is_left_out_and_the_last_line_says_so(
     assert run.returncode == 1
     assert "left out: samples of test suites: " in run.stdout.splitlines()[-1]
     assert "pod.yaml" in run.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_a_terminal_shows_once_what_is_left_out(tmp_path: Path, others: bool) -> None:
+    suite(tmp_path)
+    if others:
+        put(tmp_path, pod(name="other"), name="other.yaml")
+    ours, theirs = os.openpty()
+    try:
+        command = (sys.executable, "-m", "webhook", "test", str(tmp_path))
+        subprocess.run(command, stdout=theirs, stderr=theirs, cwd=ROOT, check=False)
+        shown = os.read(ours, 1 << 16).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert shown.count("/pod.yaml") == 1, shown
+    assert "sample of a test suite" not in shown
 
 
 @pytest.mark.parametrize("command", ["test", "check"])

@@ -407,6 +407,9 @@ def a_cluster_whose_replicas_are_alike(folder: Path) -> None:
     world.show(picture_of(ClusterObjects([document], statuses, replicas, **CLUSTER)))
     assert "1 policy" in world.go("/").text
     assert "error</li>" in world.go("/health").text
+    noted = {"b": ("not ready: <clock>",)}
+    world.show(picture_of(ClusterObjects([document], statuses, replicas, notes=noted, **CLUSTER)))
+    assert "<bdi>not ready: &lt;clock&gt;</bdi>" in world.go("/health").text
     assert "no audit has published any" in world.go("/violations").text
 
 

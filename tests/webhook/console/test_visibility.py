@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.webhook.console.pictures import picture, violation
 from webhook.console import pages, visibility
-from webhook.console.picture import Picture
+from webhook.console.picture import Picture, ReplicaPod
 from webhook.console.visitor import Right, Visitor
 from webhook.controllers.status.synced_kinds import SyncFacts
 
@@ -56,3 +56,13 @@ def test_what_is_kept_of_synced_objects_is_seen_by_who_may_list_templates_config
     assert visibility.seen(whole, every).sync is whole.sync
     for one in every:
         assert visibility.seen(whole, every - {one}).sync is None
+
+
+def test_reports_of_replicas_are_seen_by_who_may_read_them():
+    """They name policies and providers, and who may list Pods may not read their ports."""
+    noted = ReplicaPod("a", ready=True, terminating=False, notes=("a provider does not answer",))
+    whole = replace(picture(), namespace="waddle", pods=(noted,))
+    listing = frozenset({Right("", "pods", "waddle")})
+    assert visibility.seen(whole, listing).pods == (replace(noted, notes=()),)
+    reading = Right("", "pods/proxy", "waddle", "get")
+    assert visibility.seen(whole, listing | {reading}).pods == (noted,)

@@ -1,9 +1,13 @@
 """Replicas that count, and the moment when all of them enforce an object."""
 
+from dataclasses import replace
+
 import pytest
 
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError
+from webhook.api.revision import PolicyRevision
+from webhook.api.revision_outcome import TrialOutcome
 from webhook.controllers.status.convergence import by_subject, converge, status_kind_of, subject_for
 from webhook.replicas.pods import replica
 
@@ -169,3 +173,25 @@ def test_an_object_that_is_being_deleted_is_not_enforced():
     enforced, _ = states(ending, [status("a", CONSTRAINT)], pod("a"))
 
     assert not enforced
+
+
+@pytest.mark.parametrize("statuses", [(), (1,)], ids=["new", "changed"])
+def test_a_policy_under_trial_says_so_and_who_tries_it(statuses):
+    """It was missing, as where a replica has no right to see it."""
+    claim = TrialOutcome("trying", "a", "a-uid", "1", "2026-01-01T00:00:00Z")
+    document = changed(CONSTRAINT, generation=2)
+    seen = [status("b", changed(CONSTRAINT, generation=old)) for old in statuses]
+    kept = PolicyRevision("r", "constraint-uid", 2, "", "", "", "", outcome=claim)
+    for revision, state in ((kept, "trying"), (passed(kept), "behind" if statuses else "missing")):
+        found = converge(document, seen, [replica(pod("b"))], [revision])
+        (standing,) = found.standings
+        assert (found.enforced, standing.state) == (False, state)
+        assert ("a tries it first, since 2026-01-01T00:00:00Z" in standing.reason) == (
+            state == "trying"
+        )
+    other = replace(kept, generation=1)
+    assert converge(document, seen, [replica(pod("b"))], [other]).standings[0].state != "trying"
+
+
+def passed(revision):
+    return replace(revision, outcome=replace(revision.outcome, verdict="passed"))

@@ -177,6 +177,18 @@ def test_whoever_gives_up_leaves_an_answer_for_the_next(caller, process):
     assert keys_requested(process) == [["slow500/late"]]
 
 
+def test_a_provider_that_uses_most_of_its_timeout_is_reported_as_slow(caller, process):
+    """Whether it answers just in time or just too late, admissions wait for it."""
+    assert caller.flights.slow() == {}
+    caller.put(process, timeout=1)
+    caller.ask("slow700/a")
+    assert caller.flights.slow()["p"] > 0.5
+    caller.put(process, timeout=30)
+    assert caller.flights.slow() == {}
+    caller.providers = {}
+    assert caller.flights.slow() == {}
+
+
 def test_an_unknown_provider_is_reported_and_what_was_known_of_one_that_is_gone_stays(caller):
     caller.ask("g/a")
     caller.providers = {}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +27,8 @@ _PORTS: Final = ("admission", "health", "metrics", "address")
 
 _LINE_BYTES_MAX: Final = 1 << 20
 
+_PROGRAM: Final = f"from {__name__} import run_child; run_child()"
+
 
 class NotStarted(Exception):
     """A process ended, or stayed silent, before it served; the message has its last output."""
@@ -43,11 +47,29 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
+def run_child() -> None:
+    """Runs ``waddle`` with this process's arguments until it ends, or standard input does.
+
+    The demonstration holds the other end of standard input. The kernel closes it even if SIGKILL
+    ends the demonstration.
+    """
+    from webhook.cli.main import main  # noqa: PLC0415  # it imports this module
+
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    main()
+
+
+def _end_with_input() -> None:
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 class Child:
     """A process whose standard error is written to a file, and read for its messages.
 
     It has its own session, so that Control-C at the terminal reaches the demonstration only, which
-    ends all in order.
+    ends all in order. It ends with the demonstration however that ends.
     """
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
@@ -68,10 +90,10 @@ class Child:
     ) -> Self:
         """Starts ``waddle`` with these arguments; ``tasks`` has the reader of its log."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "webhook", *arguments),
+            *(sys.executable, "-c", _PROGRAM, *arguments),
             # A killed process leaves temporary files of credentials, which go with the folder.
             env={**os.environ, "TMPDIR": str(folder), **(environment or {})},
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             limit=_LINE_BYTES_MAX,

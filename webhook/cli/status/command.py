@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from webhook.api import pod_status
+from webhook.api.revision import InvalidRevision, PolicyRevision, read_revision
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import (
     EXTENSIONS,
@@ -24,6 +26,8 @@ from webhook.cli.terminal import complain, write
 from webhook.cluster.kinds import PODS
 from webhook.constraint import constraint
 from webhook.controllers.status.convergence import (
+    UNSEEN,
+    Convergence,
     ExceptionStanding,
     by_subject,
     converge,
@@ -35,10 +39,11 @@ from webhook.policy_kinds.table import CONSTRAINT_GROUPS, EXCEPTION_KINDS
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
+    from webhook.replicas.pods import Replica
     from webhook.webhook_rules.coverage import CoverageState
 
 _StandingT = TypeVar("_StandingT")
@@ -115,11 +120,7 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     replicas = sorted(
         (item for item in map(replica, pods) if not item.finished), key=lambda item: item.name
     )
-    by_subject_ = by_subject(statuses)
-    objects = [
-        converge(document, by_subject_.get(subject_for(document), ()), replicas)
-        for document in documents
-    ]
+    objects = await _converged(client, documents, statuses, replicas)
     exceptions = [
         ExceptionStanding.of(document)
         for row in EXCEPTION_KINDS
@@ -143,6 +144,37 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     return ClusterStanding(
         replicas, objects, exceptions, coverage_states, admission_policies, kyverno, synced, outages
     )
+
+
+async def _converged(
+    client: ClusterClient,
+    documents: Sequence[Object],
+    statuses: Sequence[Object],
+    replicas: Sequence[Replica],
+) -> list[Convergence]:
+    """Returns the state of each object at each replica; reads trials if a replica waits."""
+    grouped = by_subject(statuses)
+
+    def converge_all(revisions: Sequence[PolicyRevision] = ()) -> list[Convergence]:
+        return [
+            converge(document, grouped.get(subject_for(document), ()), replicas, revisions)
+            for document in documents
+        ]
+
+    objects = converge_all()
+    if any(standing.state in UNSEEN for item in objects for standing in item.standings):
+        return converge_all(await _visible(_revisions(client), "policies under trial"))
+    return objects
+
+
+async def _revisions(client: ClusterClient) -> list[PolicyRevision]:
+    from webhook.controllers.revisions.keeper import REVISIONS  # noqa: PLC0415  # see command
+
+    revisions = []
+    for item in await list_objects(client, REVISIONS):
+        with contextlib.suppress(InvalidRevision):
+            revisions.append(read_revision(item))
+    return revisions
 
 
 async def _visible(standings: Awaitable[list[_StandingT]], subject: str) -> list[_StandingT]:

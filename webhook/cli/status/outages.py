@@ -6,6 +6,7 @@ that webhooks call, their endpoints, the Pods' containers, and the CRDs of polic
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,12 +19,14 @@ from webhook.api.shapes import object_of, objects_of
 from webhook.cli.cluster_access import TEMPLATES, list_objects
 from webhook.cli.cluster_policies import arguments_of
 from webhook.cli.status.certificates import WEBHOOKS, bundle_faults, certificate_faults
-from webhook.cli.status.replica_reports import read_replica_reports
 from webhook.cli.status.workloads import read_workload_faults
+from webhook.cli.terminal import complain
 from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError
-from webhook.cluster.kinds import SECRETS
+from webhook.cluster.kinds import PODS, SECRETS
+from webhook.cluster.replica_reports import ReportForbidden, read_report
 from webhook.policy_kinds.known import STATUS_KINDS
+from webhook.replicas.pods import AUDIT_PODS, replica
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -67,7 +70,7 @@ async def read_outages(
                 raise
         else:
             lines += service_faults(called, services, slices)
-    lines += await read_replica_reports(client, namespace, pods)
+    lines += await _read_reports(client, namespace, pods)
     lines += await _certificate_faults(client, namespace, configured, called, pods)
     try:
         await client.request("GET", TEMPLATES.collection(), query={"limit": "1"})
@@ -191,3 +194,33 @@ def _webhooks(configured: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, 
     for document in configured:
         if document.get("kind") in WEBHOOKS:
             yield from objects_of(document.get("webhooks"))
+
+
+async def _read_reports(
+    client: ClusterClient, namespace: str, pods: Iterable[Mapping[str, Any]]
+) -> list[str]:
+    """Returns a sentence for each fault that replicas and audit report, with their names.
+
+    ``pods`` are the replicas' Pods. Raises :class:`~webhook.cluster.errors.ApiError` and
+    :class:`~webhook.cluster.errors.ApiUnreachable`.
+    """
+    audits = await list_objects(client, PODS, namespace, {"labelSelector": AUDIT_PODS})
+    reports: dict[str, asyncio.Task[list[str]]] = {}
+    async with asyncio.TaskGroup() as tasks:
+        for pod in (*pods, *audits):
+            if not replica(pod).finished:
+                report = _read_report(client, namespace, pod)
+                reports[name_of(pod)] = tasks.create_task(report)
+    replicas: dict[str, list[str]] = {}
+    for name, report_of_pod in reports.items():
+        for fault in report_of_pod.result():
+            replicas.setdefault(fault, []).append(name)
+    return [f"{', '.join(names)}: {fault}" for fault, names in replicas.items()]
+
+
+async def _read_report(client: ClusterClient, namespace: str, pod: Mapping[str, Any]) -> list[str]:
+    try:
+        return await read_report(client, namespace, pod) or []
+    except ReportForbidden as error:
+        complain(str(error))
+        return []

@@ -233,7 +233,7 @@ def _faults(item: Convergence) -> list[str]:
     deleted = [f"{item.kind}/{item.name}: it is being deleted"] if item.is_deleted else []
     replicas: dict[str, list[str]] = {}
     for each in item.standings:
-        if text := each.fault or (each.reason if each.state == "rolledback" else ""):
+        if text := each.fault or (each.reason if each.state in ("rolledback", "trying") else ""):
             replicas.setdefault(text, []).append(each.replica.name)
     return deleted + [
         f"{item.kind}/{item.name} on {', '.join(names)}: {text}" for text, names in replicas.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ from webhook.cli.terminal import complain, write
 from webhook.printable import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.cli.sources import Sources
     from webhook.cli.test.run import CheckOutcome
     from webhook.constraint.drivers.rego_trace import RegoTrace
     from webhook.policies.recorded_answers import RecordedAnswers
@@ -121,8 +125,7 @@ def command(  # noqa: PLR0913  # each is an option
         from webhook.cli.test import run as review_run  # noqa: PLC0415
         from webhook.policies.advice import left_out  # noqa: PLC0415
 
-        for warning in (*sources.warnings, *left_out(sources.manifests)):
-            complain(warning)
+        _warn((*sources.warnings, *left_out(sources.manifests)), sources, outputs)
         declared = target_run.declared_targets(sources)
         chosen = target_run.chosen_target(target, declared)
         texts = target_run.read_libraries(libraries)
@@ -147,6 +150,21 @@ def command(  # noqa: PLR0913  # each is an option
         code = exit_codes.UNKNOWN if isinstance(error, NothingLeft) else exit_codes.NO
         raise error.exiting(code) from None
     return _report(outcome, outputs, printed if verbose else [])
+
+
+def _warn(warnings: Iterable[str], sources: Sources, outputs: tuple[Output, ...]) -> None:
+    """Prints warnings, except about inputs that the last line of the results names, too.
+
+    It does so where one terminal shows both.
+    """
+    from webhook.cli.sources import about_files  # noqa: PLC0415  # see command
+
+    is_terminal = sys.stdout.isatty() and sys.stderr.isatty()
+    has_summary = any(item.word in ("table", "github") and item.file is None for item in outputs)
+    named = about_files(sources) if is_terminal and has_summary else []
+    for warning in warnings:
+        if warning not in named:
+            complain(warning)
 
 
 def _report(outcome: CheckOutcome, outputs: tuple[Output, ...], printed: list[str]) -> int:

@@ -90,9 +90,9 @@ def summary(outcome: CheckOutcome) -> str:
     if outcome.faults and not outcome.violations:
         counted = f"the check is incomplete (faults: {len(outcome.faults)}); it found no violation"
     summary = f"{counted} in {reviewed}, by {quantity(len(outcome.constraints), 'constraint')}"
-    return "; left out: ".join(
-        [summary, *(["; ".join(outcome.left_out)] if outcome.left_out else [])]
-    )
+    # Where they are why nothing was checked, the error says so.
+    left_out = "" if outcome.nothing else "; ".join(outcome.left_out)
+    return f"{summary}; left out: {left_out}" if left_out else summary
 
 
 def _constraint(item: CheckedViolation) -> str:

@@ -8,6 +8,7 @@ mistaken for its predecessor (docs/adr/0013).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.api import pod_status
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.pod_status import StatusKind
+    from webhook.api.revision import PolicyRevision
+    from webhook.api.revision_outcome import TrialOutcome
 
 
 TEMPLATE_KIND: Final = template.KIND
@@ -35,8 +38,20 @@ OVERRUN: Final = (
 
 
 ReplicaState: TypeAlias = Literal[
-    "enforced", "terminating", "missing", "behind", "error", "unenforced", "rolledback", "previewed"
+    "enforced",
+    "terminating",
+    "missing",
+    "trying",
+    "behind",
+    "error",
+    "unenforced",
+    "rolledback",
+    "previewed",
 ]
+
+
+UNSEEN: Final[frozenset[ReplicaState]] = frozenset({"missing", "behind"})
+"""The states of replicas that have not seen a generation, or wait for its trial."""
 
 
 def status_kind_of(document: Mapping[str, Any]) -> StatusKind:
@@ -62,6 +77,8 @@ class Standing:
     """The message of its last overrun; empty if its evaluations keep to their budget."""
     warnings: tuple[str, ...] = ()
     """Warnings about the object's code, each with its place."""
+    trial: TrialOutcome | None = None
+    """The trial that the replica waits for."""
 
     @property
     def reason(self) -> str:
@@ -73,7 +90,11 @@ class Standing:
                 return "the pod is terminating, and serves until it has ended"
             case "missing":
                 return "no status yet"
-            case "behind":
+            case "trying" if self.trial is not None:
+                tried = f"{self.trial.pod} tries it first, since {self.trial.time}"
+                seen = self.observed_generation
+                return f"at generation {seen}; {tried}" if seen else tried
+            case "behind" | "trying":
                 return f"at generation {self.observed_generation}"
             case "unenforced":
                 return "not enforced"
@@ -83,6 +104,12 @@ class Standing:
                 return f"rolled back to generation {self.active_generation} by annotation"
             case "error":
                 return "; ".join(_error_text(error) for error in self.errors)
+
+    @property
+    def is_unreported(self) -> bool:
+        """Whether the replica has reported no generation of the object yet."""
+        is_first = self.state == "trying" and not self.observed_generation
+        return self.state == "missing" or is_first
 
     @property
     def fault(self) -> str:
@@ -206,19 +233,39 @@ def converge(
     document: Mapping[str, Any],
     statuses: Iterable[Mapping[str, Any]],
     replicas: Sequence[Replica],
+    revisions: Iterable[PolicyRevision] = (),
 ) -> Convergence:
-    """Sum up the standings of an object at all replicas, by the status objects about it."""
+    """Sum up the standings of an object at all replicas, by the status objects about it.
+
+    ``revisions`` of the object tell which replica still tries its generation.
+    """
     kind = status_kind_of(document)
     by_pod = {_owner(status): status_of(status) for status in statuses}
     metadata = document["metadata"]
+    standings = [_standing(item, by_pod.get(item.uid), metadata, kind) for item in replicas]
+    trial = _trial(metadata, revisions)
+    if trial is not None:
+        standings = [
+            replace(item, state="trying", trial=trial) if item.state in UNSEEN else item
+            for item in standings
+        ]
     return Convergence(
         document["kind"],
         metadata["name"],
         metadata["uid"],
         metadata.get("generation", 0),
-        tuple(_standing(item, by_pod.get(item.uid), metadata, kind) for item in replicas),
+        tuple(standings),
         is_deleted=is_deleted(document),
     )
+
+
+def _trial(metadata: Mapping[str, Any], revisions: Iterable[PolicyRevision]) -> TrialOutcome | None:
+    """Returns the unfinished trial of an object's generation."""
+    for revision in revisions:
+        if (revision.uid, revision.generation) == (metadata["uid"], metadata.get("generation")):
+            outcome = revision.outcome
+            return None if outcome is None or outcome.is_final else outcome
+    return None
 
 
 def _standing(

@@ -6,19 +6,14 @@ its providers answer. The API server reaches Pods by the right ``get`` on ``pods
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import name_of, text
 from webhook.api.shapes import integer_of, object_of, objects_of, status_of
-from webhook.cli.cluster_access import list_objects
-from webhook.cli.terminal import complain
 from webhook.cluster.errors import ApiUnreachable
-from webhook.cluster.kinds import PODS
-from webhook.replicas.pods import AUDIT_PODS, replica
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from webhook.cluster.client import ClusterClient
 
@@ -32,25 +27,21 @@ REPORT: Final = "health"
 """The name of the container port that answers probes, as the manifests have it."""
 
 
-async def read_replica_reports(
-    client: ClusterClient, namespace: str, pods: Iterable[Mapping[str, Any]]
-) -> list[str]:
-    """Returns a sentence for each fault that replicas and audit report, with their names.
+class ReportForbidden(Exception):
+    """The right to read a replica's report is missing; the text has another way to read it."""
 
-    ``pods`` are the replicas' Pods. Raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.ApiUnreachable`.
+
+async def read_report(
+    client: ClusterClient, namespace: str, pod: Mapping[str, Any]
+) -> list[str] | None:
+    """Returns the faults that a Pod reports; None if it has no address or no port of probes.
+
+    Raises :class:`ReportForbidden`.
     """
-    audits = await list_objects(client, PODS, namespace, {"labelSelector": AUDIT_PODS})
-    reachable = [
-        (name_of(pod), port)
-        for pod in (*pods, *audits)
-        if text(status_of(pod), "podIP") and (port := _port(pod)) and not replica(pod).finished
-    ]
-    async with asyncio.TaskGroup() as tasks:
-        answers = {
-            name: tasks.create_task(_ask(client, namespace, name, port)) for name, port in reachable
-        }
-    return faults_of({name: answer.result() for name, answer in answers.items()})
+    port = _port(pod)
+    if not (text(status_of(pod), "podIP") and port):
+        return None
+    return await _ask(client, namespace, name_of(pod), port)
 
 
 def _port(pod: Mapping[str, Any]) -> int:
@@ -75,12 +66,11 @@ async def _ask(client: ClusterClient, namespace: str, name: str, port: int) -> l
     if any(line.startswith(("[+]", "[-]")) for line in lines):
         return [_described(line) for line in lines if line.startswith(("[-]", "[!]"))]
     if status in (401, 403):
-        complain(
+        raise ReportForbidden(
             f"the report of {name} cannot be shown: {status}, the right get on pods/proxy is missing. "
             f"Read it with: kubectl -n {namespace} port-forward pod/{name} {port}, then: curl "
             f"'localhost:{port}/readyz?verbose'"
         )
-        return []
     return [f"the API server does not reach its port {port} ({_cause(answer)}): {_UNREACHED}"]
 
 
@@ -104,12 +94,3 @@ def _cause(answer: str) -> str:
         return text(object_of(decode(answer.encode())), "message") or answer[:200]
     except DecodeError:
         return answer[:200]
-
-
-def faults_of(answers: Mapping[str, Sequence[str]]) -> list[str]:
-    """Returns each fault once, with the replicas that report it."""
-    replicas: dict[str, list[str]] = {}
-    for name, faults in answers.items():
-        for fault in faults:
-            replicas.setdefault(fault, []).append(name)
-    return [f"{', '.join(names)}: {fault}" for fault, names in replicas.items()]
