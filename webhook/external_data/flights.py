@@ -62,7 +62,7 @@ meanwhile, and the review that waits for them goes on first."""
 AVERAGED: Final = 8
 """The number of requests that a provider's mean time is about."""
 
-SLOW_SECONDS: Final = 60.0
+SLOW_NEWS_SECONDS: Final = 60.0
 """A provider is reported as slow for so long after its last request."""
 
 SWEEP_SECONDS: Final = 30.0
@@ -603,7 +603,7 @@ class Flights:
             name: item.seconds
             for name, item in dict(self._stations).items()
             if name in providers
-            and now - item.noted < SLOW_SECONDS
+            and now - item.noted < SLOW_NEWS_SECONDS
             and item.seconds > providers[name].timeout_seconds / 2
         }
 

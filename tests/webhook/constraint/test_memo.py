@@ -15,7 +15,8 @@ from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.enforcement import WEBHOOK
 from webhook.constraint.limits import Budget, Limits
-from webhook.constraint.memo import RESTS_MIN, WINDOW, Circle, Memo, MemoPace
+from webhook.constraint.memo import WINDOW, Memo, MemoPace
+from webhook.constraint.memo_circles import RESTS_MIN, Circle
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.apply import projection as sync_projection
@@ -431,7 +432,7 @@ def _plant_digest(monkeypatch):
     def lacking(reads):
         return projection(reads if len(reads.children) < 2 else type(reads)(scalar=False))
 
-    monkeypatch.setattr("webhook.constraint.memo.projection", lacking)
+    monkeypatch.setattr("webhook.constraint.memo_circles.projection", lacking)
 
 
 def _plant_reads(monkeypatch, change):
