@@ -159,6 +159,30 @@ def test_a_user_whose_objects_overrun_suspends_a_policy_for_nobody_else(tmp_path
         assert (own["allowed"], own["status"]["reason"]) == (False, "PolicyFault")
 
 
+def test_slow_pods_of_one_namespace_suspend_a_policy_for_controllers_there_alone(
+    tmp_path: Path,
+) -> None:
+    """Controllers create the Pods of all namespaces: one Deployment had stopped all others."""
+    policies = write_policies(
+        tmp_path, yaml.safe_dump(SLOW_ON_DEMAND), yaml.safe_dump(SLOW_CONSTRAINT)
+    )
+    controller = {"username": "system:serviceaccount:kube-system:replicaset-controller"}
+
+    def created(namespace: str, **data: str) -> dict[str, Any]:
+        document = {**thing("ConfigMap"), "data": data}
+        document["metadata"] = {**document["metadata"], "namespace": namespace}
+        return server.admit(document, userInfo=controller, namespace=namespace)
+
+    with Server(policies) as server:
+        server.ready()
+        for _ in range(OVERRUNS_MAX + 1):
+            answer = created("shop", slow="yes")
+            assert not answer["allowed"]
+        assert "evaluation is suspended for this user" in answer["status"]["message"]
+        assert created("bank")["allowed"]
+        assert created("bank", bad="yes")["status"]["code"] == 403
+
+
 @pytest.mark.parametrize("guarded", [True, False])
 def test_what_is_slow_by_its_own_doing_gets_in_where_nobody_is_blamed_and_else_does_not(
     tmp_path: Path, guarded: bool

@@ -335,7 +335,7 @@ class Admission:
             until,
             budget=budget,
             observer=self._current.trace,
-            requester=case.provider_requests.requester,
+            requester=case.provider_requests.acting_user,
             known=case.provider_requests.answering,
             begin=case.provider_requests.begin,
             moment=case.provider_requests.moment,

@@ -13,7 +13,7 @@ from webhook.external_data.exchange import (
     no_provider,
 )
 from webhook.server.preparation import Awaiting
-from webhook.server.responsibility import provider_user, requester
+from webhook.server.responsibility import acting_user, requester
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -42,8 +42,8 @@ class ReviewRequests:
     __slots__ = (
         "_client",
         "_fresh",
-        "_request",
         "_round",
+        "acting_user",
         "answers",
         "moment",
         "requester",
@@ -55,8 +55,8 @@ class ReviewRequests:
     ) -> None:
         """With ``fresh``, responses are not taken from the cache."""
         self._client = client
-        self._request = request
         self.requester = requester(request)
+        self.acting_user = acting_user(request)
         self._fresh = fresh
         self.answers: dict[ProviderRequest, ProviderResponse] = {}
         self._round: ProviderRound | None = None
@@ -83,9 +83,7 @@ class ReviewRequests:
         if self._client is None:
             return
         if self._round is None:
-            self._round = self._client.round(
-                fresh=self._fresh, requester=provider_user(self._request)
-            )
+            self._round = self._client.round(fresh=self._fresh, requester=self.acting_user)
         for request in requests:
             self._round.begin(request)
 

@@ -133,11 +133,11 @@ def requester(request: AdmissionRequest) -> str:
     return request.stranger or requester_of(request.username)
 
 
-def provider_user(request: AdmissionRequest) -> str:
-    """Returns the user whom calls of providers for a request count for.
+def acting_user(request: AdmissionRequest) -> str:
+    """Returns the user whom provider calls and overruns of a request count for.
 
-    A controller acts for a namespace, so that its calls count for the service accounts there.
-    Otherwise keys of one namespace could suspend a provider for the Pods of every other.
+    A controller acts for a namespace, so that they count for the service accounts there. Otherwise
+    objects of one namespace could suspend a provider or a constraint for the Pods of every other.
     """
     user = requester(request)
     if request.namespace and not request.stranger and request.username.startswith(_CONTROLLERS):

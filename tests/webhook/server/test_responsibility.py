@@ -13,7 +13,7 @@ from webhook.server.responsibility import (
     Delay,
     ProcessorTime,
     decisive,
-    provider_user,
+    acting_user,
     requester_of,
     responsible_for,
 )
@@ -68,7 +68,7 @@ def test_a_delay_is_the_doing_of_who_had_enough_for_an_ordinary_object(
         ),
     ],
 )
-def test_providers_are_called_for_the_namespace_that_a_controller_acts_for(
+def test_a_controller_acts_for_the_namespace_of_its_request(
     username: str, namespace: str, user: str
 ) -> None:
     document = {
@@ -80,8 +80,8 @@ def test_providers_are_called_for_the_namespace_that_a_controller_acts_for(
         "object": {},
     }
     request = read_request(document)
-    assert provider_user(request) == user
-    assert provider_user(request._replace(stranger="10.0.0.1")) == "10.0.0.1"
+    assert acting_user(request) == user
+    assert acting_user(request._replace(stranger="10.0.0.1")) == "10.0.0.1"
 
 
 def test_the_service_accounts_of_a_namespace_are_one_requester() -> None:
