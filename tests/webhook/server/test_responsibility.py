@@ -12,8 +12,8 @@ from webhook.server.responsibility import (
     SMALL_MAX,
     Delay,
     ProcessorTime,
-    decisive,
     acting_user,
+    decisive,
     requester_of,
     responsible_for,
 )
