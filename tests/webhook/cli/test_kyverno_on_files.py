@@ -262,7 +262,7 @@ def test_an_odd_controller_of_pods_is_reported_with_its_place_and_what_to_write(
     assert f"{fault}; {advice}\n" in run.stdout
 
     run = waddle("check", "-f", policies, "-f", objects)
-    assert f"{kind} odd: validations[0].expression resulted in error: " in run.stdout
+    assert f"{objects}:3: {kind} odd: validations[0].expression resulted in error: " in run.stdout
     assert advice in run.stdout
 
     annotations = {"config.kubernetes.io/path": "app/odd.yaml"}

@@ -258,11 +258,10 @@ def effect_on_manifests(
         matched.take(outcome.responses)
         obj = shown_object(item.document)
         take_change(checked.mutation, obj, outcome)
-        shown, new = shown_name(obj), outcome.responses
+        shown, new = f"{item.file}:{item.line}: {shown_name(obj)}", outcome.responses
         checked.missing += [f"{shown}: {line}" for line in outcome.unresolved]
         checked.missing += [f"{shown}: {line}" for line in outcome.remarks]
-        place = f"{item.file}:{item.line}: {shown}"
-        checked.missing += [f"{place}: {fault}" for fault in outcome.faults]
+        checked.missing += [f"{shown}: {fault}" for fault in outcome.faults]
         checked.unread += bool(outcome.unexpanded)
         checked.missing += [f"{shown}: {fault}" for fault in new.faults]
         checked.missing += [
