@@ -39,12 +39,14 @@ def _field(file: str, name: str) -> str:
 
 
 def _revision() -> str:
+    """Returns the commit, with ``-dirty`` if files differ from it; results are no difference."""
+    commit = _git("describe", "--always") or "no revision"
+    changes = _git("status", "--porcelain", "--", ".", ":!loadtest/results")
+    return f"{commit}-dirty" if changes else commit
+
+
+def _git(*arguments: str) -> str:
     finished = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
     )
-    return finished.stdout.strip() or "no revision"
+    return finished.stdout.strip()
