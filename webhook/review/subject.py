@@ -25,7 +25,8 @@ REVIEW_GROUP: Final = "admission.k8s.io"
 REVIEW_KIND: Final = "AdmissionReview"
 
 
-@dataclass(frozen=True, slots=True)
+# Made for each request: a frozen dataclass takes twice as long.
+@dataclass(slots=True)
 class Subject:
     """A request, an object or a document, with the options of its review.
 

@@ -139,10 +139,9 @@ def acting_user(request: AdmissionRequest) -> str:
     A controller acts for a namespace, so that they count for the service accounts there. Otherwise
     objects of one namespace could suspend a provider or a constraint for the Pods of every other.
     """
-    user = requester(request)
     if request.namespace and not request.stranger and request.username.startswith(_CONTROLLERS):
         return f"{_SERVICE_ACCOUNT}{request.namespace}"
-    return user
+    return requester(request)
 
 
 class ProcessorTime:
