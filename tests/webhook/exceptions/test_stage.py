@@ -13,7 +13,8 @@ from webhook.constraint.expansion import Expansion, read_expansion_template
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.exceptions.reading import read_exception
-from webhook.exceptions.stage import AGAIN_MAX, Excusing
+from webhook.exceptions.stage import Excusing
+from webhook.exceptions.without_parts import AGAIN_MAX
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet
 from webhook.review.subject import Subject, played
@@ -345,6 +346,21 @@ def test_what_an_object_implies_is_covered_by_exceptions_for_the_object() -> Non
 def test_reviews_without_parts_are_bounded() -> None:
     names = [f"c{number}" for number in range(2 * AGAIN_MAX)]
     assert left(pod(*names), *map(parted, names))
+
+
+def test_exceptions_for_parts_that_an_object_lacks_take_none_of_its_reviews() -> None:
+    others = [parted(f"other{number}") for number in range(2 * AGAIN_MAX)]
+    assert left(pod("agent"), *others, parted("agent")) == []
+
+
+@pytest.mark.parametrize("name", ["web", "absent"])
+def test_an_exception_that_is_not_needed_makes_no_violation_stricter(name: str) -> None:
+    some = """package p
+violation[{"msg": "some"}] { input.review.object.spec.containers[_].name == {"a", "b"}[_] }"""
+    unneeded = exception(
+        "unneeded", THE, namespace="shop", parts={"containers": [name]}, effect="warn"
+    )
+    assert left(pod("a", "b", "web"), unneeded, parted("a"), parted("b"), rego=some) == []
 
 
 def test_a_constraint_that_cannot_be_matched_is_not_excused() -> None:
