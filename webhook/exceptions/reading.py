@@ -109,10 +109,13 @@ NOT_FOR_AUDIT: Final = "spec.subjects: only an admission has a user, so the audi
 
 def seconds_of(text: str) -> float:
     """Returns a time of RFC 3339 in seconds since the epoch; raises ``ValueError``."""
-    time = dt.datetime.fromisoformat(text)
+    time = dt.datetime.fromisoformat(text.upper())
     if time.tzinfo is None:
         raise ValueError("no offset")
-    return time.timestamp()
+    try:
+        return time.astimezone(dt.UTC).timestamp()
+    except OverflowError:
+        raise ValueError("its year has no four digits") from None
 
 
 class _Reader:

@@ -12,6 +12,7 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.expansion import Expansion, read_expansion_template
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.exceptions.exception import InvalidException
 from webhook.exceptions.reading import read_exception
 from webhook.exceptions.stage import Excusing
 from webhook.exceptions.without_parts import AGAIN_MAX
@@ -193,6 +194,18 @@ def test_an_exception_holds_between_its_times() -> None:
     assert not left(pod("agent"), timed, at=first)
     assert not left(pod("agent"), timed, at=first + 24 * 3600 - 1)
     assert left(pod("agent"), timed, at=first + 24 * 3600)
+
+
+def test_times_may_be_written_with_small_letters() -> None:
+    small = exception("e", THE, namespace="shop", expires="2099-12-31t12:00:00z")
+    assert not left(pod("agent"), small)
+
+
+@pytest.mark.parametrize("field", ["notBefore", "expires"])
+def test_a_time_beyond_the_last_year_is_named(field: str) -> None:
+    times = {"expires": "9999-12-31T23:59:59-12:00", field: "9999-12-31T23:59:59-12:00"}
+    with pytest.raises(InvalidException, match=f"spec.{field} is not a time"):
+        read_exception(exception("e", THE, namespace="shop", **times))
 
 
 @pytest.mark.parametrize(
