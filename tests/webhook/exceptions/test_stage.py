@@ -126,6 +126,25 @@ def test_a_list_of_namespaces_excuses_nothing_that_is_in_none() -> None:
         assert left(AugmentedObject(node), of_shop, rego=always) == ["always"]
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {"team": "a"}},
+        {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
+    ],
+)
+def test_a_selector_of_namespaces_excuses_nothing_that_is_in_none(selector: Any) -> None:
+    """An exception for a team's namespaces excused all cluster-scoped objects."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    always = 'package p\nviolation[{"msg": "always"}] { true }'
+    of_team = exception("e", THE, match={"namespaceSelector": selector})
+    assert left(AugmentedObject(node), of_team, rego=always) == ["always"]
+    space = {"metadata": {"name": "shop"}}
+    if "matchLabels" in selector:
+        space["metadata"]["labels"] = selector["matchLabels"]
+    assert left(AugmentedObject(pod("agent"), space), of_team) == []
+
+
 def test_another_constraint_s_violations_stay() -> None:
     assert left(pod("agent"), exception("e", "Privileged/other", namespace="shop"))
     assert left(pod("agent"), exception("e", "Other/none", namespace="shop"))
