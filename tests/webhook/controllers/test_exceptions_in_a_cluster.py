@@ -198,6 +198,39 @@ def test_the_state_follows_the_clock_and_the_constraints(tmp_path: Path) -> None
     asyncio.run(run())
 
 
+def test_a_constraint_that_allows_none_any_more_is_in_the_status(tmp_path: Path) -> None:
+    """The status said Active until the next hour, and until the end for a second constraint."""
+
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica, **OPEN)
+            for name in ("d", "e"):
+                document = constraint("Alpha", name, 0)
+                document["metadata"] |= OPEN
+                replica.make(*ALPHAS, document)
+            for named in (("Alpha/c",), ("Alpha/d", "Alpha/e")):
+                begun = text_of(time.time() - 9)
+                document = exception(named[0][-1], *named, namespace=NAMESPACE, notBefore=begun)
+                replica.make(*NAMESPACED, document, NAMESPACE)
+
+            def told(name: str) -> str:
+                written = status(replica, *NAMESPACED, name, NAMESPACE)
+                return f"{written.get('state')}: {written.get('message')}"
+
+            for name in ("c", "d"):
+                await replica.until(lambda name=name: told(name).startswith("Active"), "in force")
+            closed = {"annotations": {"waddle.dev/exceptions": "none"}}
+            for name in ("c", "d"):
+                metadata = replica.get(*ALPHAS, name)["metadata"] | closed
+                replica.change(*ALPHAS, name, metadata=metadata)
+            await replica.until(lambda: told("c").startswith("Invalid: Alpha c allows no"), "c")
+            await replica.until(
+                lambda: told("d").startswith("Active") and "Alpha d allows no" in told("d"), "d"
+            )
+
+    asyncio.run(run())
+
+
 def test_a_binding_is_withdrawn_while_an_exception_holds(tmp_path: Path) -> None:
     async def run() -> None:
         async with session(tmp_path, *EVERYTHING) as replica:
