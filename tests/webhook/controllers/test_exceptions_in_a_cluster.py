@@ -213,19 +213,27 @@ def test_a_constraint_that_allows_none_any_more_is_in_the_status(tmp_path: Path)
                 document = exception(named[0][-1], *named, namespace=NAMESPACE, notBefore=begun)
                 replica.make(*NAMESPACED, document, NAMESPACE)
 
-            def told(name: str) -> str:
+            def state_and_message(name: str) -> str:
                 written = status(replica, *NAMESPACED, name, NAMESPACE)
                 return f"{written.get('state')}: {written.get('message')}"
 
             for name in ("c", "d"):
-                await replica.until(lambda name=name: told(name).startswith("Active"), "in force")
+                await replica.until(
+                    lambda name=name: state_and_message(name).startswith("Active"), "in force"
+                )
             closed = {"annotations": {"waddle.dev/exceptions": "none"}}
             for name in ("c", "d"):
                 metadata = replica.get(*ALPHAS, name)["metadata"] | closed
                 replica.change(*ALPHAS, name, metadata=metadata)
-            await replica.until(lambda: told("c").startswith("Invalid: Alpha c allows no"), "c")
             await replica.until(
-                lambda: told("d").startswith("Active") and "Alpha d allows no" in told("d"), "d"
+                lambda: state_and_message("c").startswith("Invalid: Alpha c allows no"), "c"
+            )
+            await replica.until(
+                lambda: (
+                    state_and_message("d").startswith("Active")
+                    and "Alpha d allows no" in state_and_message("d")
+                ),
+                "d",
             )
 
     asyncio.run(run())

@@ -171,18 +171,18 @@ def _of_record(record: Mapping[str, Any]) -> Iterator[KnownViolation]:
 
 
 def _of_denial(text: str, denied: Denied, only: frozenset[str]) -> Iterator[KnownViolation]:
-    found = [
+    denials = [
         (warned or named, warning or message)
         for warned, warning, named, message, _ in _DENIED.findall(text)
     ]
-    if not found:
+    if not denials:
         raise ValueError("it is not a policy report, a decision record or a denial")
     of_kind, _, name = denied.named.partition("/")
     kind, _, group = of_kind.partition(".")
     if not kind or not name:
         raise ValueError("a denial does not name its object: add --object KIND[.GROUP]/NAME")
     kinds = _kinds(denied.filenames)
-    for constraint_name, message in found:
+    for constraint_name, message in denials:
         if only and constraint_name not in only:
             continue
         if constraint_name not in kinds:
