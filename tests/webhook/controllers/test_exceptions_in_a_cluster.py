@@ -217,10 +217,10 @@ def test_a_constraint_that_allows_none_any_more_is_in_the_status(tmp_path: Path)
                 written = status(replica, *NAMESPACED, name, NAMESPACE)
                 return f"{written.get('state')}: {written.get('message')}"
 
-            for name in ("c", "d"):
-                await replica.until(
-                    lambda name=name: state_and_message(name).startswith("Active"), "in force"
-                )
+            await replica.until(
+                lambda: all(state_and_message(name).startswith("Active") for name in ("c", "d")),
+                "in force",
+            )
             closed = {"annotations": {"waddle.dev/exceptions": "none"}}
             for name in ("c", "d"):
                 metadata = replica.get(*ALPHAS, name)["metadata"] | closed
