@@ -7,6 +7,7 @@ running objects can be updated; another object with the same violation is refuse
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.exceptions.exception import API_VERSION, CLUSTER_KIND, GROUP, KIND
@@ -24,6 +25,10 @@ LABEL: Final = f"{GROUP}/baseline"
 """The label of all exceptions of a baseline, to list them and to delete them together."""
 
 
+GENERATED_BEGINNING_MAX: Final = 58
+"""The longest beginning of a generated name: 63 without 5 random letters (apiserver's names)."""
+
+
 class TopOwner(NamedTuple):
     """The topmost owner of an object, which a user wrote; ``labels`` are its selector's labels."""
 
@@ -34,7 +39,7 @@ class TopOwner(NamedTuple):
 
 
 class StandingViolation(NamedTuple):
-    """An object that violates a constraint; ``owner`` is None without a controller."""
+    """An object with its labels that violates a constraint; ``owner`` is None without a controller."""
 
     constraint: Constraint
     group: str
@@ -42,6 +47,7 @@ class StandingViolation(NamedTuple):
     namespace: str
     name: str
     owner: TopOwner | None = None
+    labels: Mapping[str, str] = MappingProxyType({})
 
 
 def closed(violations: Iterable[StandingViolation]) -> list[str]:
@@ -100,12 +106,23 @@ def _exception(violation: StandingViolation, terms: ExceptionTerms) -> Json:
 def _named(violation: StandingViolation) -> Json:
     """Returns the name and labels that match an object and its replacements."""
     owner = violation.owner
-    if owner is None or not violation.name.startswith(f"{owner.name}-"):
+    beginning = "" if owner is None else _beginning(owner.name, violation.name)
+    if owner is None or not beginning:
         return {"name": name_pattern(violation.name)}
-    match: Json = {"name": f"{owner.name}-*"}
-    if owner.labels:
+    match: Json = {"name": f"{beginning}*"}
+    # A custom kind's selector may be about other objects than its own.
+    if owner.labels and all(violation.labels.get(key) == value for key, value in owner.labels):
         match["labelSelector"] = {"matchLabels": dict(owner.labels)}
     return match
+
+
+def _beginning(owner: str, name: str) -> str:
+    """Returns the beginning that a name has of its owner; empty if it is named otherwise."""
+    whole = f"{owner}-"
+    for beginning in (whole, whole[:GENERATED_BEGINNING_MAX]):
+        if name.startswith(beginning):
+            return beginning
+    return ""
 
 
 def _name(violation: StandingViolation, *, is_own: bool) -> str:

@@ -34,9 +34,12 @@ def violated(allows: str = "all") -> Constraint:
     return made
 
 
-def pod(name: str, owner: TopOwner | None = None, allows: str = "all") -> StandingViolation:
+def pod(
+    name: str, owner: TopOwner | None = None, allows: str = "all", **labels: str
+) -> StandingViolation:
     """A Pod that violates it."""
-    return StandingViolation(violated(allows), "", "Pod", "shop", name, owner)
+    labels = labels or dict(() if owner is None else owner.labels)
+    return StandingViolation(violated(allows), "", "Pod", "shop", name, owner, labels)
 
 
 def written(*violations: StandingViolation, **terms: Any) -> list[dict[str, Any]]:
@@ -85,6 +88,27 @@ def test_an_owner_whose_name_its_objects_do_not_have_excuses_each_by_its_own() -
     assert made["spec"]["match"] == {
         "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],
         "name": "green-1",
+    }
+
+
+def test_pods_of_an_owner_with_a_long_name_have_its_beginning() -> None:
+    """The API server cuts the beginning of a generated name: each Pod had its own exception."""
+    name = f"{'a' * 57}bc"
+    owner = TopOwner("apps", "Deployment", name)
+    (made,) = written(pod(f"{name[:58]}12345", owner), pod(f"{name[:58]}54321", owner))
+    assert made["spec"]["match"]["name"] == f"{name[:58]}*"
+    replica_set = StandingViolation(violated(), "apps", "ReplicaSet", "shop", f"{name}-5f9", owner)
+    (made,) = written(replica_set)
+    assert made["spec"]["match"]["name"] == f"{name}-*"
+
+
+def test_a_selector_that_selects_other_objects_does_not_limit_the_exception() -> None:
+    """As that of a Prometheus, which selects monitors: its own Pods had no exception."""
+    owner = TopOwner("monitoring.coreos.com", "Prometheus", "k8s", (("team", "front"),))
+    (made,) = written(pod("k8s-0", owner, app="prometheus"))
+    assert made["spec"]["match"] == {
+        "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],
+        "name": "k8s-*",
     }
 
 
