@@ -50,6 +50,19 @@ class StandingViolation(NamedTuple):
     labels: Mapping[str, str] = MappingProxyType({})
 
 
+def implied(
+    violation: StandingViolation, owner: TopOwner, kind: tuple[str, str]
+) -> StandingViolation:
+    """Returns the violation of what the owner of a violation will make, by its group and kind.
+
+    A CronJob may have no Pod now, and the audit knows its violations by expansion alone.
+    """
+    name = f"{owner.name}-"[:GENERATED_BEGINNING_MAX]
+    return violation._replace(
+        group=kind[0], kind=kind[1], name=name, owner=owner, labels=dict(owner.labels)
+    )
+
+
 def closed(violations: Iterable[StandingViolation]) -> list[str]:
     """Returns the constraints that allow no exceptions; their violations get none."""
     return sorted(

@@ -13,6 +13,7 @@ from webhook.exceptions.baseline import (
     TopOwner,
     baseline,
     closed,
+    implied,
     selector_labels,
 )
 from webhook.exceptions.reading import read_exception
@@ -110,6 +111,16 @@ def test_a_selector_that_selects_other_objects_does_not_limit_the_exception() ->
         "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],
         "name": "k8s-*",
     }
+
+
+@pytest.mark.parametrize("name", ["web", f"{'a' * 57}bc"])
+def test_what_an_owner_will_make_has_the_exception_of_what_it_has_made(name: str) -> None:
+    """A CronJob without a Job, or a Deployment of no replicas: its first Pod was refused."""
+    owner = TopOwner("apps", "Deployment", name, (("app", "web"),))
+    deployment = StandingViolation(violated(), "apps", "Deployment", "shop", name)
+    of_pod = pod(f"{name}-5f9-"[:58] + "aaaaa", owner)
+    (made,) = written(implied(deployment, owner, ("", "Pod")), of_pod)
+    assert written(of_pod) == [made]
 
 
 @pytest.mark.parametrize("allows", ["", "cluster"])

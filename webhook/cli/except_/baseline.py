@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.api.gvk import GroupVersionKind, name_of, namespace_of, split_group_version
-from webhook.api.shapes import objects_of
+from webhook.api.gvk import GroupVersionKind, labels_of, name_of, namespace_of, split_group_version
+from webhook.api.shapes import object_of, objects_of
 from webhook.audit.sink import Audited, AuditSink
 from webhook.cli import exit_codes
 from webhook.cli.audit.report import missing
 from webhook.cli.audit.run import AuditOutcome, Request, audit
-from webhook.cli.cluster_access import ask_cluster
+from webhook.cli.cluster_access import ask_cluster, list_objects
 from webhook.cli.cluster_policies import list_kind
 from webhook.cli.formats.document import as_stream
 from webhook.cli.terminal import complain, write
@@ -21,8 +21,11 @@ from webhook.exceptions.baseline import (
     TopOwner,
     baseline,
     closed,
+    implied,
     selector_labels,
 )
+from webhook.exceptions.reading import IMPLIED
+from webhook.policy_kinds.table import EXPANSION_TEMPLATES
 from webhook.printable import quantity
 from webhook.values import dataclass
 
@@ -55,51 +58,76 @@ class _Controller(NamedTuple):
     name: str
 
 
+class _Listed(NamedTuple):
+    """A violation as the audit saw it.
+
+    ``own_labels`` are those of the object's own selector. ``implied_by`` is the ExpansionTemplate
+    by which the object implies the violating one; empty for itself.
+    """
+
+    violation: StandingViolation
+    controller: _Controller | None
+    own_labels: tuple[tuple[str, str], ...]
+    implied_by: str
+
+
 @dataclass(slots=True)
 class _Violations(AuditSink):
     """Collects violations with their objects' controllers: a sink of the audit."""
 
     baseline: Baseline
-    listed: list[tuple[StandingViolation, _Controller | None]] = field(default_factory=list)
+    listed: list[_Listed] = field(default_factory=list)
 
     async def audited(self, audited: Audited) -> None:
         """Keeps the violations in the baseline's part; each constraint once for an object."""
         place, name = audited.identity.namespace, audited.identity.name
         if self.baseline.namespace and place != self.baseline.namespace:
             return
-        gvk, seen = audited.identity.gvk, set()
+        gvk, obj, seen = audited.identity.gvk, audited.object, set()
         for result in audited.responses.results:
-            constraint = result.constraint
+            constraint, template = result.constraint, _expansion_of(result.msg)
             if (
                 result.cause != "violation"
-                or constraint.key in seen
+                or (constraint.key, template) in seen
                 or (self.baseline.only and constraint.name not in self.baseline.only)
             ):
                 continue
-            seen.add(constraint.key)
-            violation = StandingViolation(constraint, gvk.group, gvk.kind, place, name)
-            self.listed.append((violation, _controller_of(audited.object)))
+            seen.add((constraint.key, template))
+            violation = StandingViolation(
+                constraint, gvk.group, gvk.kind, place, name, labels=labels_of(obj)
+            )
+            self.listed.append(
+                _Listed(violation, _controller_of(obj), selector_labels(obj), template)
+            )
+
+
+def _expansion_of(message: str) -> str:
+    """Returns the ExpansionTemplate in the message of an implied violation; else nothing."""
+    if not message.startswith(IMPLIED):
+        return ""
+    return message.removeprefix(IMPLIED).partition("] ")[0]
 
 
 def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
     """Audits, and writes the exceptions; returns the exit code."""
-    outcome, violations = ask_cluster(
+    outcome, violations, unlisted = ask_cluster(
         part.kubeconfig, part.context, lambda client: _audited(client, part)
     )
-    lines = missing(outcome)
+    lines = [*missing(outcome), *(f"no right to list owners: {gvk}" for gvk in unlisted)]
+    is_whole = outcome.whole and not unlisted
     for line in lines:
         complain(line)
     for name in closed(violations):
         complain(f"{name} allows no exceptions (waddle.dev/exceptions), so its violations remain")
     documents = baseline(violations, terms)
     if documents:
-        write(as_stream(documents, () if outcome.whole else lines))
+        write(as_stream(documents, () if is_whole else lines))
         until = f"{quantity(len(documents), 'exception')} until {terms.expires}"
-        complain(until if outcome.whole else f"{until}: the baseline is incomplete")
+        complain(until if is_whole else f"{until}: the baseline is incomplete")
     unknown = sorted(part.only - {name for _, name in outcome.totals})
     for name in unknown:
         complain(f"--constraint {name}: the cluster has no such constraint")
-    if unknown or not outcome.whole:
+    if unknown or not is_whole:
         return exit_codes.UNKNOWN
     if not documents:
         complain("no violation was found, so there is nothing to excuse")
@@ -109,17 +137,32 @@ def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
 
 async def _audited(
     client: ClusterClient, part: Baseline
-) -> tuple[AuditOutcome, list[StandingViolation]]:
+) -> tuple[AuditOutcome, list[StandingViolation], list[GroupVersionKind]]:
+    """Returns the audit's outcome, its violations, and the kinds of owners that are not known."""
     sink = _Violations(part)
     outcome = await audit(client, Request(part.waddle), sink)
     owners = _Owners(client)
-    violations = [
-        violation
-        if controller is None
-        else violation._replace(owner=await owners.top(controller, violation))
-        for violation, controller in sink.listed
-    ]
-    return outcome, violations
+    generated = await _generated(client) if any(item.implied_by for item in sink.listed) else {}
+    violations = []
+    for violation, controller, own_labels, implied_by in sink.listed:
+        if controller is not None:
+            owner = await owners.top(controller, violation)
+            violations.append(violation._replace(owner=owner))
+        else:
+            owner = TopOwner(violation.group, violation.kind, violation.name, own_labels)
+            violations.append(violation)
+        if violation.namespace and (kind := generated.get(implied_by)):
+            violations.append(implied(violation, owner, kind))
+    return outcome, violations, sorted(owners.unlisted)
+
+
+async def _generated(client: ClusterClient) -> dict[str, tuple[str, str]]:
+    """Returns the group and kind that each ExpansionTemplate makes."""
+    kinds = {}
+    for document in await list_objects(client, EXPANSION_TEMPLATES.resource):
+        made = object_of(object_of(document.get("spec")).get("generatedGVK"))
+        kinds[name_of(document)] = (str(made.get("group") or ""), str(made.get("kind") or ""))
+    return kinds
 
 
 class _Owners:
@@ -128,6 +171,8 @@ class _Owners:
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._kinds: dict[GroupVersionKind, dict[tuple[str, str], _Known]] = {}
+        self.unlisted: set[GroupVersionKind] = set()
+        """The kinds that may not be listed: the owners of their objects are not known."""
 
     async def top(self, controller: _Controller, violation: StandingViolation) -> TopOwner:
         """Return the topmost controller, which no controller made."""
@@ -153,7 +198,7 @@ class _Owners:
             except ApiError as error:
                 if not error.is_forbidden:
                     raise
-                complain(f"no right to list: {gvk}")
+                self.unlisted.add(gvk)
                 objects = []
             self._kinds[gvk] = {
                 (namespace_of(item), name_of(item)): _Known(
