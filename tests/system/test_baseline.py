@@ -142,6 +142,8 @@ def test_what_runs_goes_on_and_what_is_new_is_refused(plane: Plane) -> None:
     job = cluster.make("Job", "night-2801", "night:latest", night)
     cluster.scale(job, "night:latest")
     cluster.make("Pod", "alone", "alone:latest")
+    grafana = cluster.make("Deployment", "grafana", "g:latest", operated(plane))
+    cluster.roll(grafana, "g:latest")
     weekly = cluster.make("CronJob", "weekly", "weekly:latest")
 
     for expansion in EXPANSIONS:
@@ -169,6 +171,7 @@ def test_what_runs_goes_on_and_what_is_new_is_refused(plane: Plane) -> None:
                 "the same violation made anew is refused",
             )
             _go_on(cluster, web, replica_set, db, night)
+            cluster.roll(grafana, "g:latest")
             first = cluster.make("Job", "weekly-2801", "weekly:latest", weekly)
             cluster.scale(first, "weekly:latest")
             assert cluster.is_refused("Deployment", "shop", "web:latest")
@@ -178,6 +181,13 @@ def test_what_runs_goes_on_and_what_is_new_is_refused(plane: Plane) -> None:
         finally:
             plane.unregister()
     plane.delete_pod("baselined")
+
+
+def operated(plane: Plane) -> Any:
+    """Returns an object that an operator follows, of another name than the operator's workload."""
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "main"}}
+    made = plane.api.request("POST", f"/api/v1/namespaces/{WORKLOADS}/configmaps", made)
+    return made | {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 def _baseline(plane: Plane) -> None:
@@ -213,6 +223,9 @@ def _baseline(plane: Plane) -> None:
         ("Job", "night-*"),
         ("Pod", "night-*"),
         ("Pod", "alone"),
+        ("Deployment", "grafana"),
+        ("ReplicaSet", "grafana-*"),
+        ("Pod", "grafana-*"),
         ("CronJob", "weekly"),
         ("Job", "weekly-*"),
         ("Pod", "weekly-*"),

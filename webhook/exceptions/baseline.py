@@ -15,7 +15,7 @@ from webhook.exceptions.permission import allows
 from webhook.exceptions.writing import exception_name, name_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.shapes import Json
     from webhook.constraint.constraint import Constraint
@@ -29,8 +29,8 @@ GENERATED_BEGINNING_MAX: Final = 58
 """The longest beginning of a generated name: 63 without 5 random letters (apiserver's names)."""
 
 
-class TopOwner(NamedTuple):
-    """The topmost owner of an object, which a user wrote; ``labels`` are its selector's labels."""
+class Owner(NamedTuple):
+    """An owner of an object; ``labels`` are its selector's labels."""
 
     group: str
     kind: str
@@ -39,24 +39,40 @@ class TopOwner(NamedTuple):
 
 
 class StandingViolation(NamedTuple):
-    """An object with its labels that violates a constraint; ``owner`` is None without a controller."""
+    """An object with its labels that violates a constraint; ``owner`` is that of its exception.
+
+    None without a controller.
+    """
 
     constraint: Constraint
     group: str
     kind: str
     namespace: str
     name: str
-    owner: TopOwner | None = None
+    owner: Owner | None = None
     labels: Mapping[str, str] = MappingProxyType({})
 
 
+def naming_owner(name: str, owners: Sequence[Owner]) -> Owner:
+    """Returns the topmost of its owners after which an object is named, else the topmost of all.
+
+    ``owners`` begin with the nearest. An operator's Deployment may be named otherwise than the
+    object that the operator follows.
+    """
+    named = (owner for owner in reversed(owners) if _beginning(owner.name, name))
+    return next(named, owners[-1])
+
+
 def implied(
-    violation: StandingViolation, owner: TopOwner, kind: tuple[str, str]
+    violation: StandingViolation, owners: Sequence[Owner], kind: tuple[str, str]
 ) -> StandingViolation:
-    """Returns the violation of what the owner of a violation will make, by its group and kind.
+    """Returns the violation of what a violating object will make, by its group and kind.
+
+    ``owners`` begin with the object.
 
     A CronJob may have no Pod now, and the audit knows its violations by expansion alone.
     """
+    owner = naming_owner(f"{violation.name}-", owners)
     name = f"{owner.name}-"[:GENERATED_BEGINNING_MAX]
     return violation._replace(
         group=kind[0], kind=kind[1], name=name, owner=owner, labels=dict(owner.labels)

@@ -17,11 +17,12 @@ from webhook.cli.formats.document import as_stream
 from webhook.cli.terminal import complain, write
 from webhook.cluster.errors import ApiError
 from webhook.exceptions.baseline import (
+    Owner,
     StandingViolation,
-    TopOwner,
     baseline,
     closed,
     implied,
+    naming_owner,
     selector_labels,
 )
 from webhook.exceptions.reading import IMPLIED
@@ -145,14 +146,12 @@ async def _audited(
     generated = await _generated(client) if any(item.implied_by for item in sink.listed) else {}
     violations = []
     for violation, controller, own_labels, implied_by in sink.listed:
-        if controller is not None:
-            owner = await owners.top(controller, violation)
-            violations.append(violation._replace(owner=owner))
-        else:
-            owner = TopOwner(violation.group, violation.kind, violation.name, own_labels)
-            violations.append(violation)
+        chain = [] if controller is None else await owners.of(controller, violation.namespace)
+        owner = naming_owner(violation.name, chain) if chain else None
+        violations.append(violation._replace(owner=owner))
         if violation.namespace and (kind := generated.get(implied_by)):
-            violations.append(implied(violation, owner, kind))
+            itself = Owner(violation.group, violation.kind, violation.name, own_labels)
+            violations.append(implied(violation, [itself, *chain], kind))
     return outcome, violations, sorted(owners.unlisted)
 
 
@@ -166,7 +165,7 @@ async def _generated(client: ClusterClient) -> dict[str, tuple[str, str]]:
 
 
 class _Owners:
-    """Finds the top controller of an object; each kind is listed once, on first use."""
+    """Finds the controllers of objects; each kind is listed once, on first use."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -174,22 +173,20 @@ class _Owners:
         self.unlisted: set[GroupVersionKind] = set()
         """The kinds that may not be listed: the owners of their objects are not known."""
 
-    async def top(self, controller: _Controller, violation: StandingViolation) -> TopOwner:
-        """Return the topmost controller, which no controller made."""
-        known: _Known | None = None
+    async def of(self, controller: _Controller, namespace: str) -> list[Owner]:
+        """Return an object's controller, the controller's own, and so on to the topmost."""
+        owners = []
         for _ in range(OWNERS_MAX):
             of_kind = await self._of_kind(controller.gvk)
-            places = ((violation.namespace, controller.name), ("", controller.name))
-            above = next((of_kind[place] for place in places if place in of_kind), None)
-            if above is None:
-                break  # deleted, or may not be listed: the chain ends here
-            known = above
-            if above.controller is None:
-                break
-            controller = above.controller
-        gvk = controller.gvk
-        labels = () if known is None else known.labels
-        return TopOwner(gvk.group, gvk.kind, controller.name, labels)
+            places = ((namespace, controller.name), ("", controller.name))
+            known = next((of_kind[place] for place in places if place in of_kind), None)
+            labels = () if known is None else known.labels
+            gvk = controller.gvk
+            owners.append(Owner(gvk.group, gvk.kind, controller.name, labels))
+            if known is None or known.controller is None:
+                break  # the topmost; or deleted, or may not be listed: the chain ends here
+            controller = known.controller
+        return owners
 
     async def _of_kind(self, gvk: GroupVersionKind) -> dict[tuple[str, str], _Known]:
         if gvk not in self._kinds:
