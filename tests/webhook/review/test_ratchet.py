@@ -158,7 +158,7 @@ unchanged {
 
 
 def test_a_policy_that_spares_updates_without_changes_does_not_hide_what_was_there() -> None:
-    """Those of the library do: each update of a Pod's spec was refused for what was there."""
+    """The library's templates do: each update of a Pod's spec was refused for what was there."""
     value = request(pod("a:latest", "b:latest"), pod("a:latest", "b:1"))
     assert found(value, SPARING, ratcheted("Sparing")) == [
         ("spec.containers[1].image is latest", ("deny",), False),
