@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
 
 from tests import policies
@@ -68,13 +69,15 @@ def workload(kind: str, name: str, owner: Any = None) -> dict[str, Any]:
     return thing(kind, name, owner, spec=spec)
 
 
-def written(folder: Path, *objects: dict[str, Any]) -> Run:
-    """Runs the command in a cluster of these objects."""
+def written(folder: Path, *objects: dict[str, Any], **spec: Any) -> Run:
+    """Runs the command in a cluster of these objects; ``spec`` changes the constraint's."""
+    template, constraint, *others = POLICIES
+    held = [template, {**constraint, "spec": {**constraint["spec"], **spec}}, *others]
 
     def prepare(replica: Session) -> None:
         for served in SERVED:
             replica.storage.serve(served)
-        hold(replica.storage, POLICIES)
+        hold(replica.storage, held)
         uids: dict[str, str] = {}
         kinds = {served.kind: served for served in replica.storage.kinds.values()}
         for document in objects:
@@ -132,3 +135,33 @@ def test_what_a_workload_makes_later_is_excused_and_owners_are_those_that_give_t
         ("Pod", "weekly-*"): {},
         ("Pod", f"{'a' * 57}b*"): {"app": "aaa"},
     }
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        (
+            {
+                "enforcementAction": "scoped",
+                "scopedEnforcementActions": [
+                    {
+                        "action": "dryrun",
+                        "enforcementPoints": [{"name": "validation.gatekeeper.sh"}],
+                    }
+                ],
+            },
+            "not audited: NoLatest/latest: it has no action at audit.gatekeeper.sh",
+        ),
+        (
+            {"match": {"excludedNamespaces": ["sh*"], "processes": ["audit"]}},
+            "not audited in sh*: NoLatest/latest: its processes leave it out of the audit alone",
+        ),
+    ],
+)
+def test_what_the_webhook_refuses_and_the_audit_does_not_see_is_no_whole_baseline(
+    spec: dict[str, Any], line: str, tmp_path: Path
+) -> None:
+    """It said that nothing had to be excused, and the policy then refused what ran."""
+    run = written(tmp_path, thing("Pod", "x", spec=BAD), **spec)
+    assert run.returncode == 2
+    assert line in run.stderr

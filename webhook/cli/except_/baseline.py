@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.api.config import AUDIT_PROCESS, WEBHOOK_PROCESS
 from webhook.api.gvk import GroupVersionKind, labels_of, name_of, namespace_of, split_group_version
 from webhook.api.shapes import object_of, objects_of
 from webhook.audit.sink import Audited, AuditSink
@@ -16,6 +17,8 @@ from webhook.cli.cluster_policies import list_kind
 from webhook.cli.formats.document import as_stream
 from webhook.cli.terminal import complain, write
 from webhook.cluster.errors import ApiError
+from webhook.constraint import enforcement
+from webhook.constraint.match import for_process
 from webhook.exceptions.baseline import (
     Owner,
     StandingViolation,
@@ -31,9 +34,11 @@ from webhook.printable import quantity
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from webhook.audit.sink import SweepStart
     from webhook.cluster.client import ClusterClient
+    from webhook.constraint.constraint import Constraint
     from webhook.exceptions.writing import ExceptionTerms
 
 OWNERS_MAX: Final = 8
@@ -78,6 +83,14 @@ class _Violations(AuditSink):
 
     baseline: Baseline
     listed: list[_Listed] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    """The parts of constraints that the webhook enforces and the audit does not see."""
+
+    async def start(self, start: SweepStart) -> None:
+        """Keeps what the audit will not see."""
+        for constraint in start.snapshot.constraints:
+            if not self.baseline.only or constraint.name in self.baseline.only:
+                self.unseen += _unseen(constraint)
 
     async def audited(self, audited: Audited) -> None:
         """Keeps the violations in the baseline's part; each constraint once for an object."""
@@ -102,6 +115,17 @@ class _Violations(AuditSink):
             )
 
 
+def _unseen(constraint: Constraint) -> Iterator[str]:
+    title, points = "/".join(constraint.key), constraint.points
+    if enforcement.WEBHOOK in points and enforcement.AUDIT not in points:
+        yield f"not audited: {title}: it has no action at {enforcement.AUDIT}"
+    match = object_of(object_of(constraint.document.get("spec")).get("match"))
+    audited, admitted = (for_process(match, name) for name in (AUDIT_PROCESS, WEBHOOK_PROCESS))
+    if (excluded := audited.get("excludedNamespaces")) and "excludedNamespaces" not in admitted:
+        place = ", ".join(excluded)
+        yield f"not audited in {place}: {title}: its processes leave it out of the audit alone"
+
+
 def _expansion_of(message: str) -> str:
     """Returns the ExpansionTemplate in the message of an implied violation; else nothing."""
     if not message.startswith(IMPLIED):
@@ -111,11 +135,11 @@ def _expansion_of(message: str) -> str:
 
 def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
     """Audits, and writes the exceptions; returns the exit code."""
-    outcome, violations, unlisted = ask_cluster(
+    outcome, violations, unseen = ask_cluster(
         part.kubeconfig, part.context, lambda client: _audited(client, part)
     )
-    lines = [*missing(outcome), *(f"no right to list owners: {gvk}" for gvk in unlisted)]
-    is_whole = outcome.whole and not unlisted
+    lines = [*missing(outcome), *unseen]
+    is_whole = outcome.whole and not unseen
     for line in lines:
         complain(line)
     for name in closed(violations):
@@ -138,8 +162,8 @@ def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
 
 async def _audited(
     client: ClusterClient, part: Baseline
-) -> tuple[AuditOutcome, list[StandingViolation], list[GroupVersionKind]]:
-    """Returns the audit's outcome, its violations, and the kinds of owners that are not known."""
+) -> tuple[AuditOutcome, list[StandingViolation], list[str]]:
+    """Returns the audit's outcome, its violations, and what it could not see."""
     sink = _Violations(part)
     outcome = await audit(client, Request(part.waddle), sink)
     owners = _Owners(client)
@@ -152,7 +176,8 @@ async def _audited(
         if violation.namespace and (kind := generated.get(implied_by)):
             itself = Owner(violation.group, violation.kind, violation.name, own_labels)
             violations.append(implied(violation, [itself, *chain], kind))
-    return outcome, violations, sorted(owners.unlisted)
+    unlisted = [f"no right to list owners: {gvk}" for gvk in sorted(owners.unlisted)]
+    return outcome, violations, [*sink.unseen, *unlisted]
 
 
 async def _generated(client: ClusterClient) -> dict[str, tuple[str, str]]:
