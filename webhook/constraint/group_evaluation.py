@@ -167,7 +167,9 @@ class _Members:
         """
         review = self._question.review
         if len(review.subject.views) > 1:
-            review = replace(review, subject=replace(review.subject, views=review.subject.views[:1]))
+            review = replace(
+                review, subject=replace(review.subject, views=review.subject.views[:1])
+            )
         for number, case in enumerate(self._group.cases):
             try:
                 if case.match is None or case.match.full(review):
