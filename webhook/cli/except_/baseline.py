@@ -184,8 +184,8 @@ async def _generated(client: ClusterClient) -> dict[str, tuple[str, str]]:
     """Returns the group and kind that each ExpansionTemplate makes."""
     kinds = {}
     for document in await list_objects(client, EXPANSION_TEMPLATES.resource):
-        made = object_of(object_of(document.get("spec")).get("generatedGVK"))
-        kinds[name_of(document)] = (str(made.get("group") or ""), str(made.get("kind") or ""))
+        gvk = object_of(object_of(document.get("spec")).get("generatedGVK"))
+        kinds[name_of(document)] = (str(gvk.get("group") or ""), str(gvk.get("kind") or ""))
     return kinds
 
 
