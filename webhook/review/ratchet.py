@@ -49,12 +49,12 @@ def ratchet(examined: Examination, responses: Responses) -> Responses:
     request = examined.value.request if type(examined.value) is AugmentedReview else None
     if request is None or request.operation != "UPDATE" or request.old_object is None:
         return responses
-    found = [
+    violations = [
         _violation(result, request.object) if _may_stay(result, ends=ends) else None
         for result in responses.results
     ]
     known: Counter[_Violation] = Counter()
-    wanted = Counter(violation for violation in found if violation is not None)
+    pending = Counter(violation for violation in violations if violation is not None)
     for value in _before(examined.value):
         before = examined.again(value)
         if before is DEFERRED:
@@ -64,13 +64,13 @@ def ratchet(examined: Examination, responses: Responses) -> Responses:
             for result in before.results
             if _may_stay(result, ends=ends)
         )
-        if wanted <= known:
+        if pending <= known:
             break
     if not known:
         return responses
     results = [
         result if violation is None else _ratcheted(result, violation, known)
-        for result, violation in zip(responses.results, found, strict=True)
+        for result, violation in zip(responses.results, violations, strict=True)
     ]
     return responses._replace(results=tuple(sorted_in_slices(results, answer_order)))
 
