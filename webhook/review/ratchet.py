@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 
 _Violation: TypeAlias = "tuple[tuple[str, str], str, str]"
 
-_PATH: Final = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*|\[\d{1,6}\])+")
-"""A path in a message: fields, and indexes below the most items that an object can have."""
+_PATH: Final = re.compile(r"\b[A-Za-z]\w*+(?:\.[A-Za-z]\w*+|\[\d{1,6}\])++")
+"""A path in a message: fields, and indexes below the most items that an object can have.
+
+It begins at a word's beginning and never goes back: a message may hold a MiB of one word.
+"""
 
 _NAME_MAX: Final = 253
 """The longest name of an item, as of an object; a longer text is too dear to repeat."""
