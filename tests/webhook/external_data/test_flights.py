@@ -415,7 +415,7 @@ def test_a_host_that_ends_with_a_dot_is_that_of_the_certificate(process, monkeyp
             host = "localhost"
             if options.get("flags"):
                 raise socket.gaierror(socket.EAI_NONAME, "a name")
-        return known(host, *args, family=socket.AF_INET, **options)
+        return known(host, *args, **options | {"family": socket.AF_INET})
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     with running() as caller:
