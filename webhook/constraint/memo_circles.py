@@ -3,7 +3,8 @@
 Constraints form *circles* by the volatile fields that they read. What all circles of a plan read
 beside these fields is hashed once for a review; each circle adds its volatile fields to a copy.
 For example constraints about resources form one circle, and constraints about images another: a new
-tag of an image does not change the digest of the first.
+image does not change the digest of the first, nor a new tag that of the second if all tests of the
+image have the same results.
 """
 
 from __future__ import annotations

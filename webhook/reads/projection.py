@@ -113,11 +113,11 @@ class _Writer:
         ]
 
     def _of_text(self, name: str, reads: ReadSet) -> list[str]:
-        kept, found = f"kept_of_{name}", f"found_of_{name}"
-        self.values[kept], self.values[found] = outcomes_of(reads.tests)
+        kept, look = f"kept_of_{name}", f"look_of_{name}"
+        self.values[kept], self.values[look] = outcomes_of(reads.tests)
         return [
             " if type(value) is str:",
-            f"  return {kept}.get(value) or {found}(value)",
+            f"  return {kept}.get(value) or {look}(value)",
         ]
 
     def _of_object(self, reads: ReadSet) -> list[str]:

@@ -74,22 +74,22 @@ def outcomes_of(tests: Collection[TextTest]) -> tuple[dict[str, Any], Callable[[
     Two results are equal as JSON exactly if the texts give the same in all tests. The result for a
     text that is too long is this text.
     """
-    found_by = [
+    runs = [
         test[0].run if len(test) == 1 else partial(outcome, test)
         for test in sorted(tests, key=_name)
     ]
     known: dict[str, Any] = {}
 
-    def found(text: str) -> Any:
+    def look(text: str) -> Any:
         if len(text) > TEXT_MAX:
             return text
         if len(known) >= TEXTS_KEPT_MAX:
             known.clear()
-        results = [find(text) for find in found_by]
+        results = [run(text) for run in runs]
         try:
             known[text] = [4, orjson.dumps(results).decode()]
         except TypeError:  # a part of it is no UTF-8
             return text
         return known[text]
 
-    return known, found
+    return known, look

@@ -233,7 +233,7 @@ class _Interpretation:
             return ANYTHING  # a function's name in a package that is read whole
         values: list[Abstract | None] = []
         unique: list[Abstract] = []
-        """Those that must be equal if several rules hold."""
+        """The values that must be equal if several rules hold."""
         holding = 0
         for rule in rules:
             before = len(values)

@@ -431,7 +431,7 @@ def test_more_is_taken_of_what_lies_deep_and_never_less() -> None:
     assert wide(value) == wide(more)
 
 
-@pytest.mark.parametrize("first", range(1000, 1080, 20))
+@pytest.mark.parametrize("first", [1000, 1020, 1060, 1080])
 def test_reviews_with_and_without_a_memo_and_projected_data_answer_the_same(first: int) -> None:
     compared = differential.compare(range(first, first + 10), reviews=250)
     assert compared.differences == []
