@@ -85,11 +85,11 @@ def outcomes_of(tests: Collection[TextTest]) -> tuple[dict[str, Any], Callable[[
             return text
         if len(known) >= TEXTS_KEPT_MAX:
             known.clear()
-        results = [run(text) for run in runs]
         try:
-            known[text] = [4, orjson.dumps(results).decode()]
+            results = orjson.dumps([run(text) for run in runs]).decode()
         except TypeError:  # a part of it is no UTF-8
             return text
+        known[text] = [4, results]
         return known[text]
 
     return known, look
