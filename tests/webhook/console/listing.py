@@ -13,7 +13,7 @@ from typing import Any, Self
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.cluster import write_kubeconfig
@@ -55,6 +55,10 @@ class Listing:
         """User or group, then group, plural and namespace: "" is all of them."""
         self.reviews: list[Object] = []
         """Reviews of somebody's access."""
+        self.reports: dict[str, str] = {}
+        """What a Pod answers to ``/readyz?verbose``; without an entry it does not answer yet."""
+        self.reported: list[str] = []
+        """The Pods whose reports were read."""
         self._watching: dict[asyncio.Queue[bytes], tuple[str, str]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         routes = [
@@ -62,6 +66,7 @@ class Listing:
             Route(
                 "/apis/authorization.k8s.io/v1/subjectaccessreviews", self._may, methods=["POST"]
             ),
+            Route("/api/v1/namespaces/{namespace}/pods/{pod}/proxy/readyz", self._report),
             Route("/{rest:path}", self._answer),
         ]
         config = uvicorn.Config(
@@ -140,6 +145,13 @@ class Listing:
             for where in {namespace, ""}
         )
         return JSONResponse({"status": {"allowed": allowed}}, 201)
+
+    async def _report(self, request: Request) -> Response:
+        name = request.path_params["pod"].partition(":")[0]
+        self.reported.append(name)
+        while name not in self.reports:  # noqa: ASYNC110  # a test gives it on another thread
+            await asyncio.sleep(0.01)
+        return PlainTextResponse(self.reports[name])
 
     async def _answer(self, request: Request) -> Response:
         parts = request.url.path.strip("/").split("/")
