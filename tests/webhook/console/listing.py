@@ -67,7 +67,7 @@ class Listing:
                 "/apis/authorization.k8s.io/v1/subjectaccessreviews", self._may, methods=["POST"]
             ),
             Route("/api/v1/namespaces/{namespace}/pods/{pod}/proxy/readyz", self._report),
-            Route("/{rest:path}", self._answer),
+            Route("/{rest:path}", self._answer, methods=["GET", "PUT"]),
         ]
         config = uvicorn.Config(
             Starlette(routes=routes), port=0, log_config=None, timeout_graceful_shutdown=1
@@ -76,6 +76,10 @@ class Listing:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._folder = folder
         self.kubeconfig = folder / "config"
+
+    def serve(self, resource: Resource) -> None:
+        """Serves one more kind."""
+        self._resources[resource.gvk.group, resource.plural] = resource
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -164,6 +168,8 @@ class Listing:
             ]
             return JSONResponse({"resources": listed}, 200 if listed else 404)
         where = group, rest[-1]
+        if len(rest) > 1 and (resource := self._resources.get((group, rest[-2]))):
+            return await self._single(request, resource, rest)
         if where not in self._resources:
             return JSONResponse({"kind": "Status", "code": 404}, 404)
         query = request.query_params
@@ -176,6 +182,15 @@ class Listing:
         more = str(first + limit) if first + limit < len(items) else ""
         metadata = {"resourceVersion": str(self._version), "continue": more}
         return JSONResponse({"items": items[first : first + limit], "metadata": metadata})
+
+    async def _single(self, request: Request, resource: Resource, rest: list[str]) -> Response:
+        """Answers with one object, after its replacement by a PUT."""
+        where = resource.gvk.group, resource.plural
+        if request.method == "PUT":
+            self._change(where, resource, "MODIFIED", await request.json())
+        known = self._objects.get(where, {})
+        found = known.get((rest[1] if rest[0] == "namespaces" else "", rest[-1]))
+        return JSONResponse(found or {"kind": "Status", "code": 404}, 200 if found else 404)
 
     async def _watch(self, where: tuple[str, str]) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[bytes] = asyncio.Queue()
