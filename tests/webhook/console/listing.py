@@ -56,7 +56,7 @@ class Listing:
         self.reviews: list[Object] = []
         """Reviews of somebody's access."""
         self.reports: dict[str, str] = {}
-        """What a Pod answers to ``/readyz?verbose``; without an entry it does not answer yet."""
+        """Answers of Pods to ``/readyz?verbose``; a Pod without an entry does not answer yet."""
         self.reported: list[str] = []
         """The Pods whose reports were read."""
         self._watching: dict[asyncio.Queue[bytes], tuple[str, str]] = {}
