@@ -44,7 +44,7 @@ class ReplicaNotes:
         self._notify = notify
         self.by_pod: Mapping[str, tuple[str, ...]] = {}
         self._read_at = -math.inf
-        self._wanted = asyncio.Event()
+        self._requested = asyncio.Event()
         self._ended = asyncio.Event()
         """Set at the end of a reading, and replaced."""
 
@@ -52,7 +52,7 @@ class ReplicaNotes:
         """Waits briefly for a new reading if the last one is old, or lacks a Pod."""
         is_old = time.monotonic() - self._read_at >= KEPT_SECONDS
         if is_old or any(name_of(pod) not in self.by_pod for pod in self._pods()):
-            self._wanted.set()
+            self._requested.set()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(PAGE_SECONDS):
                     await self._ended.wait()
@@ -60,7 +60,7 @@ class ReplicaNotes:
     async def run(self, client: ClusterClient) -> None:
         """Reads when a page wants it, one reading at a time, until cancelled."""
         while True:
-            await self._wanted.wait()
+            await self._requested.wait()
             pods = self._pods()
             async with asyncio.TaskGroup() as tasks:
                 answers = {
@@ -69,7 +69,7 @@ class ReplicaNotes:
             by_pod = {name: answer.result() for name, answer in answers.items()}
             is_new, self.by_pod = by_pod != self.by_pod, by_pod
             self._read_at = time.monotonic()
-            self._wanted.clear()
+            self._requested.clear()
             if is_new:
                 self._notify()
             self._ended.set()
