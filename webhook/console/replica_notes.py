@@ -1,4 +1,4 @@
-"""What replicas report about themselves: read when a page shows it, and kept for a moment."""
+"""Reports of replicas about themselves, read when a page shows them, and kept for a moment."""
 
 from __future__ import annotations
 
