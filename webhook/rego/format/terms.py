@@ -1,7 +1,12 @@
-"""The layout of terms."""
+"""The layout of terms: references and calls, collections, comprehensions, template strings.
+
+A comment that a term has no place for makes the surrounding text unformatted. So most parts are
+written through ``lines.lose``, which then drops the comments that are left.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.golang.strings import quote
@@ -72,7 +77,7 @@ class TermLayout:
         elif kind == "string":
             self.lines.write(_as_written(term))
         elif kind == "var":
-            self.lines.write(shown(value))
+            self.lines.write(_variable_text(value))
         elif kind in _BY_KIND:
             _BY_KIND[kind](self, term)
         else:
@@ -90,7 +95,7 @@ class TermLayout:
                 named = not self._is_bracketed(step.value, step.place.text)
                 lines.write(f".{step.value}" if named else f"[{quote(step.value)}]")
             elif step.kind == "var":
-                lines.write(f"[{shown(step.value)}]")
+                lines.write(f"[{_variable_text(step.value)}]")
             else:
                 lines.write("[")
                 try:
@@ -124,14 +129,14 @@ class TermLayout:
                     lines.write(")")
 
     def _has_arity(self, terms: list[TermNode], name: str, place: Place) -> bool:
-        """Returns whether a call has the operator's number of operands; else reports it."""
+        """Returns whether a call has the operator's number of operands; reports it if not."""
         if len(terms) - 1 == arity(name):
             return True
         self.refuse_arity(terms[1:], name, place)
         return False
 
     def refuse_arity(self, operands: list[TermNode], name: str, place: Place) -> None:
-        """Raises if the number of operands is not the operator's."""
+        """Reports a call whose number of operands is not the operator's."""
         kinds = ",".join(operand.kind for operand in operands)
         details = (f"have: ({kinds})", f"want: ({','.join(_expected_types(name))})")
         message = f"{name}: arity mismatch"
@@ -179,20 +184,16 @@ class TermLayout:
 
     # --- collections -----------------------------------------------------------------------
 
-    def _array(self, term: TermNode) -> None:
-        self.lines.write("[")
-        with self.lines.closed_by("]"):
-            self.lines.lose(self.listed, list(term.value), term.place, "[]", self._item)
-
-    def _set(self, term: TermNode) -> None:
+    def _array_or_set(self, term: TermNode) -> None:
         lines = self.lines
-        if not term.value:
+        if term.kind == "set" and not term.value:
             lines.write("set()")
             lines.lose(lines.insert, closing_row(term.place, "(", ")"))
             return
-        lines.write("{")
-        with lines.closed_by("}"):
-            lines.lose(self.listed, list(term.value), term.place, "{}", self._item)
+        brackets = _brackets(term)
+        lines.write(brackets[0])
+        with lines.closed_by(brackets[1]):
+            lines.lose(self.listed, list(term.value), term.place, brackets, self._item)
 
     def _object(self, term: TermNode) -> None:
         self.lines.write("{")
@@ -267,28 +268,18 @@ class TermLayout:
 
     # --- comprehensions --------------------------------------------------------------------
 
-    def _array_comprehension(self, term: TermNode) -> None:
-        head, body = term.value
-        self.lines.write("[")
-        with self.lines.closed_by("]"):
-            self._comprehension("[]", head, body, term.place)
+    def _comprehension(self, term: TermNode) -> None:
+        brackets = _brackets(term)
+        self.lines.write(brackets[0])
+        with self.lines.closed_by(brackets[1]):
+            *keys, head, body = term.value
+            for key in keys:
+                # The value stays on the line of its key.
+                head.place = head.place.on_row(term.place.row)
+                self.lines.lose(self._key, key)
+            self._head_and_body(brackets, head, body, term.place)
 
-    def _set_comprehension(self, term: TermNode) -> None:
-        head, body = term.value
-        self.lines.write("{")
-        with self.lines.closed_by("}"):
-            self._comprehension("{}", head, body, term.place)
-
-    def _object_comprehension(self, term: TermNode) -> None:
-        key, value, body = term.value
-        self.lines.write("{")
-        with self.lines.closed_by("}"):
-            # The value stays on the line of its key.
-            value.place = value.place.on_row(term.place.row)
-            self.lines.lose(self._key, key)
-            self._comprehension("{}", value, body, term.place)
-
-    def _comprehension(self, brackets: str, head: TermNode, body: BodyNode, place: Place) -> None:
+    def _head_and_body(self, brackets: str, head: TermNode, body: BodyNode, place: Place) -> None:
         lines = self.lines
         if head.place.row > place.row:
             lines.next_line()
@@ -337,18 +328,22 @@ class TermLayout:
 
 _BY_KIND: Final[dict[str, Callable[[TermLayout, TermNode], None]]] = {
     "ref": lambda writer, term: writer.ref(term.value),
-    "array": TermLayout._array,  # noqa: SLF001  # the table is the class's
-    "set": TermLayout._set,  # noqa: SLF001
+    "array": TermLayout._array_or_set,  # noqa: SLF001  # the table is the class's
+    "set": TermLayout._array_or_set,  # noqa: SLF001
     "object": TermLayout._object,  # noqa: SLF001
-    "arraycomprehension": TermLayout._array_comprehension,  # noqa: SLF001
-    "setcomprehension": TermLayout._set_comprehension,  # noqa: SLF001
-    "objectcomprehension": TermLayout._object_comprehension,  # noqa: SLF001
+    "arraycomprehension": TermLayout._comprehension,  # noqa: SLF001
+    "setcomprehension": TermLayout._comprehension,  # noqa: SLF001
+    "objectcomprehension": TermLayout._comprehension,  # noqa: SLF001
     "templatestring": TermLayout._template,  # noqa: SLF001
 }
 
 
-def shown(name: str) -> str:
-    """Returns the written name of a variable."""
+def _brackets(term: TermNode) -> str:
+    return "[]" if term.kind.startswith("array") else "{}"
+
+
+def _variable_text(name: str) -> str:
+    """Returns the name of a variable in the source: the parser numbers each ``_``."""
     return "_" if name.startswith("$") else name
 
 
@@ -422,10 +417,7 @@ def _template_text(part: TermNode, raw: bool) -> str:
 
 
 def _braces_escaped(written: str) -> str:
-    return "".join(
-        f"\\{element}" if element == "{" and (at == 0 or written[at - 1] != "\\") else element
-        for at, element in enumerate(written)
-    )
+    return re.sub(r"(?<!\\)\{", r"\\{", written)
 
 
 def _expected_types(name: str) -> list[str]:
