@@ -73,7 +73,7 @@ class Lines:
         self.write("\n")
 
     def blank_line(self) -> None:
-        """Writes a blank line."""
+        """Ends the line, if it has begun, and leaves an empty one."""
         if self.inline:
             self.end_line()
         self.write("\n")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RuleLayout:
-    """Writes rules."""
+    """Writes rules: heads, bodies and ``else`` branches."""
 
     def __init__(
         self, lines: Lines, terms: TermLayout, bodies: BodyLayout, options: LayoutRules

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TermLayout:
-    """Writes terms."""
+    """Writes terms to the lines; :meth:`term` is the entry, :meth:`bare` leaves comments to its caller."""
 
     bodies: BodyLayout
     """Set after construction, as the two layouts need each other."""
