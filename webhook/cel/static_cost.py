@@ -210,6 +210,12 @@ class _Estimate:
     # --- calls ----------------------------------------------------------------------------------
 
     def call(self, node: ast.Call) -> int:
+        """Returns the cost of a call.
+
+        There are four cases: 1. ``&&`` and ``||`` cost what their operands cost. 2. A conditional
+        has the dearer branch. 3. ``dyn`` passes its operand on. 4. Any other call has the dearest of
+        its overloads, and the union of their sizes.
+        """
         name = self.checked.functions.get(node, node.function)
         costs: list[int] = []
         args: list[SizedOperand] = []

@@ -183,7 +183,12 @@ def _entries(node: ast.MapOf, checked: Checked) -> Iterator[tuple[int, str]]:
 
 
 def fault_of_constants(checked: Checked) -> str | None:
-    """Returns why a conversion of a constant, a constant pattern, or a map of constants fails."""
+    """Returns why an expression has no program; None if it has.
+
+    There are six cases: 1. A name without a value. 2. A message of an unknown type. 3. A constant
+    map with a key that has no hash. 4. A conversion of a constant that fails. 5. A constant that
+    cannot be an index. 6. A constant pattern that is invalid.
+    """
     # In the order of cel-go's planner: operands before their operators, from left to right.
     for node, _, _ in reversed(list(_walk(checked.parsed.root))):
         if isinstance(node, ast.Name) and _has_no_value(node, checked):

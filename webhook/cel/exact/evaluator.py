@@ -223,7 +223,12 @@ class _Builder:
         return paths.taken(run) if self.has_other_keys and function in _ITEM_READERS else run
 
     def library(self, node: ast.Call, name: str, args: list[Run], *, member: bool) -> Run:
-        """Returns the function that calls a library function."""
+        """Returns the function that calls a library function.
+
+        Six groups of functions have a form of their own: 1. Searches by a constant pattern. 2.
+        Functions that panic unless they get a list. 3. ``flatten`` with a depth. 4. ``unwrap``. 5.
+        ``or`` and ``orValue``. 6. Sums with a zero of the items' type.
+        """
         function, count = node.function, len(args)
         form = self.called(node, name, member=member)
         if function in _SEARCHES and count > 1:

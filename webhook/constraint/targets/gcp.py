@@ -86,7 +86,10 @@ def normal_ancestry(path: str) -> str:
 
 
 def _checked_asset(asset: Any, place: str) -> dict[str, Any]:
-    """Returns the asset with its ``ancestry_path``; raises ReviewError for a malformed one."""
+    """Returns the asset with its ``ancestry_path``; raises ReviewError for a malformed one.
+
+    The ancestry is that of ``ancestors``, or else of ``ancestry_path``.
+    """
     if type(asset) is not dict:
         raise ReviewError(f"{place}: no asset: expected an object, got {type_of(asset)}")
     for field in ("name", "asset_type"):

@@ -58,21 +58,28 @@ def add_variables(term: ir.Term, names: set[str]) -> None:
 
 def add_all_variables(term: ir.Term, names: set[str]) -> None:
     """Adds the variables of a term, also those inside closures."""
-    for part in walk(term):
-        if isinstance(part, ir.Var):
-            names.add(part.name)
-    for inner in comprehensions(term):
-        for lit in every_literal(inner.body):
-            if isinstance(lit, ir.Every):
-                names.add(lit.key.name)
-                names.add(lit.value.name)
+    _add_each(walk(term), names)
 
 
-def comprehensions(term: ir.Term) -> Iterator[ir.Comprehension]:
-    """Yields every comprehension in a term."""
-    for part in walk(term):
-        if isinstance(part, ir.Comprehension):
-            yield part
+def add_body_variables(body: ir.Body, names: set[str]) -> None:
+    """Adds the variables of a body, at any depth."""
+    _add_each(walk_body(body), names)
+    _add_declared(body, names)
+
+
+def _add_each(terms: Iterable[ir.Term], names: set[str]) -> None:
+    for term in terms:
+        if isinstance(term, ir.Var):
+            names.add(term.name)
+        elif isinstance(term, ir.Comprehension):
+            _add_declared(term.body, names)
+
+
+def _add_declared(body: ir.Body, names: set[str]) -> None:
+    """Adds the variables that ``every`` declares in a body; they are no terms."""
+    for lit in every_literal(body):
+        if isinstance(lit, ir.Every):
+            names |= {lit.key.name, lit.value.name}
 
 
 def every_literal(body: ir.Body) -> Iterator[ir.Lit]:
@@ -180,18 +187,6 @@ def _walk_body(body: ir.Body, terms: list[ir.Term]) -> None:
             _walk(modifier.value, terms)
         for inner in bodies_of(lit):
             _walk_body(inner, terms)
-
-
-def add_body_variables(body: ir.Body, names: set[str]) -> None:
-    """Adds the variables of a body, at any depth."""
-    for lit in every_literal(body):
-        for term in terms_of(lit):
-            add_all_variables(term, names)
-        for modifier in lit.withs:
-            add_all_variables(modifier.value, names)
-        if isinstance(lit, ir.Every):
-            names.add(lit.key.name)
-            names.add(lit.value.name)
 
 
 def add_closure_variables(lit: ir.Lit, names: set[str]) -> None:
@@ -318,6 +313,12 @@ class Unifier:
         return isinstance(ref.head, ir.Var) and ref.head.name in self.safe
 
     def _unify(self, a: ir.Term, b: ir.Term) -> None:
+        """Marks the variables that become bound once ``a`` equals ``b``.
+
+        There are four cases, on either side: 1. A variable. 2. A reference: if its head is safe, it
+        has a value, which binds the other side. 3. A comprehension, whose value is a collection.
+        4. Two collections, part by part.
+        """
         if isinstance(b, ir.Var) and not isinstance(a, ir.Var):
             a, b = b, a
         if isinstance(a, ir.Var):
@@ -350,6 +351,12 @@ class Unifier:
                     self._unify(value, other)
 
     def _variable(self, name: str, b: ir.Term) -> None:
+        """Unifies a variable with a term.
+
+        There are three cases: 1. Another variable: either binds the other; if both are unknown, each
+        waits for the other. 2. A collection, likewise. 3. Another term, which has a value if it is
+        no reference with an unsafe head.
+        """
         if isinstance(b, ir.Var):
             if self._known(b.name):
                 self._mark(name)

@@ -111,6 +111,7 @@ class TermLayout:
         return name in self.options.keywords and written.startswith('"')
 
     def _call(self, term: TermNode, parentheses: bool) -> None:
+        """Writes a call: with its operator first, as ``in``, or as another infix operator."""
         lines, terms = self.lines, term.value
         name = text(terms[0])
         symbol = INFIX.get(name)

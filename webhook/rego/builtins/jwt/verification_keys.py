@@ -24,7 +24,7 @@ from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from webhook.rego.builtins.registry import Context
 
@@ -122,7 +122,7 @@ def _pem_key(block: pem.Block, rest: bytes) -> Any:
     raise BuiltinError("failed to extract a Key from the PEM certificate")
 
 
-def candidates(keys: Iterable[jwk.Key], identifier: str, algorithm: str) -> list[jwk.Key]:
+def candidates(keys: Sequence[jwk.Key], identifier: str, algorithm: str) -> list[jwk.Key]:
     """Returns the keys to try: the key that the token names, else all with a fitting algorithm."""
     if identifier:
         for key in keys:
@@ -150,9 +150,8 @@ def verifier(
                 key.verify(signature, signed)
             elif family == "ES":
                 half = len(signature) // 2
-                r, s = (
-                    int.from_bytes(part, "big") for part in (signature[:half], signature[half:])
-                )
+                r = int.from_bytes(signature[:half], "big")
+                s = int.from_bytes(signature[half:], "big")
                 key.verify(encode_dss_signature(r, s), signed, ec.ECDSA(digest))
             elif family == "RS":
                 key.verify(signature, signed, padding.PKCS1v15(), digest)
