@@ -48,7 +48,7 @@ class _CheckedTemplate(NamedTuple):
 
 
 class _CheckedConstraint(NamedTuple):
-    """What a constraint's warnings were computed from, and the warnings about types."""
+    """A constraint's CEL and the types of its kinds, and the warnings that they give."""
 
     source: CelSource
     types: Types

@@ -110,7 +110,7 @@ class Lines:
 
     # --- comments --------------------------------------------------------------------------
 
-    def lose(self, write: Callable[..., None], *args: Any) -> None:
+    def attempt(self, write: Callable[..., None], *args: Any) -> None:
         """Calls ``write``; an unexpected comment drops all comments left, as in OPA."""
         try:
             write(*args)

@@ -1,7 +1,7 @@
 """The layout of terms: references and calls, collections, comprehensions, template strings.
 
 A comment that a term has no place for makes the surrounding text unformatted. So most parts are
-written through ``lines.lose``, which then drops the comments that are left.
+written through ``lines.attempt``, which then drops the comments that are left.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class TermLayout:
         if self.in_parentheses is term:
             self.in_parentheses = None
             parentheses = True
-        lines.lose(lines.insert, term.place.row)
+        lines.attempt(lines.insert, term.place.row)
         if not lines.inline:
             lines.start_line()
-        lines.lose(self._write, term, parentheses)
+        lines.attempt(self._write, term, parentheses)
         if not lines.inline:
             lines.start_line()
 
@@ -89,7 +89,7 @@ class TermLayout:
         """Writes a reference."""
         lines = self.lines
         head, *path = terms
-        lines.lose(self.bare, head, head.kind == "call" and head.place.in_parentheses)
+        lines.attempt(self.bare, head, head.kind == "call" and head.place.in_parentheses)
         for step in path:
             if step.kind == "string":
                 named = not self._is_bracketed(step.value, step.place.text)
@@ -123,9 +123,9 @@ class TermLayout:
             if parentheses:
                 lines.write("(")
             if self._has_arity(terms, name, term.place):
-                lines.lose(self.bare, terms[1], True)
+                lines.attempt(self.bare, terms[1], True)
                 lines.write(f" {symbol} ")
-                lines.lose(self.bare, terms[2], True)
+                lines.attempt(self.bare, terms[2], True)
                 if parentheses:
                     lines.write(")")
 
@@ -162,12 +162,12 @@ class TermLayout:
         if bracketed:
             lines.write("(")
         try:
-            lines.lose(self.bare, keys[0], True)
+            lines.attempt(self.bare, keys[0], True)
             if len(keys) > 1:
                 lines.write(", ")
-                lines.lose(self.bare, keys[1], True)
+                lines.attempt(self.bare, keys[1], True)
             lines.write(" in ")
-            lines.lose(self.bare, domain, True)
+            lines.attempt(self.bare, domain, True)
         finally:
             if bracketed:
                 lines.write(")")
@@ -181,7 +181,7 @@ class TermLayout:
         lines.comments = kept  # the operator consumes no comment
         lines.write("(")
         with lines.closed_by(")"):
-            lines.lose(self.listed, args, operator.place, "()", self.element)
+            lines.attempt(self.listed, args, operator.place, "()", self.element)
 
     # --- collections -----------------------------------------------------------------------
 
@@ -189,12 +189,12 @@ class TermLayout:
         lines = self.lines
         if term.kind == "set" and not term.value:
             lines.write("set()")
-            lines.lose(lines.insert, closing_row(term.place, "(", ")"))
+            lines.attempt(lines.insert, closing_row(term.place, "(", ")"))
             return
         brackets = _brackets(term)
         lines.write(brackets[0])
         with lines.closed_by(brackets[1]):
-            lines.lose(self.listed, list(term.value), term.place, brackets, self._item)
+            lines.attempt(self.listed, list(term.value), term.place, brackets, self._item)
 
     def _object(self, term: TermNode) -> None:
         self.lines.write("{")
@@ -218,7 +218,7 @@ class TermLayout:
 
     def _pair(self, pair: tuple[TermNode, TermNode]) -> None:
         key, value = pair
-        self.lines.lose(self._key, key)
+        self.lines.attempt(self._key, key)
         self._item(value)
 
     def _key(self, key: TermNode) -> None:
@@ -249,20 +249,20 @@ class TermLayout:
             lines.up()
             lines.start_line()
         for row in rows[:-1]:
-            lines.lose(self._row, row, write)
+            lines.attempt(self._row, row, write)
             lines.write(",")
             lines.next_line()
-        lines.lose(self._row, rows[-1], write)
+        lines.attempt(self._row, rows[-1], write)
         if len(rows) > 1 or below:
             lines.write(",")
             lines.end_line()
-            lines.lose(lines.insert, end)
+            lines.attempt(lines.insert, end)
             lines.down()
             lines.start_line()
 
     def _row(self, elements: Elements, write: Callable[[Any], None]) -> None:
         for element in elements[:-1]:
-            self.lines.lose(write, element)
+            self.lines.attempt(write, element)
             self.lines.write(", ")
         for element in elements[-1:]:
             write(element)
@@ -277,7 +277,7 @@ class TermLayout:
             for key in keys:
                 # The value stays on the line of its key.
                 head.place = head.place.on_row(term.place.row)
-                self.lines.lose(self._key, key)
+                self.lines.attempt(self._key, key)
             self._head_and_body(brackets, head, body, term.place)
 
     def _head_and_body(self, brackets: str, head: TermNode, body: BodyNode, place: Place) -> None:
@@ -285,7 +285,7 @@ class TermLayout:
         if head.place.row > place.row:
             lines.next_line()
         parentheses = head.kind == "call" and (is_union(head) or head.place.in_parentheses)
-        lines.lose(self.bare, head, parentheses)
+        lines.attempt(self.bare, head, parentheses)
         lines.write(" |")
         self.bodies.inner_body(brackets, body, head.place, place)
 
