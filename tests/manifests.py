@@ -8,6 +8,7 @@ import yaml
 
 from tests.cluster import Api
 from tests.patience import PATIENCE_SECONDS
+from tests.policies import definition
 from tests.programs import ROOT, program
 
 MANIFESTS = ROOT / "manifests"
@@ -130,28 +131,12 @@ def apply(api: Api, item: Object, *, dry_run: bool) -> Object:
 
 def constraint_crd(kind: str) -> Object:
     """The CRD of a kind of constraints, with a schema that takes everything."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": "v1beta1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{kind.lower()}.constraints.gatekeeper.sh",
-            "labels": {"gatekeeper.sh/constraint": "yes"},
-        },
-        "spec": {
-            "group": "constraints.gatekeeper.sh",
-            "names": {"kind": kind, "plural": kind.lower(), "singular": kind.lower()},
-            "scope": "Cluster",
-            "versions": [version],
-        },
-    }
+    return definition(
+        *(kind, kind.lower(), "constraints.gatekeeper.sh"),
+        version="v1beta1",
+        with_status=True,
+        labels={"gatekeeper.sh/constraint": "yes"},
+    )
 
 
 PERSISTENT = "decisions.mode=sidecar,decisions.queue.persistent=true"

@@ -101,8 +101,9 @@ def definition(
     namespaced: bool = False,
     with_status: bool = False,
     labels: Mapping[str, str] | None = None,
+    schema: Json | None = None,
 ) -> Json:
-    """A CustomResourceDefinition whose objects may hold anything.
+    """A CustomResourceDefinition; without a ``schema`` its objects may hold anything.
 
     ``with_status`` makes their status a subresource.
     """
@@ -117,7 +118,7 @@ def definition(
             "group": group,
             "scope": "Namespaced" if namespaced else "Cluster",
             "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "versions": [{**served, "schema": {"openAPIV3Schema": FREE}}],
+            "versions": [{**served, "schema": {"openAPIV3Schema": schema or FREE}}],
         },
     }
 

@@ -43,6 +43,14 @@ def test_one_container_is_excused_and_the_others_are_not() -> None:
     assert "PolicyException shop/agent excuses 2 violations" in done.stdout
 
 
+def test_check_counts_an_exception_that_excuses_nothing_too() -> None:
+    """An exception with a misspelt container was not mentioned at all."""
+    file = Path("excused/exception.yaml")
+    file.write_text(file.read_text().replace("containers: [agent]", "containers: [agnet]"))
+    done = waddle("check", "-f", "excused/")
+    assert "PolicyException shop/agent excuses 0 violations" in done.stdout
+
+
 def test_an_exception_for_a_refusal_lets_it_through() -> None:
     (command,) = (typed for typed in TYPED if typed.startswith("except"))
     made = waddle(*split(command))

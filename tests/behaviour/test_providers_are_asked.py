@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,3 +218,15 @@ def test_without_external_data_such_a_template_is_refused(tmp_path):
     with Server(folder, "--enable-external-data=false") as run:
         event = run.wait_for("policy cannot be used")
         assert "undefined function external_data" in json.dumps(event)
+
+
+def test_where_external_data_is_off_no_mutator_that_asks_is_admitted(tmp_path: Path) -> None:
+    mutator = assign("owner", "spec.owner", None)
+    mutator["spec"]["parameters"] = {"assign": {"externalData": {"provider": "images"}}}
+    folder = write_policies(tmp_path, json.dumps(assign("constant", "spec.owner", "x")))
+    with Server(folder, "--enable-external-data=false") as server:
+        server.ready()
+        refused = server.admit(mutator)
+        assert (refused["allowed"], refused["status"]["code"]) == (False, 422)
+        assert "external data feature flag is not enabled" in refused["status"]["message"]
+        assert server.admit(assign("constant", "spec.owner", "x"))["allowed"]

@@ -1,12 +1,14 @@
 """`waddle console` at an API server that lists and watches: what is there is shown, and goes."""
 
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.behaviour.consoles import CONSTRAINTS, in_namespace, template
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.webhook.console.assembled import KIND, pod, policy, report, status_by
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.pictures import HOSTILE, SCRIPT
@@ -53,6 +55,50 @@ def test_policies_replicas_and_reports_come_and_go(listing: Listing, console: Ru
     until(lambda: len(console.json("/violations")["rows"]) == len(HOSTILE) - 1, "one has gone")
     listing.delete(CONSTRAINTS, policy())
     until(lambda: console.get(path).status == 404, "the constraint has gone")
+
+
+def replica(name: str) -> Any:
+    """A replica that answers probes."""
+    made = in_namespace(pod(name))
+    ports = [{"name": "health", "containerPort": 9440}]
+    made["spec"] = {"containers": [{"name": "webhook", "ports": ports}]}
+    made["status"] = {**made["status"], "podIP": "10.0.0.1"}
+    return made
+
+
+def test_replicas_are_asked_for_their_reports_only_while_a_page_shows_them(
+    listing: Listing, console: RunningConsole
+):
+    """A page does not wait for a replica that is silent; the one after it has the report."""
+    listing.reports["a"] = "[!]the clock is wrong\n[+]policies ok\n"
+    listing.put(PODS, replica("a"), replica("b"))
+    until(lambda: console.json("/")["replicas"]["total"] == 2, "the replicas")
+    for path in ("/policies", "/violations", "/rollouts"):
+        console.json(path)
+    assert listing.reported == [], "no page has shown a report"
+
+    def notes() -> dict[str, list[str]]:
+        return {item["name"]: item["notes"] for item in console.json("/health")["replicas"]}
+
+    assert notes()["b"], "it has not come"
+    listing.reports["b"] = "[+]policies ok\n"
+    until(lambda: notes() == {"a": ["the clock is wrong"], "b": []}, "the reports")
+
+
+def test_an_open_page_of_health_follows_what_replicas_report(
+    listing: Listing, console: RunningConsole
+):
+    """Nothing else changes, so the sign of life of the page's stream reads the reports."""
+    listing.reports["a"] = "[+]policies ok\n"
+    listing.put(PODS, replica("a"))
+    assert b'data-events="/events?replicas"' in console.get("/health").body
+    until(lambda: console.json("/health")["replicas"][0]["notes"] == [], "the report")
+    listing.reports["a"] = "[!]the clock is wrong\n[+]policies ok\n"
+    address = f"{console.address}/events?replicas"
+    with urllib.request.urlopen(address, timeout=PATIENCE_SECONDS) as stream:
+        numbers = (line for line in stream if line.startswith(b"data: "))
+        assert next(numbers) != next(numbers)
+    assert console.json("/health")["replicas"][0]["notes"] == ["the clock is wrong"]
 
 
 def test_the_playground_compiles_what_the_cluster_holds(listing: Listing, console: RunningConsole):

@@ -22,37 +22,12 @@ from pathlib import Path
 from tests.cluster import Api, ApiError, Cluster, serves
 from tests.conformance.vap import EXCUSED, Json, messages_of, policy_document
 from tests.patience import PATIENCE_SECONDS, until
+from tests.policies import definition
 from tests.programs import build
 
 LABEL = "admission-policy-test"
 GROUP = "/apis/admissionregistration.k8s.io/v1"
-CRD: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "controlconfigurations.kubescape.io"},
-    "spec": {
-        "group": "kubescape.io",
-        "scope": "Cluster",
-        "names": {
-            "kind": "ControlConfiguration",
-            "plural": "controlconfigurations",
-            "singular": "controlconfiguration",
-        },
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
+CRD = definition("ControlConfiguration", "controlconfigurations", "kubescape.io")
 """The kind of the parameters, with a schema that takes everything."""
 
 _SET_BY_SERVER = ("uid", "creationTimestamp", "managedFields", "resourceVersion", "generation")

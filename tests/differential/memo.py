@@ -83,6 +83,7 @@ _PATHS: Final = (
     "spec",
 )
 _VALUES: Final = ('"a"', '"b"', "1", "1.0", "0", "true", "false", "null", '""', "[]", "{}", '"1"')
+_TEXTS: Final = ('"a"', '"b"', '"b/"', '"a:1"', "input.parameters.value")
 _TESTS: Final = (
     "{x} == {v}",
     "{x} != {v}",
@@ -108,6 +109,18 @@ _TESTS: Final = (
     'type_name({x}) == "number"',
     'sprintf("%v", [{x}]) == "1"',
     "time.now_ns() % 2 == 0",
+    'endswith({x}, "a")',
+    'not contains({x}, "/")',
+    'regex.match("^[ab]+$", {x})',
+    'strings.any_prefix_match({x}, ["b/", "ab"])',
+    'trimmed := trim_suffix(input.parameters.value, "b"); not startswith({x}, trimmed)',
+    'tags := [t | t := concat(":", ["", "1"])]; strings.any_suffix_match({x}, tags)',
+    'parts := split({x}, "/"); not contains(parts[count(parts) - 1], ":")',
+    'ends := {{e | e := split({x}, "/")[_]}}; ends["b"]',
+    'first := split({x}, "/")[0]; first == split({y}, "/")[0]',
+    'split({x}, "/") == ["a", "b"]',
+    'starts(split({x}, "/")[_])',
+    'strings.any_prefix_match(split({x}, "/"), ["a:"])',
 )
 _MESSAGES: Final = (
     '"no"',
@@ -167,6 +180,8 @@ def rego(random: Random, version: str = "v0") -> str:
             f"helper(x){given}{{ x == {random.choice(_VALUES)} }}",
             f"helper(x){given}{{ x != {random.choice(_VALUES)}; is_string(x) }}",
             f"text(x) {equals} t{given}{{ is_string(x); t := x }}",
+            f"starts(x){given}{{ startswith(x, {random.choice(_TEXTS)}) }}",
+            f"starts(x){given}{{ x == {random.choice(_TEXTS)} }}",
             f'text(x) {equals} t{given}{{ not is_string(x); t := sprintf("(%v)", [x]) }}',
             f"{general} {{ {fields} }}",
             f"named[c.name] {equals} c{given}{{ c := input.review.object.spec.containers[_] }}",
@@ -507,8 +522,14 @@ def near(obj: Json, random: Random) -> Json:
         at = at.setdefault(name, {}) if isinstance(at, dict) else {}
     at = at[0] if isinstance(at, list) and at else at
     if isinstance(at, dict):
-        at[path[-1]] = random.choice(("a", "b", 1, 1.0, 0, True, False, None, "", [], {}, 1 << 70))
+        at[path[-1]] = random.choice(_NEAR)
     return obj
+
+
+_NEAR: Final[tuple[Any, ...]] = (
+    *("a", "b", 1, 1.0, 0, True, False, None, "", [], {}, 1 << 70),
+    *("ab", "b/a:1", "b/a:2", "a/b", "b/a/b", ["b/"], ["a", "b"]),
+)
 
 
 _PLACES: Final = (

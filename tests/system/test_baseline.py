@@ -37,6 +37,17 @@ PLURALS = {
     "CronJob": ("/apis/batch/v1", "cronjobs"),
     "Job": ("/apis/batch/v1", "jobs"),
 }
+EXPANSIONS = [
+    policies.expansion_template(
+        "of-cronjobs",
+        applyTo=[{"groups": ["batch"], "versions": ["v1"], "kinds": ["CronJob"]}],
+        templateSource="spec.jobTemplate",
+        generatedGVK={"group": "batch", "version": "v1", "kind": "Job"},
+    ),
+    policies.expansion_template(
+        "of-jobs", applyTo=[{"groups": ["batch"], "versions": ["v1"], "kinds": ["Job"]}]
+    ),
+]
 WIDE = "/apis/waddle.dev/v1alpha1"
 
 
@@ -131,7 +142,14 @@ def test_what_runs_goes_on_and_what_is_new_is_refused(plane: Plane) -> None:
     job = cluster.make("Job", "night-2801", "night:latest", night)
     cluster.scale(job, "night:latest")
     cluster.make("Pod", "alone", "alone:latest")
+    grafana = cluster.make("Deployment", "grafana", "g:latest", operated(plane))
+    cluster.roll(grafana, "g:latest")
+    weekly = cluster.make("CronJob", "weekly", "weekly:latest")
 
+    for expansion in EXPANSIONS:
+        plane.api.request(
+            "POST", "/apis/expansion.gatekeeper.sh/v1alpha1/expansiontemplate", expansion
+        )
     plane.put_template(policies.template("NoLatest", LATEST))
     kinds = [
         {"apiGroups": ["", "apps", "batch"], "kinds": list(PLURALS)},
@@ -153,6 +171,9 @@ def test_what_runs_goes_on_and_what_is_new_is_refused(plane: Plane) -> None:
                 "the same violation made anew is refused",
             )
             _go_on(cluster, web, replica_set, db, night)
+            cluster.roll(grafana, "g:latest")
+            first = cluster.make("Job", "weekly-2801", "weekly:latest", weekly)
+            cluster.scale(first, "weekly:latest")
             assert cluster.is_refused("Deployment", "shop", "web:latest")
             assert cluster.is_refused("Pod", "alone-2", "alone:latest")
             assert cluster.is_refused("Pod", "web-api-1", "api:latest", app="web-api")
@@ -160,6 +181,13 @@ def test_what_runs_goes_on_and_what_is_new_is_refused(plane: Plane) -> None:
         finally:
             plane.unregister()
     plane.delete_pod("baselined")
+
+
+def operated(plane: Plane) -> Any:
+    """Returns an object that an operator follows, of another name than the operator's workload."""
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "main"}}
+    made = plane.api.request("POST", f"/api/v1/namespaces/{WORKLOADS}/configmaps", made)
+    return made | {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 def _baseline(plane: Plane) -> None:
@@ -195,6 +223,12 @@ def _baseline(plane: Plane) -> None:
         ("Job", "night-*"),
         ("Pod", "night-*"),
         ("Pod", "alone"),
+        ("Deployment", "grafana"),
+        ("ReplicaSet", "grafana-*"),
+        ("Pod", "grafana-*"),
+        ("CronJob", "weekly"),
+        ("Job", "weekly-*"),
+        ("Pod", "weekly-*"),
     }
     for one in made:
         assert one["kind"] == "ClusterPolicyException"

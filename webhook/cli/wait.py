@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from webhook.api import pod_status
+from webhook.api import pod_status, revision
 from webhook.api.shapes import is_deleted
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options
@@ -17,6 +17,7 @@ from webhook.cluster.kinds import PODS
 from webhook.controllers.status.convergence import (
     IN_FORCE,
     TEMPLATE_KIND,
+    UNSEEN,
     Convergence,
     ExceptionStanding,
     converge,
@@ -41,8 +42,12 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Change, Object
     from webhook.policies.request_coverage import RequestCoverage
 
-CONFIGURATION_SECONDS: Final = 1.0
-"""The interval of reading configurations that send no request of the object, in seconds."""
+READ_SECONDS: Final = 1.0
+"""The interval of reading what is not watched, in seconds: webhook configurations that send no
+request of the object, and an unfinished trial."""
+
+TRIED: Final = (pod_status.TEMPLATE, pod_status.CONSTRAINT)
+"""Kinds that a replica tries before any enforces them."""
 
 _HELP = """Wait until every replica of Waddle enforces each KIND/NAME as it is now.
 
@@ -51,6 +56,8 @@ ExpansionTemplate; its case does not matter. Every
 replica that is ready, or terminating and not yet finished, must say that it enforces
 the object's present generation, without errors; one that terminates never does. The rules of the
 webhook configuration must send something that the object is for: else it is NotAsked.
+At the end of the time it names each replica that lacks, with the reason, and the replica that
+still tries the policy before any enforces it.
 
 An exception has one status for all replicas, and is waited for until that says Active (or Unused).
 
@@ -291,7 +298,7 @@ class _Wait:
                 complain(f"{self._shown}: it was deleted")
                 return exit_codes.UNKNOWN
             kind = _status_kind(self._named.resource)
-            asking = None
+            asking, may_be_tried = None, False
             if kind_of(self._named.resource.gvk) in KYVERNO_KINDS:
                 progress, self._fault = await self._of_kyverno(document)
                 if self._fault:
@@ -301,6 +308,9 @@ class _Wait:
                 progress, self._fault = _of_exception(document)
             else:
                 state = self._look(document, kind)
+                if may_be_tried := kind in TRIED and _waits(state):
+                    self._fault = _faults(state)
+                    state = self._look(document, kind, await self._trials(document))
                 asking = await self._asking(document) if state.enforced else None
                 count = len(state.counted)
                 progress = f"enforced by {count} of {quantity(count, 'replica')}"
@@ -312,7 +322,7 @@ class _Wait:
             if not self._fault:
                 write(printable(f"{self._shown}: {progress}"))
                 return 0
-            await self._changed.wait()
+            await (self._pause() if may_be_tried else self._changed.wait())
 
     async def _of_kyverno(self, document: Object) -> tuple[str, str]:
         """Returns the state of a Kyverno policy, and the reason against it: one of them is empty.
@@ -331,6 +341,18 @@ class _Wait:
         if standing.state != "Usable":
             return "", f"{standing.state}: {'; '.join(standing.notes)}"
         return "usable, and requests are sent for it; replicas do not report its generation", ""
+
+    async def _trials(self, document: Object) -> list[revision.PolicyRevision]:
+        """Reads the revision of the object's generation, which names the replica that tries it."""
+        from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # see command
+        from webhook.controllers.revisions.keeper import REVISIONS  # noqa: PLC0415  # see command
+
+        name = revision.name_of(document, revision.digest_of(document))
+        # The fault that statuses show stands where the revision is absent or cannot be read.
+        with contextlib.suppress(ApiError, ApiUnreachable, revision.InvalidRevision, TimeoutError):
+            async with asyncio.timeout(READ_SECONDS):
+                return [revision.read_revision(await self._client.get(REVISIONS, name))]
+        return []
 
     async def _asking(self, document: Object) -> CoverageState | None:
         """Returns how many of the object's requests the configurations send now."""
@@ -353,12 +375,17 @@ class _Wait:
         return read_coverage(standing, self._namespace, read)
 
     async def _pause(self) -> None:
-        """Waits for an event of the object, or a possible change of configurations."""
+        """Waits for an event of the object, or a possible change of what is not watched."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CONFIGURATION_SECONDS):
+            async with asyncio.timeout(READ_SECONDS):
                 await self._changed.wait()
 
-    def _look(self, document: Object, kind: StatusKind) -> Convergence:
+    def _look(
+        self,
+        document: Object,
+        kind: StatusKind,
+        revisions: Sequence[revision.PolicyRevision] = (),
+    ) -> Convergence:
         uid_field = kind.uid_field
         uid = document["metadata"]["uid"]
         # Constraints of other kinds may have this name; the UID distinguishes them.
@@ -367,7 +394,8 @@ class _Wait:
             for item in self._watches["statuses"].store
             if (item.get("status") or {}).get(uid_field) == uid
         ]
-        return converge(document, statuses, [replica(pod) for pod in self._watches["pods"].store])
+        replicas = [replica(pod) for pod in self._watches["pods"].store]
+        return converge(document, statuses, replicas, revisions)
 
 
 def _status_kind(resource: Resource) -> StatusKind | None:
@@ -386,6 +414,11 @@ def _of_exception(document: Object) -> tuple[str, str]:
         return f"in force{until}", ""
     message = f": {standing.message}" if standing.message else ""
     return "", f"{standing.state}{message}"
+
+
+def _waits(state: Convergence) -> bool:
+    """Whether a replica has not seen the object's generation, or waits for its trial."""
+    return any(standing.state in UNSEEN for standing in state.counted)
 
 
 def _faults(state: Convergence) -> str:

@@ -83,6 +83,9 @@ class Source(Protocol):
         One thread at a time calls it.
         """
 
+    async def refresh_notes(self) -> None:
+        """Reads what replicas report about themselves, unless it was just read."""
+
     @property
     def objects(self) -> Objects | None:
         """Returns the reader of single objects; None before the first picture."""
@@ -124,13 +127,13 @@ class Console:
             "/policy": ("policy", pages.policy),
             "/rollouts": ("rollouts", pages.rollouts),
             "/exceptions": ("exceptions", pages.exceptions),
-            "/health": ("health", pages.health),
         }
         routes = [
             *(Route(path, self._page(path, *how)) for path, how in simple.items()),
             Route("/", self._overview),
             Route("/violations", self._violations),
             Route("/resource", self._resource),
+            Route("/health", self._health),
             Route("/decisions", self._decisions),
             Route("/playground", self._playground, methods=["GET", "POST"]),
             Route("/events", self._events),
@@ -208,6 +211,12 @@ class Console:
             return self._answer(request, picture, name, path, document)
 
         return answer
+
+    async def _health(self, request: Request) -> Response:
+        await self.source.refresh_notes()
+        picture = await self._seen(request)
+        document = pages.health(picture, _query(request))
+        return self._answer(request, picture, "health", "/health", document)
 
     async def _violations(self, request: Request) -> Response:
         query, picture = _query(request), await self._seen(request)
@@ -408,14 +417,16 @@ class Console:
     # --- events -------------------------------------------------------------------------------
 
     async def _events(self, request: Request) -> Response:
-        del request
         if self.streams >= EVENTS_MAX:
             # After 204 a browser does not reconnect by itself.
             return Response(status_code=204)
-        return StreamingResponse(self._stream(), media_type="text/event-stream")
+        return StreamingResponse(self._stream(_query(request)), media_type="text/event-stream")
 
-    async def _stream(self) -> AsyncIterator[str]:
-        """Streams the picture's number at each change, with comments in between."""
+    async def _stream(self, query: pages.Query) -> AsyncIterator[str]:
+        """Streams the picture's number at each change, with comments in between.
+
+        With ``replicas`` in the query it also reads their reports, for an open page of health.
+        """
         self.streams += 1
         try:
             number = self.shown.number
@@ -427,6 +438,8 @@ class Console:
                         number = await self.shown.changed(number)
                 except TimeoutError:
                     yield ": still here\n\n"
+                    if "replicas" in query:
+                        await self.source.refresh_notes()
                     continue
                 if not self.shown.ended:
                     yield f"event: shown\ndata: {number}\n\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from webhook.console.picture import (
     ShownPolicy,
     ShownViolation,
 )
+from webhook.console.replica_notes import AWAITED
 from webhook.console.sorts import action_of, category_of, described, shown_name
 from webhook.console.violations import gravity
 from webhook.console.visitor import Right
@@ -120,9 +121,8 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         policies=tuple(policies),
         violations=violations,
         why_no_violations=why,
-        pods=tuple(
-            ReplicaPod(pod.name, pod.ready, pod.terminating, objects.notes.get(pod.name, ()))
-            for pod in replicas
+        pods=noted(
+            (ReplicaPod(pod.name, pod.ready, pod.terminating) for pod in replicas), objects.notes
         ),
         trouble=(*objects.trouble, *trouble),
         faults=tuple(unreadable),
@@ -134,6 +134,13 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         sync=SyncFacts.of(objects.sync_sources, objects.pods, standings),
         by_key=by_key,
     )
+
+
+def noted(
+    pods: Iterable[ReplicaPod], notes: Mapping[str, tuple[str, ...]]
+) -> tuple[ReplicaPod, ...]:
+    """Returns the replicas with the faults that they report, by their Pods' names."""
+    return tuple(replace(pod, notes=notes.get(pod.name, (AWAITED,))) for pod in pods)
 
 
 def _policy(

@@ -30,11 +30,18 @@ from webhook.cluster.kinds import (
     WEBHOOK_CONFIGURATIONS,
 )
 from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics
-from webhook.cluster.replica_reports import ReportForbidden, read_report
 from webhook.console import serving_certificate
-from webhook.console.assembly import ClusterObjects, carrier, kept_report, newest, picture_of
+from webhook.console.assembly import (
+    ClusterObjects,
+    carrier,
+    kept_report,
+    newest,
+    noted,
+    picture_of,
+)
 from webhook.console.foreign import ForeignRows
 from webhook.console.object_reader import ObjectReader
+from webhook.console.replica_notes import ReplicaNotes
 from webhook.console.sorts import category_of
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -50,7 +57,7 @@ from webhook.policy_kinds.known import (
     kind_of_document,
 )
 from webhook.policy_kinds.table import CONSTRAINT_GROUPS
-from webhook.replicas.pods import WEBHOOK_PODS, replica
+from webhook.replicas.pods import WEBHOOK_PODS
 from webhook.reports.report_api import APIS
 from webhook.review.policy_set import PolicySet, exclusions_of
 from webhook.watch.manager import Manager
@@ -116,9 +123,6 @@ SHARE: Final = 10
 LOOK_SECONDS: Final = 5.0
 """The interval of checks whether the API server answers, in seconds."""
 
-REPORT_SECONDS: Final = 10.0
-"""Between two readings of the replicas' own reports, in seconds."""
-
 ANSWER_SECONDS: Final = 5.0
 CERTIFICATE_SECONDS: Final = 60.0
 """Between two looks at the serving certificate."""
@@ -183,7 +187,7 @@ class ClusterSource:
         self._reports: list[_Reports] = []
         self._manager: Manager | None = None
         self._certificates: list[ShownCertificate] = []
-        self._notes: dict[str, tuple[str, ...]] = {}
+        self._notes = ReplicaNotes(namespace, self._known_pods, self._show_notes)
         self.objects: ObjectReader | None = None
         """Reads single objects, once the cluster is followed."""
         self.server: ClusterClient | None = None
@@ -219,7 +223,7 @@ class ClusterSource:
                 tasks.create_task(self._ask(client), name="is it there")
                 tasks.create_task(self._look_at_certificates(), name="certificates")
                 tasks.create_task(self._read_own(client), name="admission policies")
-                tasks.create_task(self._read_reports(client), name="replicas' reports")
+                tasks.create_task(self._notes.run(client), name="replicas' reports")
                 await self._draw()
 
     # --- what is known ------------------------------------------------------------------------
@@ -322,29 +326,17 @@ class ClusterSource:
                 async with asyncio.timeout(READ_SECONDS * random.uniform(0.8, 1.2)):  # noqa: S311  # no secret
                     await self._own_changed.wait()
 
-    async def _read_reports(self, client: ClusterClient) -> None:
-        """Reads what each replica reports about itself."""
-        while True:
-            pods = [
-                pod
-                for pod in list(self._objects.get(PODS.gvk, {}).values())
-                if not replica(pod).finished
-            ]
-            async with asyncio.TaskGroup() as tasks:
-                answers = {
-                    name_of(pod): tasks.create_task(self._note_of(client, pod)) for pod in pods
-                }
-            notes = {name: answer.result() for name, answer in answers.items()}
-            if notes != self._notes:
-                self._notes = notes
-                self._changed.set()
-            await asyncio.sleep(REPORT_SECONDS)
+    async def refresh_notes(self) -> None:
+        """Reads what replicas report about themselves, for a page that shows it."""
+        await self._notes.refresh()
 
-    async def _note_of(self, client: ClusterClient, pod: Object) -> tuple[str, ...]:
-        try:
-            return tuple(await read_report(client, self._namespace, pod) or ())
-        except ReportForbidden as error:
-            return (str(error),)
+    def _known_pods(self) -> list[Object]:
+        return list(self._objects.get(PODS.gvk, {}).values())
+
+    def _show_notes(self) -> None:
+        """Shows the replicas' notes at once: a whole picture takes longer."""
+        picture = self._shown.picture
+        self._shown.swap(replace(picture, pods=noted(picture.pods, self._notes.by_pod)))
 
     async def _draw(self) -> None:
         took = 0.0
@@ -395,7 +387,7 @@ class ClusterSource:
             ],
             statuses=[item for gvk in STATUSES for item in groups.get(gvk, ())],
             pods=groups.get(PODS.gvk, ()),
-            notes=self._notes,
+            notes=self._notes.by_pod,
             revisions=groups.get(REVISIONS, ()),
             reports=[item for report in served for item in report.reflector.store]
             if served

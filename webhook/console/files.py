@@ -98,6 +98,9 @@ class FilesSource:
         """Returns the policies in force; None before they were read. Safe on any thread."""
         return self._policies
 
+    async def refresh_notes(self) -> None:
+        """Does nothing: files have no replicas."""
+
     async def run(self) -> None:
         """Reads the files and follows them until cancelled."""
         loop = asyncio.get_running_loop()

@@ -8,11 +8,13 @@ if the verdict depends on it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.constraint import containment
 from webhook.constraint.driver import DriverViolation, Evaluator
 from webhook.constraint.errors import MatchError, PolicyError
+from webhook.constraint.secrecy import quoting_no_secret
 from webhook.external_data.exchange import ProviderRequest, Unanswered
 from webhook.values import dataclass
 
@@ -138,7 +140,8 @@ class _Members:
                 self._requests[name] = unanswered.requests
                 return None
             except Exception as raised:  # noqa: BLE001  # any error fails this member alone
-                self.failures[name] = containment.of_evaluation(raised)
+                error = containment.of_evaluation(raised)
+                self.failures[name] = quoting_no_secret(error, self._question.review.document)
                 return None
         return not self.violations[name]
 
@@ -158,8 +161,15 @@ class _Members:
         return tuple(evaluator.evaluate(member.given, self._question.review.document, state))
 
     def member_of_case(self) -> str:
-        """Returns the member of the first case that matches; empty if the case accepts everything."""
+        """Returns the member of the first case that matches; empty if the case accepts everything.
+
+        Cases match the object as it will be: an update cannot keep the case that it leaves.
+        """
         review = self._question.review
+        if len(review.subject.views) > 1:
+            review = replace(
+                review, subject=replace(review.subject, views=review.subject.views[:1])
+            )
         for number, case in enumerate(self._group.cases):
             try:
                 if case.match is None or case.match.full(review):

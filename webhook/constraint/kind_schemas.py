@@ -48,9 +48,19 @@ CONFIG: Final = _object(
     validation=_object(traces=_list(_object(dump=_TEXT, kind=_GVK, user=_TEXT))),
 )
 SYNC_SET: Final = _object(gvks=_list(_GVK))
+_EXTERNAL_DATA: Final = {
+    **_object(
+        dataSource=_one_of("ValueAtLocation", "Username"),
+        default=_TEXT,
+        failurePolicy=_one_of("UseDefault", "Ignore", "Fail"),
+        provider=_TEXT,
+    ),
+    "required": ["provider"],
+}
 MUTATOR: Final = _object(
     match=_object(source=_one_of("All", "Generated", "Original")),
     parameters=_object(
+        assign={"properties": {"externalData": _EXTERNAL_DATA}},
         operation=_one_of("merge", "prune"),
         pathTests=_list(_object(subPath=_TEXT, condition=_one_of("MustExist", "MustNotExist"))),
     ),
@@ -88,7 +98,9 @@ _MUTATOR_FIELDS: Final = _object(
     location=_NAMED,
     match=_object(**dict.fromkeys(MATCH_SCHEMA["properties"], _NAMED)),
     parameters=_object(
-        assign=_object(externalData=_NAMED, fromMetadata=_NAMED, value=_NAMED),
+        assign=_object(
+            externalData=_EXTERNAL_DATA, fromMetadata=_object(field=_NAMED), value=_NAMED
+        ),
         assignDomain=_NAMED,
         assignPath=_NAMED,
         assignTag=_NAMED,

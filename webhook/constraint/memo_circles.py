@@ -3,13 +3,12 @@
 Constraints form *circles* by the volatile fields that they read. What all circles of a plan read
 beside these fields is hashed once for a review; each circle adds its volatile fields to a copy.
 For example constraints about resources form one circle, and constraints about images another: a new
-tag of an image does not change the digest of the first.
+image does not change the digest of the first, nor a new tag that of the second if all tests of the
+image have the same results.
 """
 
 from __future__ import annotations
 
-import functools
-import operator
 from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -213,10 +212,11 @@ def circles_of(
     circles = []
     common, take_common = ReadSet(scalar=False), None
     for fields, places in by_fields.items():
-        beside, apart = common, ReadSet(scalar=False)
+        every = apart = ReadSet(scalar=False)
         for place in places:
             reads, volatile = _parted(members[place].deciding, fields)
-            beside, apart = beside | reads, apart | volatile
+            every, apart = every | reads, apart | volatile
+        beside = common | every
         try:
             project = project_reads(apart) if fields else None
             take_common = project_reads(beside)
@@ -225,9 +225,7 @@ def circles_of(
         common = beside
         keeps = tuple(members[place].keeps_violations for place in places)
         needs = any(members[place].needs_distinct_keys for place in places)
-        every = functools.reduce(operator.or_, (members[place].deciding for place in places))
-        mark = next_mark()
-        circles.append(Circle(tuple(places), keeps, project, mark, every, needs))
+        circles.append(Circle(tuple(places), keeps, project, next_mark(), every | apart, needs))
     return tuple(circles), take_common
 
 
@@ -245,7 +243,7 @@ def awake(circles: Sequence[Circle]) -> tuple[Circle, ...]:
 def _looks_at(reads: ReadSet, name: str) -> bool:
     """Whether more of a volatile field is read than its presence."""
     return any(
-        at.whole or at.scalar or bool(at.children)
+        at.whole or at.scalar or bool(at.children) or bool(at.tests)
         for path in _VOLATILE[name]
         if (at := reads.at(*path)) is not None
     )
@@ -264,7 +262,8 @@ def _parted(reads: ReadSet, fields: tuple[str, ...]) -> tuple[ReadSet, ReadSet]:
             beside, volatile = rest, volatile | at
     if any(_looks_at(beside, name) for name in fields):
         return ReadSet(scalar=False), reads
-    return beside, volatile
+    # What hardly differs between reviews is faster digested than tested.
+    return beside.untested, volatile
 
 
 def project_reads(reads: ReadSet) -> Projection:

@@ -4,5 +4,6 @@ Policies are evaluated first; matching exceptions then excuse their violations. 
 objects cost nothing, and the excused violations are known exactly.
 
 :mod:`~webhook.exceptions.reading` reads an object, :mod:`~webhook.exceptions.stage` combines all
-objects into the stage of a review, :mod:`~webhook.exceptions.parts` removes parts from an object.
+objects into the stage of a review, :mod:`~webhook.exceptions.parts` removes parts from an object,
+and :mod:`~webhook.exceptions.without_parts` reviews it again.
 """

@@ -7,6 +7,7 @@ running objects can be updated; another object with the same violation is refuse
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.exceptions.exception import API_VERSION, CLUSTER_KIND, GROUP, KIND
@@ -14,7 +15,7 @@ from webhook.exceptions.permission import allows
 from webhook.exceptions.writing import exception_name, name_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.shapes import Json
     from webhook.constraint.constraint import Constraint
@@ -24,8 +25,12 @@ LABEL: Final = f"{GROUP}/baseline"
 """The label of all exceptions of a baseline, to list them and to delete them together."""
 
 
-class TopOwner(NamedTuple):
-    """The topmost owner of an object, which a user wrote; ``labels`` are its selector's labels."""
+GENERATED_BEGINNING_MAX: Final = 58
+"""The longest beginning of a generated name: 63 without 5 random letters (apiserver's names)."""
+
+
+class Owner(NamedTuple):
+    """An owner of an object; ``labels`` are its selector's labels."""
 
     group: str
     kind: str
@@ -34,14 +39,44 @@ class TopOwner(NamedTuple):
 
 
 class StandingViolation(NamedTuple):
-    """An object that violates a constraint; ``owner`` is None without a controller."""
+    """An object with its labels that violates a constraint; ``owner`` is that of its exception.
+
+    None without a controller.
+    """
 
     constraint: Constraint
     group: str
     kind: str
     namespace: str
     name: str
-    owner: TopOwner | None = None
+    owner: Owner | None = None
+    labels: Mapping[str, str] = MappingProxyType({})
+
+
+def naming_owner(name: str, owners: Sequence[Owner]) -> Owner:
+    """Returns the topmost of its owners after which an object is named, else the topmost of all.
+
+    ``owners`` begin with the nearest. An operator's Deployment may be named otherwise than the
+    object that the operator follows.
+    """
+    named = (owner for owner in reversed(owners) if _beginning(owner.name, name))
+    return next(named, owners[-1])
+
+
+def implied(
+    violation: StandingViolation, owners: Sequence[Owner], kind: tuple[str, str]
+) -> StandingViolation:
+    """Returns the violation of what a violating object will make, by its group and kind.
+
+    ``owners`` begin with the object.
+
+    A CronJob may have no Pod now, and the audit knows its violations by expansion alone.
+    """
+    owner = naming_owner(f"{violation.name}-", owners)
+    name = f"{owner.name}-"[:GENERATED_BEGINNING_MAX]
+    return violation._replace(
+        group=kind[0], kind=kind[1], name=name, owner=owner, labels=dict(owner.labels)
+    )
 
 
 def closed(violations: Iterable[StandingViolation]) -> list[str]:
@@ -100,12 +135,23 @@ def _exception(violation: StandingViolation, terms: ExceptionTerms) -> Json:
 def _named(violation: StandingViolation) -> Json:
     """Returns the name and labels that match an object and its replacements."""
     owner = violation.owner
-    if owner is None or not violation.name.startswith(f"{owner.name}-"):
+    beginning = "" if owner is None else _beginning(owner.name, violation.name)
+    if owner is None or not beginning:
         return {"name": name_pattern(violation.name)}
-    match: Json = {"name": f"{owner.name}-*"}
-    if owner.labels:
+    match: Json = {"name": f"{beginning}*"}
+    # A custom kind's selector may be about other objects than its own.
+    if owner.labels and all(violation.labels.get(key) == value for key, value in owner.labels):
         match["labelSelector"] = {"matchLabels": dict(owner.labels)}
     return match
+
+
+def _beginning(owner: str, name: str) -> str:
+    """Returns the beginning that a name has of its owner; empty if it is named otherwise."""
+    whole = f"{owner}-"
+    for beginning in (whole, whole[:GENERATED_BEGINNING_MAX]):
+        if name.startswith(beginning):
+            return beginning
+    return ""
 
 
 def _name(violation: StandingViolation, *, is_own: bool) -> str:

@@ -86,6 +86,16 @@ def _allowed(constraint: Constraint) -> str:
     return f"no exceptions of namespaces, only a {CLUSTER_KIND}: it has no annotation {ANNOTATION}: all"
 
 
+def allowed_by(constraint: Constraint) -> tuple[bool, ...]:
+    """Returns what a constraint says about exceptions, to be compared with what it said before."""
+    document = constraint.document
+    return (
+        allows(document, of_cluster=True),
+        allows(document, of_cluster=False),
+        is_left_to_api_server(constraint),
+    )
+
+
 def is_left_to_api_server(constraint: Constraint) -> bool:
     """Returns whether only an API server policy decides by it at admission."""
     if constraint.enforcement_action != "scoped" or enforcement.WEBHOOK in constraint.points:

@@ -109,10 +109,13 @@ NOT_FOR_AUDIT: Final = "spec.subjects: only an admission has a user, so the audi
 
 def seconds_of(text: str) -> float:
     """Returns a time of RFC 3339 in seconds since the epoch; raises ``ValueError``."""
-    time = dt.datetime.fromisoformat(text)
+    time = dt.datetime.fromisoformat(text.upper())
     if time.tzinfo is None:
         raise ValueError("no offset")
-    return time.timestamp()
+    try:
+        return time.astimezone(dt.UTC).timestamp()
+    except OverflowError:
+        raise ValueError("its year has no four digits") from None
 
 
 class _Reader:
@@ -325,15 +328,16 @@ def _is_any(text: object) -> bool:
 def _matches(match: Json, place: str | None) -> Callable[[View, MatchSubject], bool] | None:
     """Returns the test of the rest of a match, beside the indexed namespace and name.
 
-    None if there is no rest. Unlike a constraint's, a list of namespaces never matches a
-    cluster-scoped object: that would excuse more than the list says.
+    None if there is no rest. Unlike a constraint's, a list or a selector of namespaces never matches
+    a cluster-scoped object: that would excuse more than it says.
     """
     by_index = ("name",) if place is None else ("name", "namespaces")
     conditions = {field: value for field, value in match.items() if field not in by_index}
     if not conditions:
         return None
     criteria = compile_criteria(conditions)
-    if place is not None or not match.get("namespaces"):
+    is_placed_by = match.get("namespaces") or any((match.get("namespaceSelector") or {}).values())
+    if place is not None or not is_placed_by:
         return criteria
 
     def matches(view: View, subject: MatchSubject) -> bool:

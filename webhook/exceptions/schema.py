@@ -9,6 +9,9 @@ from webhook.constraint.targets.match_schema import OBJECT_MATCH_SCHEMA
 TEXT_MAX: Final = 1024
 """The longest text that is shown with an exception, in characters."""
 
+MESSAGE_MAX: Final = 4096
+"""The longest pattern of a message, in characters: the longest line of a denial."""
+
 ITEMS_MAX: Final = 100
 """The longest list, as an exception should be narrow."""
 
@@ -62,7 +65,7 @@ _SHARED: Final = {
     ),
     "violations": _list(
         _object(
-            message=_text(4096),
+            message=_text(MESSAGE_MAX),
             details={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         )
     ),

@@ -7,37 +7,29 @@ namespace and name, so the time does not depend on their number.
 from __future__ import annotations
 
 from bisect import insort
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of
 from webhook.cel.errors import EvaluationError
 from webhook.constraint.errors import MatchError
 from webhook.constraint.match import View
 from webhook.constraint.result import DEFERRED, Result, answer_order
-from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import NAME, subject_of
 from webhook.exceptions.exception import ANY, GROUP, KINDS
 from webhook.exceptions.permission import allows
+from webhook.exceptions.without_parts import LENIENT, Deferred, WithoutParts
 from webhook.review.subject import object_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.constraint.match import MatchSubject
-    from webhook.constraint.result import ExcuseEffect, Responses
+    from webhook.constraint.result import Responses
     from webhook.exceptions.exception import PolicyException
-    from webhook.exceptions.parts import Parts
     from webhook.review.policy_set import Examination
 
-AGAIN_MAX: Final = 16
-"""The most repeated reviews of one object without parts: each takes as long as the first."""
-
 _STRENGTH: Final = {"dryrun": 1, "warn": 2, "deny": 3}
-
-_LENIENT: Final[tuple[ExcuseEffect, ...]] = ("skip", "dryrun", "warn")
-"""The effects, the most lenient first: the most lenient of several exceptions applies."""
 
 _BEFORE_EXCUSE: Final = Result._fields.index("excuse")
 
@@ -83,10 +75,6 @@ class _Place:
         if self._rest:
             tables.append(self._rest)
         return tables
-
-
-class Deferred(Exception):
-    """A review without parts takes too long on this thread."""
 
 
 class Excusing:
@@ -146,8 +134,7 @@ class _Case:
         self._about: dict[int, bool] = {}
         """Whether an exception's match and conditions hold, by its identity."""
         self._subject: MatchSubject | None = None
-        self._gone: dict[tuple[int, ...], Mapping[tuple[str, str], Counter[_Violation]]] = {}
-        """The violations that vanish without the parts of some exceptions, by constraint."""
+        self._without_parts = WithoutParts(examined, responses)
 
     def excused(self, tables: Sequence[_Table]) -> Responses:
         """Returns the responses without excused results, by ``tables`` of possible exceptions."""
@@ -195,8 +182,8 @@ class _Case:
                 if not conditional and item.parts is None and item.excuse.effect == "skip":
                     # No effect is more lenient, and other exceptions cannot add faults.
                     return _weakened(result, item)
-        excusing = [*whole, *(self._by_parts(result, partly) if partly else ())]
-        for effect in _LENIENT:
+        excusing = [*whole, *(self._without_parts.excusing(result, partly) if partly else ())]
+        for effect in LENIENT:
             for item in excusing:
                 if item.excuse.effect == effect:
                     return _weakened(result, item)
@@ -250,50 +237,6 @@ class _Case:
         document: dict[str, Any] = review.document
         return document
 
-    # --- parts --------------------------------------------------------------------------------------
-
-    def _by_parts(self, result: Result, items: Sequence[PolicyException]) -> list[PolicyException]:
-        """Returns the exceptions whose parts cause a violation; all if it needs them all."""
-        alone = [item for item in items if self._goes_without(result, (item,))]
-        if alone or len(items) == 1:
-            return alone
-        if not self._goes_without(result, tuple(items)):
-            return []
-        # It needs several exceptions, and the strictest effect applies.
-        return [max(items, key=lambda item: _LENIENT.index(item.excuse.effect))]
-
-    def _goes_without(self, result: Result, items: tuple[PolicyException, ...]) -> bool:
-        key = tuple(id(item) for item in items)
-        if (gone := self._gone.get(key)) is None:
-            if len(self._gone) >= AGAIN_MAX:
-                return False
-            parts = [item.parts for item in items if item.parts is not None]
-            gone = self._gone[key] = self._found_gone(parts)
-        return gone.get(result.constraint.key, Counter())[_violation(result)] > 0
-
-    def _found_gone(self, parts: Sequence[Parts]) -> dict[tuple[str, str], Counter[_Violation]]:
-        """Returns the results that vanish without some parts, by constraint.
-
-        If a constraint then has new results, or is undecided, none of its results count: its
-        messages may describe the rest in other words.
-        """
-        value = _without(self._examined.value, parts)
-        if value is None:
-            return {}
-        earlier = self._examined.again(value)
-        if earlier is DEFERRED:
-            raise Deferred
-        if earlier.faults or earlier.deadline_exceeded:
-            return {}
-        before = _by_constraint(self._responses.results)
-        after = _by_constraint(earlier.results)
-        undecided = {item.constraint.key for item in earlier.undecided}
-        return {
-            key: violations - after.get(key, Counter())
-            for key, violations in before.items()
-            if key not in undecided and not after.get(key, Counter()) - violations
-        }
-
 
 def _place_of(value: Any, view: View) -> str | None:
     """Returns the namespace of an object; None for none. A Namespace is in itself."""
@@ -301,41 +244,6 @@ def _place_of(value: Any, view: View) -> str | None:
         return view.name
     named = value.request.namespace if type(value) is AugmentedReview else ""
     return named or view.namespace or None
-
-
-_Violation = tuple[str, bytes]
-
-
-def _violation(result: Result) -> _Violation:
-    return result.msg, encode(result.details, sort_keys=True)
-
-
-def _by_constraint(results: Iterable[Result]) -> dict[tuple[str, str], Counter[_Violation]]:
-    by_constraint: dict[tuple[str, str], Counter[_Violation]] = {}
-    for result in results:
-        by_constraint.setdefault(result.constraint.key, Counter())[_violation(result)] += 1
-    return by_constraint
-
-
-def _without(value: Any, parts: Sequence[Parts]) -> Any:
-    """Returns the review without some parts of its objects; None if it has none of them."""
-    if type(value) is AugmentedObject:
-        reviewed = _taken(value.object, parts)
-        return None if reviewed is value.object else value._replace(object=reviewed)
-    request = value.request
-    was, old_was = request.object, request.old_object
-    obj = None if was is None else _taken(was, parts)
-    old = None if old_was is None else _taken(old_was, parts)
-    if obj is was and old is old_was:
-        return None
-    document = {**request.document, "object": obj, "oldObject": old}
-    return value._replace(request=request._replace(document=document, object=obj, old_object=old))
-
-
-def _taken(obj: dict[str, Any], parts: Sequence[Parts]) -> dict[str, Any]:
-    for part in parts:
-        obj = part.taken_from(obj) or obj
-    return obj
 
 
 def _weakened(result: Result, item: PolicyException) -> Result:

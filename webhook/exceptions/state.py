@@ -110,6 +110,9 @@ def _notes(
     """Yields reasons why it may excuse less than intended."""
     if missing := missing_constraints(item, constraints):
         yield f"there is no constraint {', '.join(missing)}"
+    for key in item.constraints:
+        if key in constraints and (fault := closed_by(item, [constraints[key]])) is not None:
+            yield fault.message
     if condition_fault:
         yield f"{_UNKNOWN}{condition_fault}"
 
@@ -133,8 +136,6 @@ def warnings_after_reviews(
 ) -> Iterator[tuple[PolicyException, str]]:
     """Yields each exception that excuses less than it states, with the reason."""
     for item in excusing.exceptions:
-        if (fault := closed_by(item, constraints.values())) is not None:
-            yield item, fault.message
         for note in _notes(item, constraints, excusing.condition_faults.get(item.excuse.title, "")):
             yield item, note
 

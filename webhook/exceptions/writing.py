@@ -11,6 +11,7 @@ from webhook.api.shapes import Json
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.exceptions.exception import API_VERSION, CLUSTER_KIND, GROUP, KIND
 from webhook.exceptions.reading import IMPLIED
+from webhook.exceptions.schema import MESSAGE_MAX
 
 _MESSAGES_MAX: Final = 100
 """The most messages of one exception; its schema has this limit."""
@@ -68,7 +69,7 @@ def _exception(violation: KnownViolation, messages: Sequence[str], terms: Except
     spec: Json = {
         "constraints": [{"kind": kind, "name": name}],
         "match": match,
-        "violations": [{"message": message} for message in messages if message],
+        "violations": [{"message": _pattern(message)} for message in messages if message],
         "effect": terms.effect,
         "reason": terms.reason,
         "ticket": terms.ticket,
@@ -84,6 +85,11 @@ def _exception(violation: KnownViolation, messages: Sequence[str], terms: Except
         "metadata": metadata,
         "spec": {field: value for field, value in spec.items() if value},
     }
+
+
+def _pattern(message: str) -> str:
+    """Returns the pattern for a message; a long one, which may have been cut, by its beginning."""
+    return message if len(message) < MESSAGE_MAX else f"{message[: MESSAGE_MAX - 1]}*"
 
 
 def name_pattern(name: str) -> str:

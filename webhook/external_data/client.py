@@ -16,6 +16,7 @@ import ssl
 import threading
 import time
 from collections import deque
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -125,10 +126,13 @@ class ProviderClient:
         self.provider = provider
         self._pair = pair
         self._shown: object = None
-        self._context = _context(provider)
+        self._contexts = [
+            _context(authorities) for authorities in (provider.authorities, *provider.namesakes)
+        ]
+        """Tried one after another; the one that has succeeded is the first."""
         self._url = go_url.parse(provider.url)
         self._head = _head(self._url)
-        self._shown_url = _without_password(provider.url)
+        self._shown_url = _without_password(self._url)
         self._used = 0
         """Connections that are in use, or being opened."""
         self._waiting: deque[ProviderCall] = deque()
@@ -238,9 +242,16 @@ class ProviderClient:
     async def _open(self) -> ProviderConnection:
         self._show_pair()
         addresses = await self._addresses()
-        return await ProviderConnection.open(
-            self._url.hostname, addresses, self._context, self._buffer
-        )
+        host = self._url.hostname.removesuffix(".")  # Certificates name hosts without it.
+        for context in tuple(self._contexts):
+            try:
+                connection = await ProviderConnection.open(host, addresses, context, self._buffer)
+            except ssl.SSLCertVerificationError as error:
+                fault = error
+            else:
+                self._contexts.sort(key=lambda known: known is not context)
+                return connection
+        raise fault
 
     async def _addresses(self) -> Addresses:
         """Looks the host up; raises OSError. All calls share a look-up, also of one that is over."""
@@ -348,7 +359,8 @@ class ProviderClient:
         if pair is None or pair.version is self._shown:
             return
         try:
-            pair.lend(self._context)
+            for context in self._contexts:
+                pair.lend(context)
         except ValueError as error:
             raise self._unsent("certificate", f"tls: {error}", connected=False) from None
         self._shown = pair.version
@@ -444,14 +456,14 @@ def _read(body: bytes) -> ProviderAnswer | Exception:
         return error
 
 
-def _context(provider: DataProvider) -> ssl.SSLContext:
-    """Returns TLS as in Gatekeeper: trusts exactly the certificates of the bundle."""
+def _context(authorities: Sequence[bytes]) -> ssl.SSLContext:
+    """Returns TLS as in Gatekeeper: trusts exactly these certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.hostname_checks_common_name = False
     context.set_alpn_protocols(["http/1.1"])
-    context.load_verify_locations(cadata=b"".join(dict.fromkeys(provider.authorities)))
+    context.load_verify_locations(cadata=b"".join(authorities))
     return context
 
 
@@ -484,10 +496,9 @@ def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _without_password(address: str) -> str:
+def _without_password(url: Url) -> str:
     """Returns a URL in the form of Go's errors, with a masked password."""
-    parsed = go_url.parse(address)
-    if parsed.user is None or parsed.user[1] is None:
-        return address
-    _, _, rest = address.partition("@")
-    return f"{parsed.scheme}://{parsed.user[0]}:***@{rest}"
+    if url.user is None or url.user[1] is None:
+        return str(url)
+    rest = str(replace(url, user=None)).removeprefix(f"{url.scheme}://")
+    return f"{url.scheme}://{url.user[0]}:***@{rest}"

@@ -214,7 +214,7 @@ class ProviderConnection:
         self._framing += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._end(MalformedAnswer(str(error)))
             return
         if self._framing > FRAMING_BYTES_MAX:
@@ -251,7 +251,7 @@ class ProviderConnection:
         """Completes the answer; skips informational ones (1xx)."""
         if self._parser is None:
             return  # It was too long.
-        if self._status < 200:
+        if self._status // 100 == 1:
             self._reset()
             return
         self._whole = self._made()

@@ -6,6 +6,7 @@ pkg/externaldata/cache.go). Only HTTPS is accepted, and only authorities in ``ca
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from webhook.api.gvk import name_of
@@ -34,6 +35,10 @@ TIMEOUT_SECONDS_MAX: Final = 30.0
 BUNDLE_CERTIFICATES_MAX: Final = 1024
 """The number of certificates at most; no store of roots has as many."""
 
+NAMESAKES_MAX: Final = 4
+"""The number of authorities of one name that are tried, each by a connection of its own. A change
+of authority has two, and a change that is begun anew a third."""
+
 T = TypeVar("T")
 
 
@@ -49,6 +54,13 @@ class DataProvider:
     url: str
     timeout_seconds: float
     authorities: tuple[bytes, ...]
+    """Each once."""
+    namesakes: tuple[tuple[bytes, ...], ...] = ()
+    """Where some have one name: sets of authorities of different names, to try one after another.
+
+    Of one name OpenSSL takes the first, unless certificates say which key has signed them. Go tries
+    all. A bundle has namesakes while one authority replaces the other.
+    """
     is_guarded: bool = False
     """Whether authors of its callers need the verb ``use`` on it."""
     warnings: tuple[str, ...] = ()
@@ -87,16 +99,19 @@ def read_provider(document: Mapping[str, Any]) -> DataProvider:
         raise InvalidProvider("only HTTPS scheme is supported for Providers")
     if not bundle:
         raise InvalidProvider("caBundle should be set for HTTPS scheme")
-    authorities = _authorities(bundle)
+    named = _authorities(bundle)
+    # Gatekeeper accepts both, and fails at each request.
     if not parsed.hostname:
-        # Gatekeeper accepts it, and fails at each request.
         raise InvalidProvider(f"invalid provider url: no host. value: {address}")
-    seconds = min(float(timeout), TIMEOUT_SECONDS_MAX) or TIMEOUT_SECONDS
+    if not _is_host(parsed.hostname):
+        raise InvalidProvider(f"invalid provider url: no name of a host. value: {address}")
+    seconds = float(min(timeout, TIMEOUT_SECONDS_MAX)) or TIMEOUT_SECONDS
     return DataProvider(
         name,
         address,
         seconds,
-        authorities,
+        tuple(named),
+        _without_namesakes(named),
         _is_guarded(document),
         warnings_of_provider(document),
     )
@@ -112,8 +127,8 @@ def warnings_of_provider(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _is_guarded(document: Mapping[str, Any]) -> bool:
-    annotations = (document.get("metadata") or {}).get("annotations") or {}
-    value = annotations.get(USE)
+    metadata = object_of(document.get("metadata"))
+    value = _typed(metadata.get("annotations"), dict, "metadata.annotations", {}).get(USE)
     if value not in (None, REQUIRED):
         # Any other value is a mistake: the author's intent would be unknown later.
         raise InvalidProvider(f"annotation {USE}: want {REQUIRED}, got {value!r}")
@@ -137,12 +152,23 @@ def _typed(value: Any, kind: type[T], field: str, absent: T) -> T:
 _KINDS: Final[dict[type, str]] = {dict: "object", str: "string", int: "integer"}
 
 
-def _authorities(bundle: str) -> tuple[bytes, ...]:
-    """Returns a bundle's certificates.
+def _is_host(name: str) -> bool:
+    """Returns whether a name can be looked up: its labels have 1 to 63 characters."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
+def _authorities(bundle: str) -> dict[bytes, str]:
+    """Returns a bundle's certificates, each with the name that it certifies.
 
     The first block must be a certificate; other blocks that are none are ignored.
     """
     # Imported here: importers of the names of kinds need no certificates.
+    import ssl  # noqa: PLC0415
+
     from webhook.rego.builtins.keys import pem  # noqa: PLC0415
 
     try:
@@ -152,13 +178,16 @@ def _authorities(bundle: str) -> tuple[bytes, ...]:
     first, rest = pem.decode(text)
     if first is None:
         raise InvalidProvider("bad caBundle")
-    if fault := _fault_of(first.data):
-        raise InvalidProvider(f"failed to parse caBundle: {fault}")
-    authorities = tuple(
-        block.data
-        for block in (first, *pem.blocks(rest))
-        if block.label == "CERTIFICATE" and not _fault_of(block.data)
-    )
+    store = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        _subject(first.data, store)
+    except ValueError as error:
+        raise InvalidProvider(f"failed to parse caBundle: {error}") from None
+    authorities = {}
+    for block in (first, *pem.blocks(rest)):
+        if block.label == "CERTIFICATE" and block.data not in authorities:
+            with contextlib.suppress(ValueError):
+                authorities[block.data] = _subject(block.data, store)
     if not authorities:
         # Gatekeeper accepts it, and fails at each request.
         raise InvalidProvider("bad caBundle: it holds no block of type CERTIFICATE")
@@ -167,13 +196,33 @@ def _authorities(bundle: str) -> tuple[bytes, ...]:
     return authorities
 
 
-def _fault_of(data: bytes) -> str:
-    """Returns the fault of a certificate in DER; empty without one."""
+def _subject(data: bytes, store: SSLContext) -> str:
+    """Returns the name in a certificate, which is in DER; raises ValueError with its fault.
+
+    Go reads some that OpenSSL does not read into its store.
+    """
     from webhook.rego.builtins.x509 import certificate  # noqa: PLC0415  # see above
     from webhook.rego.errors import BuiltinError  # noqa: PLC0415
 
     try:
-        certificate.parse(data)
+        subject: str = certificate.parse(data)["RawSubject"]
+        store.load_verify_locations(cadata=data)
     except BuiltinError as error:
-        return str(error)
-    return ""
+        raise ValueError(str(error)) from None
+    except OSError:  # ssl.SSLError
+        raise ValueError("x509: malformed certificate") from None
+    return subject
+
+
+def _without_namesakes(named: Mapping[bytes, str]) -> tuple[tuple[bytes, ...], ...]:
+    """Returns sets of authorities of different names; none where no two have one name."""
+    by_name: dict[str, list[bytes]] = {}
+    for authority, name in named.items():
+        by_name.setdefault(name, []).append(authority)
+    count = min(max(map(len, by_name.values())), NAMESAKES_MAX)
+    if count == 1:
+        return ()
+    return tuple(
+        tuple(namesakes[min(at, len(namesakes) - 1)] for namesakes in by_name.values())
+        for at in range(count)
+    )

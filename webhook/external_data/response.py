@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from webhook.api.encoding import decode
 from webhook.api.json_decoder import DecodeError, decode_in_pieces
 from webhook.rego.builtins import go_json
+from webhook.rego.errors import BuiltinError
 
 IN_ONE_GO_BYTES: Final = 64 * 1024
 """A larger answer is decoded in pieces, so that admissions go on meanwhile."""
@@ -109,7 +110,7 @@ def _decoded(body: bytes) -> Any:
     if not (message := go_json.fault(text)):
         try:
             return go_json.decode(text)
-        except ValueError as error:
+        except (ValueError, BuiltinError) as error:  # too deep, or a number beyond all
             message = str(error)
     raise UnreadableAnswer(message or fault)
 

@@ -145,6 +145,38 @@ def _among(field: str, of_request: str) -> str:
     )
 
 
+_BY_API_SERVER: Final = strings(
+    (
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    )
+)
+
+_ONLY_RELEASES: Final = (
+    'request.operation == "UPDATE" && has(oldObject.metadata.finalizers)'
+    " && (!has(object.metadata.finalizers)"
+    " || (size(object.metadata.finalizers) < size(oldObject.metadata.finalizers)"
+    " && object.metadata.finalizers.all(item, item in oldObject.metadata.finalizers)))"
+    f" && object.metadata.all(key, key in {_BY_API_SERVER} || (key in oldObject.metadata"
+    " && object.metadata[key] == oldObject.metadata[key]))"
+    f" && oldObject.metadata.all(key, key in {_BY_API_SERVER} || key in object.metadata)"
+    ' && object.all(key, key == "metadata" || (key in oldObject && object[key] == oldObject[key]))'
+    ' && oldObject.all(key, key == "metadata" || key in object)'
+)
+
+
+def not_released() -> Json:
+    """Returns the condition that spares updates that only remove finalizers.
+
+    It has the meaning of :func:`webhook.review.releasing.only_releases` for these.
+    """
+    return {"name": f"{PREFIX}not_released", "expression": f"!({_ONLY_RELEASES})"}
+
+
 def globally_excluded(patterns: Sequence[str]) -> list[Json]:
     """Returns the condition for namespaces that a Config excludes; a Namespace is in itself."""
     if not patterns:

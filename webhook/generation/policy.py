@@ -184,6 +184,7 @@ def _spec(
             for condition in source.match_conditions
         ),
         *matched,
+        conditions.not_released(),
         *conditions.globally_excluded(scope.excluded),
         *conditions.globally_exempted(scope.exempted),
         *(

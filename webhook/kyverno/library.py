@@ -339,6 +339,13 @@ _MEMBER: Final = 100
 _WITH_HEADER: Final = 31
 """The window of zlib for a member of gzip with its header, sums and length."""
 
+_EXTRA: Final = 4
+_TEXTS: Final = (8, 16)
+"""The flags of a header with a name and a comment."""
+
+_TEXT_BYTES: Final = 512
+"""The longest name or comment with its zero byte, in bytes: Go's reader takes no longer ones."""
+
 _PART: Final = 4096
 """The bytes that are decompressed at a time: behind a short member the rest of them is copied."""
 
@@ -389,6 +396,18 @@ def decompressed(meter: Meter, data: bytes) -> str:
     return text.decode(errors="replace")
 
 
+def _check_header(data: bytes, at: int) -> None:
+    """Raises :class:`zlib.error` for a header that Go refuses and zlib reads."""
+    flags, at = int.from_bytes(data[at + 3 : at + 4], "little"), at + 10
+    if flags & _EXTRA:
+        at += 2 + int.from_bytes(data[at : at + 2], "little")
+    for flag in _TEXTS:
+        if flags & flag:
+            at = data.find(0, at, at + _TEXT_BYTES) + 1
+            if not at:
+                raise zlib.error("invalid header: its name or comment is too long, or has no end")
+
+
 def _member(data: bytes, at: int, text: bytearray) -> int:
     """Adds the text of the member that begins at a position; returns the position behind it.
 
@@ -396,6 +415,7 @@ def _member(data: bytes, at: int, text: bytearray) -> int:
     :mod:`gzip`. Where the text is too long, that is the end of the data. Raises
     :class:`zlib.error`.
     """
+    _check_header(data, at)
     member = zlib.decompressobj(_WITH_HEADER)
     while not member.eof:
         part = data[at : at + _PART]

@@ -188,3 +188,6 @@ class Placeholder:
 
     source: ExternalData
     key: str
+
+    def __str__(self) -> str:
+        return f"an answer of the provider {self.source.provider}"

@@ -80,12 +80,15 @@ class ConstraintEffect:
 class Effect:
     """Collects the differences object by object; its memory is bounded by the constraints."""
 
-    def __init__(self, keys: Collection[ConstraintKey]) -> None:
-        """``keys`` are the constraints that the new policies contain or concern."""
+    def __init__(self, keys: Collection[ConstraintKey], exceptions: Iterable[str] = ()) -> None:
+        """``keys`` are the constraints that the new policies contain or concern.
+
+        ``exceptions`` are the titles of the new exceptions, which are listed even if unused.
+        """
         self.constraints = {key: ConstraintEffect() for key in sorted(keys)}
         self.objects = 0
         """The number of reviewed objects."""
-        self.excused: Counter[str] = Counter()
+        self.excused: Counter[str] = Counter(dict.fromkeys(exceptions, 0))
         """The number of violations that each exception excuses or weakens."""
 
     def take(

@@ -127,6 +127,9 @@ def _put(
         yield _fault(manifest, why, stays=key in part.keys)
         return
     if (schema := row.schema) is not None:
+        if (version := manifest.gvk.version) not in row.versions:
+            known = ", ".join(row.versions)
+            yield _fault(manifest, f"unsupported version {version}, supported: {known}", stays=True)
         faults = kind_schemas.spec_faults(manifest.document, schema)
         for text in (*faults, *kind_schemas.unknown_fields(manifest.document, schema)):
             yield _fault(manifest, text, stays=True)

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
+    from webhook.constraint.constraint import Constraint
     from webhook.constraint.snapshot import Snapshot
 
 GROUP: Final = "group"
 """The code of a problem."""
+
+DRYRUN: Final = "dryrun"
+WARN: Final = "warn"
 
 
 def advice_on_groups(
@@ -35,14 +39,24 @@ def advice_on_groups(
         if constraint.key not in concerned and concerned.isdisjoint(keys.values()):
             continue
         for name, key in keys.items():
-            known_constraint = constraints.get(key)
-            if known_constraint is not None and known_constraint.enforcement_action != "dryrun":
-                shown = f"{known_constraint.kind}/{known_constraint.name} ({known_constraint.enforcement_action})"
+            member = constraints.get(key)
+            action = "" if member is None else _action(member)
+            if action:
+                does = "warns of" if action.startswith(WARN) else "refuses"
                 message = (
-                    f"its member {name}, {shown}, is enforced itself and refuses what the group "
-                    "accepts: set its enforcementAction to dryrun"
+                    f"its member {name}, {'/'.join(key)} ({action}), is enforced itself and {does} "
+                    "what the group accepts: set its enforcementAction to dryrun"
                 )
                 yield Problem(*constraint.key, "warning", GROUP, message)
+
+
+def _action(member: Constraint) -> str:
+    """Returns a constraint's strongest action, and where it is scoped; empty if it only records."""
+    if member.enforcement_action != "scoped":
+        return "" if member.enforcement_action == DRYRUN else member.enforcement_action
+    actions = {action: point for point, of in member.points.items() for action in of}
+    action = min(actions.keys() - {DRYRUN}, default="")  # deny is before warn
+    return f"{action} at {actions[action]}" if action else ""
 
 
 def advice_on_group(document: Mapping[str, Any]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from webhook.reads.read_set import EVERY_KEY, ReadPath, ReadRecorder
+from webhook.reads.text_tests import COUNT, EACH, TextTest, kind_after
 from webhook.values import dataclass
 
 Scalar: TypeAlias = tuple[str, Any]
@@ -29,7 +30,8 @@ class Abstract:
     ``anything`` is any value that depends only on recorded reads. ``fields`` are an object's or
     array's values at known keys, ``items`` those at any key, ``members`` those of a set.
     ``container`` is a container that may be empty. ``text`` has the parts of a text whose reads are
-    not recorded yet; ``anything`` is true then, too.
+    not recorded yet; ``anything`` is true then, too. So it is for ``tested``: results of tests of
+    the texts at places, which are not recorded yet either.
     """
 
     places: frozenset[ReadPath] = frozenset()
@@ -40,6 +42,7 @@ class Abstract:
     members: Abstract | None = None
     container: bool = False
     text: Abstract | None = None
+    tested: frozenset[tuple[ReadPath, TextTest]] = frozenset()
 
     @property
     def known(self) -> frozenset[Scalar] | None:
@@ -59,6 +62,16 @@ class Abstract:
         return self.known is not None
 
     @property
+    def texts(self) -> frozenset[tuple[ReadPath, TextTest]]:
+        """The places of which it may be texts, with the tests that give it.
+
+        Empty if it may be a collection, or a text whose reads are not recorded.
+        """
+        if self.fields or self.items or self.members or self.container or self.text:
+            return frozenset()
+        return self.tested | {(place, ()) for place in self.places}
+
+    @property
     def parts(self) -> list[Abstract]:
         """Returns the parts of the value."""
         parts = [value for _, value in self.fields]
@@ -72,6 +85,11 @@ EMPTY: Final = Abstract(container=True)
 def at_place(*path: str) -> Abstract:
     """Returns the value at a place of the input or of data."""
     return Abstract(places=frozenset((path,)))
+
+
+def tested_text(place: ReadPath, test: TextTest) -> Abstract:
+    """Returns the result of a test of the text at a place."""
+    return Abstract(anything=True, tested=frozenset(((place, test),)))
 
 
 def scalar(value: Any) -> Abstract:
@@ -109,6 +127,7 @@ def _union(first: Abstract, other: Abstract) -> Abstract:
         united((first.members, other.members)),
         first.container or other.container,
         united((first.text, other.text)),
+        first.tested | other.tested,
     )
 
 
@@ -145,17 +164,39 @@ class AbstractReader:
         """Records a check whether the value is defined and not false."""
         for place in value.places:
             self.record.present(place)
+        for place, test in value.tested:
+            # A list that a text gives is there, and so are as many items as are counted.
+            if kind_after(test) == "scalar":
+                self.tested(place, test)
+            else:
+                self._counted(place, test)
 
     def shallow(self, value: Abstract) -> None:
         """Records a shallow read: the type of the value, and the value of a scalar."""
         for place in value.places:
             self.record.shallow(place)
+        for place, test in value.tested:
+            self.tested(place, test)
         self.whole(value.text)
+
+    def tested(self, place: ReadPath, test: TextTest) -> None:
+        """Records a test of a text; without steps it is the text itself, of which all is read."""
+        if test:
+            self.record.tested(place, test)
+        else:
+            self.record.whole(place)
+
+    def _counted(self, place: ReadPath, test: TextTest) -> None:
+        """Records how many items the lists have that give a value."""
+        lists = test[: -test[::-1].index(EACH) - 1] if EACH in test else test
+        self.tested(place, (*lists, COUNT))
 
     def keys(self, value: Abstract) -> None:
         """Records a read of all keys, or of the number of items."""
         for place in value.places:
             self.record.present((*place, EVERY_KEY))
+        for place, test in value.tested:
+            self.tested(place, test)
         if value.members is not None:
             self.whole(value.members)
 
@@ -166,13 +207,16 @@ class AbstractReader:
         self.pay()
         for place in value.places:
             self.record.whole(place)
+        for place, test in value.tested:
+            self.tested(place, test)
         for part in value.parts:
             self.whole(part)
 
     def is_below(self, root: str, value: Abstract) -> bool:
         """Whether all places of a value are below a root."""
         self.pay()
-        return all(place[0] == root for place in value.places) and all(
+        places = [*value.places, *(place for place, _ in value.tested)]
+        return all(place[0] == root for place in places) and all(
             self.is_below(root, part) for part in value.parts
         )
 
@@ -194,6 +238,9 @@ class AbstractReader:
         for name, field in value.fields:
             if key in (EVERY_KEY, name):
                 results.append(field)
+        for place, test in value.tested:
+            if kind_after(test) == "texts":
+                results.append(tested_text(place, (*test, EACH)))
         results += (value.items, value.members)
         if value.anything:
             results.append(ANYTHING)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from webhook.reads.read_set import EVERY_KEY, WHOLE, ReadSet
+from webhook.reads.text_tests import outcomes_of
 
 Projection: TypeAlias = "Callable[[Any], Any]"
 
 FUNCTIONS_MAX: Final = 1_000
 """The most parts of a read set for a projection: ten times those of the library's largest."""
+
+_EVERYTHING: Final = MappingProxyType({EVERY_KEY: WHOLE})
 
 _MISSING: Final[list[Any]] = []
 _OBJECT: Final = [1]
@@ -36,12 +40,14 @@ def widened(reads: ReadSet, depth: int, kept: Collection[str]) -> ReadSet:
     if reads.whole or not reads.children:
         return reads
     if depth <= 0:
-        return WHOLE
+        return (
+            ReadSet(scalar=False, children=_EVERYTHING, tests=reads.tests) if reads.tests else WHOLE
+        )
     below = {
         name: child if name in kept else widened(child, depth - 1, kept)
         for name, child in reads.children.items()
     }
-    return ReadSet(scalar=reads.scalar, children=below)
+    return ReadSet(scalar=reads.scalar, children=below, tests=reads.tests)
 
 
 def projection(reads: ReadSet) -> Projection:
@@ -49,13 +55,13 @@ def projection(reads: ReadSet) -> Projection:
 
     The results have JSON's types and share parts of the value. Two results are equal as JSON
     exactly if the read parts of the two values are equal. A scalar is its own projection. A
-    container or a missing value becomes an array that begins with a mark. Where all keys are read,
-    they keep their order.
+    container or a missing value becomes an array that begins with a mark, and so does a text that is
+    only tested. Where all keys are read, they keep their order.
     """
     writer = _Writer()
     name = writer.function(reads)
     code = compile("\n".join(writer.lines), "<projection>", "exec")
-    namespace: dict[str, Any] = dict(_NAMES)
+    namespace: dict[str, Any] = _NAMES | writer.values
     exec(code, namespace)  # noqa: S102  # generated names, and repr() of keys
     function: Projection = namespace[name]
     return function
@@ -66,6 +72,8 @@ class _Writer:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.values: dict[str, Any] = {}
+        """Values that the functions use, by name."""
         self._names: dict[Any, str] = {}
         self._tables = 0
 
@@ -85,6 +93,9 @@ class _Writer:
         lines = [f"def {name}(value):"]
         if reads.whole:
             return [*lines, " return [3, value]"]
+        if reads.tests:
+            lines += self._of_text(name, reads)
+            reads = ReadSet(children=reads.children)
         if not reads.scalar and not reads.children:
             return [*lines, " return value is not False"]
         of_scalar = f" return {'value' if reads.scalar else 'value is not False'}"
@@ -99,6 +110,14 @@ class _Writer:
             " if kind is list:",
             f"  return {self._of_array(reads)}",
             of_scalar,
+        ]
+
+    def _of_text(self, name: str, reads: ReadSet) -> list[str]:
+        kept, look = f"kept_of_{name}", f"look_of_{name}"
+        self.values[kept], self.values[look] = outcomes_of(reads.tests)
+        return [
+            " if type(value) is str:",
+            f"  return {kept}.get(value) or {look}(value)",
         ]
 
     def _of_object(self, reads: ReadSet) -> list[str]:
@@ -128,7 +147,7 @@ class _Writer:
         at = f"MISSING if (at := get({name!r}, MISSING)) is MISSING else "
         if reads.whole:
             return f"{at}[3, at]"
-        if reads.children:
+        if reads.children or reads.tests:
             return f"{at}{self.function(reads)}(at)"
         if not reads.scalar:
             return f"{at}at is not False"
@@ -144,4 +163,4 @@ class _Writer:
 def _key(reads: ReadSet) -> Any:
     """Returns a key that is equal for equal parts."""
     below = tuple((name, _key(reads.children[name])) for name in sorted(reads.children))
-    return reads.whole, reads.scalar, below
+    return reads.whole, reads.scalar, below, reads.tests

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from webhook.reads.text_tests import TextTest
 
 EVERY_KEY: Final = "*"
 """Every key of an object, or every item of a list. A key with this name is read as every key, too.
@@ -24,12 +27,14 @@ class ReadSet:
     Four cases: ``whole`` reads everything; ``children`` read the type of a container and these
     children; the child :data:`EVERY_KEY` reads all keys, or the number of items; without
     ``scalar``, a scalar is only checked for presence and for false. Without children and
-    ``scalar``, a container is checked for presence only.
+    ``scalar``, a container is checked for presence only. With ``tests``, of a text these are read
+    in place of its content, and other scalars as with ``scalar``.
     """
 
     whole: bool = False
     scalar: bool = True
     children: Mapping[str, ReadSet] = field(default_factory=lambda: MappingProxyType({}))
+    tests: frozenset[TextTest] = frozenset()
 
     def at(self, *path: str) -> ReadSet | None:
         """Returns the reads below a path; None if there are none."""
@@ -57,7 +62,8 @@ class ReadSet:
         """Returns the value reduced to its read parts."""
         if self.whole:
             return value
-        if not self.scalar and not (self.children and isinstance(value, (dict, list))):
+        is_looked_into = self.children and isinstance(value, (dict, list))
+        if not (self.scalar or self.tests or is_looked_into):
             return value is not False
         if isinstance(value, dict):
             return {
@@ -87,9 +93,18 @@ class ReadSet:
         if beside is not None:
             children[path[0]] = beside
         return (
-            ReadSet(scalar=self.scalar, children=MappingProxyType(children)),
-            ReadSet(scalar=self.scalar, children=MappingProxyType({path[0]: at})),
+            ReadSet(scalar=self.scalar, children=MappingProxyType(children), tests=self.tests),
+            ReadSet(scalar=self.scalar, children=MappingProxyType({path[0]: at}), tests=self.tests),
         )
+
+    @property
+    def untested(self) -> ReadSet:
+        """The reads with texts in place of their tests."""
+        if self.whole:
+            return self
+        children = {name: below.untested for name, below in self.children.items()}
+        is_scalar = self.scalar or bool(self.tests)
+        return ReadSet(scalar=is_scalar, children=MappingProxyType(children))
 
     def __or__(self, other: ReadSet) -> ReadSet:
         """Returns the union of two read sets."""
@@ -98,8 +113,10 @@ class ReadSet:
         if self == other:
             return self
         names = {**self.children, **other.children}
+        is_scalar = self.scalar or other.scalar
         return ReadSet(
-            scalar=self.scalar or other.scalar,
+            scalar=is_scalar,
+            tests=frozenset() if is_scalar else self.tests | other.tests,
             children=MappingProxyType(
                 {
                     name: below
@@ -136,10 +153,11 @@ def _text(path: ReadPath) -> str:
 class ReadRecorder:
     """Records reads, to be frozen into a :class:`ReadSet`."""
 
-    __slots__ = ("_below", "is_scalar", "is_whole")
+    __slots__ = ("_below", "_tests", "is_scalar", "is_whole")
 
     def __init__(self) -> None:
         self.is_whole = self.is_scalar = False
+        self._tests: set[TextTest] = set()
         self._below: dict[str, ReadRecorder] = {}
 
     def present(self, place: ReadPath) -> None:
@@ -153,6 +171,10 @@ class ReadRecorder:
     def whole(self, place: ReadPath) -> None:
         """Records a read of the whole value at a place."""
         self._reach(place).is_whole = True
+
+    def tested(self, place: ReadPath, test: TextTest) -> None:
+        """Records a test of a text at a place, and a shallow read of other values."""
+        self._reach(place)._tests.add(test)  # noqa: SLF001  # another recorder
 
     def _reach(self, place: ReadPath) -> ReadRecorder:
         at = self
@@ -175,7 +197,8 @@ class ReadRecorder:
                 for name, below in children.items()
                 if name == EVERY_KEY or (below | every) != every
             }
-        return ReadSet(scalar=self.is_scalar, children=MappingProxyType(children))
+        tests = frozenset() if self.is_scalar else frozenset(self._tests)
+        return ReadSet(scalar=self.is_scalar, children=MappingProxyType(children), tests=tests)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from webhook.rego.check.variables import (
     walk,
     walk_body,
 )
+from webhook.rego.text_calls import joined, of_known, of_texts
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -231,8 +232,11 @@ class _Interpretation:
         if rules[0].args is not None and not args and rules[0].args:
             return ANYTHING  # a function's name in a package that is read whole
         values: list[Abstract | None] = []
-        several = sum(not rule.default for rule in rules) > 1
+        unique: list[Abstract] = []
+        """The values that must be equal if several rules hold."""
+        holding = 0
         for rule in rules:
+            before = len(values)
             for branch in rule.branches():
                 outer = self._repeats, self._keeps_order
                 self._repeats = self._keeps_order = False
@@ -241,10 +245,16 @@ class _Interpretation:
                     self.holding.add(id(branch))
                     if branch.kind == "object" and branch.key is None:
                         self._compare_by_key(value)
-                    elif branch.kind != "set" and (several or self._repeats or branch.rest):
-                        self.reader.whole(value)
+                    elif branch.kind != "set":
+                        unique.append(value)
+                        if self._repeats or branch.rest:
+                            self.reader.whole(value)
                     values.append(value)
                 self._repeats, self._keeps_order = outer
+            holding += not rule.default and len(values) > before
+        if holding > 1:
+            for value in unique:
+                self.reader.whole(value)
         if rules[0].kind in {"set", "object"}:
             values.append(EMPTY)
         return united(values)
@@ -376,7 +386,8 @@ class _Interpretation:
         return isinstance(term, ir.Var) and term.name not in env and term.name not in (INPUT, DATA)
 
     def _equal(self, first: Abstract, other: Abstract) -> None:
-        self.reader.compare(first, other)
+        if of_texts(self.reader, "equal", (first, other)) is None:
+            self.reader.compare(first, other)
         if are_different(first, other):
             raise _Fails
 
@@ -415,7 +426,7 @@ class _Interpretation:
     def _call(self, call: ir.Call, env: dict[str, Abstract]) -> None:
         args = tuple(self._term(arg, env) for arg in call.args)
         if isinstance(call.name, str):
-            result = self._builtin(call.name, args)
+            result = self._joined(call, env) or self._builtin(call.name, args)
         else:
             node = self._tree.function(call.name)
             if node is None:
@@ -428,12 +439,23 @@ class _Interpretation:
         else:
             self._match(call.out, result, env)
 
+    def _joined(self, call: ir.Call, env: dict[str, Abstract]) -> Abstract | None:
+        """Returns the result of ``concat`` with an array that is written there, of known texts."""
+        if call.name != "concat" or not isinstance(call.args[1], ir.Array):
+            return None
+        items = [self._term(item, env) for item in call.args[1].items]
+        return joined(self._term(call.args[0], env), items)
+
     def _builtin(self, name: str, args: tuple[Abstract, ...]) -> Abstract | None:
         builtin = self._builtins[name]
         if _is_changing(name, self._builtins):
             self.changing.add(name)
         if builtin.relation:
             self._repeats = True
+        if (known := of_known(name, args)) is not None:
+            return known
+        if (tested := of_texts(self.reader, name, args)) is not None:
+            return tested
         if name in _ORDERED:
             return self._compared(name, *args)
         if name in _KINDS_ALONE:

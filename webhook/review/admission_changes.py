@@ -25,7 +25,7 @@ from webhook.review.admission_requests import (
     as_requested,
     known_of,
     looking,
-    request_to_api_server,
+    request_of,
     requested_namespace,
     title_of,
 )
@@ -83,7 +83,7 @@ class AdmissionChanges:
         The result can run the policies with ``reinvocationPolicy`` again.
         """
         obj: Any = subject.object
-        request = request_to_api_server(subject.value)
+        request = request_of(subject.value)
         if request is None or request.get("operation") not in MUTATED_OPERATIONS:
             return ChangedObject(obj)
         namespace = requested_namespace(request, subject.value, snapshot)

@@ -35,7 +35,7 @@ from webhook.review.admission_requests import (
     known_of,
     looking,
     other_versions,
-    request_to_api_server,
+    request_of,
     requested_namespace,
     title_of,
 )
@@ -276,7 +276,7 @@ class AdmissionPolicies:
         """Adds the policies' verdicts to the responses."""
         if responses is DEFERRED or not self._pairs:
             return responses
-        request = request_to_api_server(examined.value)
+        request = request_of(examined.value)
         if request is None:
             return responses
         namespace = requested_namespace(request, examined.value, examined.snapshot)

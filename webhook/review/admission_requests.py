@@ -75,7 +75,17 @@ def _levels(inventory: Any) -> list[Mapping[str, Any]]:
 
 
 def request_of(value: Any) -> Json | None:
-    """Returns the request as the API server has it; None for a document."""
+    """Returns the request as the API server has it; None for a document.
+
+    A request about a Namespace is in that Namespace, as the API server has it.
+    """
+    request = _request_of(value)
+    if request is not None and _is_of_namespace(request):
+        return {**request, "namespace": request.get("name") or ""}
+    return request
+
+
+def _request_of(value: Any) -> Json | None:
     if type(value) is AugmentedReview:
         return value.request.document
     if type(value) is AugmentedObject:
@@ -94,17 +104,6 @@ def request_of(value: Any) -> Json | None:
     return None
 
 
-def request_to_api_server(value: Any) -> Json | None:
-    """Returns the request as the API server's own policies see it; None for a document.
-
-    A request about a Namespace is in that Namespace: parameters are looked for there.
-    """
-    request = request_of(value)
-    if request is not None and _is_of_namespace(request):
-        return {**request, "namespace": request.get("name") or ""}
-    return request
-
-
 def _is_of_namespace(request: Json) -> bool:
     kind = request.get("kind") or {}
     return (kind.get("group") or "", kind.get("kind")) == ("", "Namespace")
@@ -121,6 +120,13 @@ def requested_namespace(request: Json, value: Any, snapshot: Snapshot) -> Json |
     if not known or not known.get("metadata", {}).get("name"):
         known = {"metadata": {"name": place, "labels": {NAMESPACE_NAME: place}}}
     return dict(known)
+
+
+def kyverno_namespace(request: Json, value: Any, snapshot: Snapshot) -> Json | None:
+    """Returns the Namespace of a request as Kyverno has it: of a Namespace the stored one."""
+    if _is_of_namespace(request):
+        return request.get("oldObject")
+    return requested_namespace(request, value, snapshot)
 
 
 def as_requested(obj: Json, request: Json) -> Json:

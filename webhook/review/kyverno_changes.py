@@ -21,9 +21,9 @@ from webhook.review.admission_requests import (
     as_given,
     as_requested,
     known_of,
+    kyverno_namespace,
     looking,
     request_of,
-    requested_namespace,
 )
 from webhook.review.policy_set import ChangedObject
 
@@ -85,7 +85,7 @@ class KyvernoChanges:
         known = synced_known(snapshot.inventory, snapshot.namespaces)
         question = PolicyQuestion(
             request,
-            requested_namespace(request, subject.value, snapshot),
+            kyverno_namespace(request, subject.value, snapshot),
             World(known, int(now * 1e9)),
             self._exceptions,
             look or looking(subject.limits),

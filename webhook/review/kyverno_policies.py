@@ -35,7 +35,7 @@ from webhook.kyverno.policy import COST, JSON, PolicyQuestion, objects_read
 from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import PASSED, ValidatingPolicy
 from webhook.kyverno.world import World, synced_known
-from webhook.review.admission_requests import looking, request_of, requested_namespace
+from webhook.review.admission_requests import kyverno_namespace, looking, request_of
 from webhook.review.kyverno_changes import KyvernoChanges
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ class KyvernoPolicies:
 
     def _question(self, examined: Examination, request: Json) -> PolicyQuestion:
         snapshot = examined.snapshot
-        namespace = requested_namespace(request, examined.value, snapshot)
+        namespace = kyverno_namespace(request, examined.value, snapshot)
         known = synced_known(snapshot.inventory, snapshot.namespaces)
         return PolicyQuestion(
             request,

@@ -10,8 +10,9 @@ worse has another message, and is refused.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.admission_policies.kinds import POLICY
 from webhook.api.encoding import encode
@@ -21,10 +22,26 @@ from webhook.review.releasing import is_of_ending
 from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from webhook.constraint.result import Responses, Result
     from webhook.review.policy_set import Examination
 
-_Violation: TypeAlias = "tuple[tuple[str, str], str, bytes]"
+_Violation: TypeAlias = "tuple[tuple[str, str], str, str]"
+
+_PATH: Final = re.compile(r"\b[A-Za-z]\w*+(?:\.[A-Za-z]\w*+|\[\d{1,6}\])++")
+"""A path in a message: fields, and indexes below the most items that an object can have.
+
+It begins at a word's beginning and never goes back: a message may hold a MiB of one word.
+"""
+
+_NAME_MAX: Final = 253
+"""The longest name of an item, as of an object; a longer text is too dear to repeat."""
+
+_STEP: Final = re.compile(r"\[(\d+)\]|\w+")
+
+_PLACES: Final = ((), ("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
+"""The parts of an object whose paths a message may have: itself, or a Pod that it implies."""
 
 
 def ratchet(examined: Examination, responses: Responses) -> Responses:
@@ -32,20 +49,31 @@ def ratchet(examined: Examination, responses: Responses) -> Responses:
     ends = is_ending(examined.value)
     if not any(_may_stay(result, ends=ends) for result in responses.results):
         return responses
-    value = _unchanged(examined.value)
-    if value is None:
+    request = examined.value.request if type(examined.value) is AugmentedReview else None
+    if request is None or request.operation != "UPDATE" or request.old_object is None:
         return responses
-    before = examined.again(value)
-    if before is DEFERRED:
-        return DEFERRED
-    known: Counter[_Violation] = Counter(
-        _violation(result) for result in before.results if _may_stay(result, ends=ends)
-    )
+    violations = [
+        _violation(result, request.object) if _may_stay(result, ends=ends) else None
+        for result in responses.results
+    ]
+    known: Counter[_Violation] = Counter()
+    pending = Counter(violation for violation in violations if violation is not None)
+    for value in _before(examined.value):
+        before = examined.again(value)
+        if before is DEFERRED:
+            return DEFERRED
+        known |= Counter(
+            _violation(result, request.old_object)
+            for result in before.results
+            if _may_stay(result, ends=ends)
+        )
+        if pending <= known:
+            break
     if not known:
         return responses
     results = [
-        _ratcheted(result, known) if _may_stay(result, ends=ends) else result
-        for result in responses.results
+        result if violation is None else _ratcheted(result, violation, known)
+        for result, violation in zip(responses.results, violations, strict=True)
     ]
     return responses._replace(results=tuple(sorted_in_slices(results, answer_order)))
 
@@ -61,25 +89,63 @@ def _may_stay(result: Result, *, ends: bool) -> bool:
     return ends or result.constraint.lets_existing
 
 
-def _unchanged(value: Any) -> AugmentedReview | None:
-    """Returns the request that updates the old object to itself; None if this is no update."""
-    if type(value) is not AugmentedReview:
-        return None
+def _before(value: AugmentedReview) -> Iterator[AugmentedReview]:
+    """Yields the requests that update the old object to itself, and that create it."""
     request = value.request
     old = request.old_object
-    if request.operation != "UPDATE" or old is None:
-        return None
     document = {**request.document, "object": old}
-    return value._replace(request=request._replace(object=old, document=document))
+    yield value._replace(request=request._replace(object=old, document=document))
+    document |= {"operation": "CREATE", "oldObject": None}
+    created = request._replace(object=old, old_object=None, operation="CREATE", document=document)
+    yield value._replace(request=created)
 
 
-def _violation(result: Result) -> _Violation:
-    return result.constraint.key, result.msg, encode(result.details, sort_keys=True)
+def _violation(result: Result, obj: Mapping[str, Any] | None) -> _Violation:
+    details = encode(result.details, sort_keys=True).decode()
+    return result.constraint.key, _with_items(result.msg, obj), _with_items(details, obj)
 
 
-def _ratcheted(result: Result, known: Counter[_Violation]) -> Result:
+def _with_items(text: str, obj: Mapping[str, Any] | None) -> str:
+    """Returns a text with the item of the object in the place of each index of a path."""
+    if "[" not in text:
+        return text
+    return _PATH.sub(lambda path: _path_with_items(path[0], obj), text)
+
+
+def _path_with_items(path: str, obj: Any) -> str:
+    for place in _PLACES:
+        value, steps = obj, []
+        for field in place:
+            value = value.get(field) if type(value) is dict else None
+        for step in _STEP.finditer(path):
+            value, shown = _step(value, step)
+            if not shown:
+                break
+            steps.append(shown)
+        else:
+            return ".".join(steps)
+    return path
+
+
+def _step(value: Any, step: re.Match[str]) -> tuple[Any, str]:
+    """Returns what a step of a path leads to and its text; no text where it leads nowhere.
+
+    A field that is absent leads to nothing, which a violation may be about.
+    """
+    index = step[1]
+    if index is None:
+        is_field = value is None or type(value) is dict
+        return (value or {}).get(step[0]) if is_field else None, step[0] if is_field else ""
+    if type(value) is not list or int(index) >= len(value):
+        return None, ""
+    item = value[int(index)]
+    name = item.get("name") if type(item) is dict else item
+    is_short = type(name) is str and len(name) <= _NAME_MAX
+    return item, f"[{encode(name).decode()}]" if is_short else step[0]
+
+
+def _ratcheted(result: Result, violation: _Violation, known: Counter[_Violation]) -> Result:
     """Returns a violation with its new action; each old violation tolerates one new violation."""
-    violation = _violation(result)
     if not known[violation]:
         return result
     known[violation] -= 1

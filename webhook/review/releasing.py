@@ -47,7 +47,7 @@ def only_releases(request: AdmissionRequest) -> bool:
 
     For an object that is being deleted, also an update without any change.
     """
-    if request.operation != "UPDATE" or request.sub_resource not in ("", "finalize"):
+    if request.operation != "UPDATE":
         return False
     before, after = request.old_object, request.object
     if before is None or after is None:

@@ -33,7 +33,7 @@ from webhook.server.responsibility import (
     responsible_for,
 )
 from webhook.server.undecided import answer_unread_by, attributed
-from webhook.server.using import check_use
+from webhook.server.using import check_is_on, check_use
 from webhook.serving.recorder import Reviewed
 from webhook.serving.trace import CurrentTrace
 from webhook.values import dataclass
@@ -306,6 +306,8 @@ class Admission:
                 self._options.exceptions_longest_seconds,
                 case.span.until,
             )
+        if refusal is None and self._preparations.providers is None:
+            refusal = check_is_on(request)
         if refusal is None:
             providers, rights = revision.policies.providers, self._preparations.rights
             refusal = yield from check_use(request, providers, rights, case.span.until)

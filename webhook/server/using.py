@@ -65,6 +65,17 @@ def check_use(
     )
 
 
+def check_is_on(request: AdmissionRequest) -> Inadmissible | None:
+    """Returns why a mutator cannot be used where external data is turned off; None for any other.
+
+    It would refuse every request that it matches, or write only its default.
+    """
+    calls = request.kind.group == MUTATIONS and provider_of_mutator(request.object or {})
+    if not calls or not brings_spec(request):
+        return None
+    return Inadmissible(422, "external data feature flag is not enabled (--enable-external-data)")
+
+
 def _called_providers(request: AdmissionRequest, guarded: frozenset[str]) -> frozenset[str]:
     """Returns the providers that a submitted template or mutator calls."""
     document: dict[str, Any] = request.object or {}

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.policies import definition
+
 Json = dict[str, Any]
 CASE = "case"
 SPACE = "default"
@@ -185,31 +187,12 @@ KINDS = (
 """The kinds of varied requests; ConfigMaps twice as often, as most expressions are of them."""
 
 
-WIDGETS: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "data": {"type": "object", "additionalProperties": {"type": "string"}}
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
+DATA: Json = {"type": "object", "additionalProperties": {"type": "string"}}
+WIDGETS = definition(
+    *("Widget", "widgets", "example.com"),
+    namespaced=True,
+    schema={"type": "object", "properties": {"data": DATA}},
+)
 """Custom resources with the data of ConfigMaps."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from waddle import InvalidPoliciesError, NoVerdictError, Policies, PolicyWarning
 
+from tests.policies import definition
 from tests.webhook.admission_policies.making import PODS, binding, pod, policy, request
 from tests.webhook.cli.in_process import waddle
 
@@ -419,18 +420,13 @@ def test_the_scope_of_parameters_is_that_of_their_kind(tmp_path):
     obj["metadata"]["namespace"] = "default"
     assert "at most 0" in reviewed(tmp_path, LIMITED, LIMITED_BY, unplaced, obj).stdout
     assert "no params found" in reviewed(tmp_path, LIMITED, LIMITED_BY, unplaced, pod()).stdout
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "limits.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Limit"}},
-    }
+    known = definition("Limit", "limits", "example.com", namespaced=True)
     kind = {"apiVersion": "example.com/v1", "kind": "Limit"}
     document = {**LIMITED, "spec": {**LIMITED["spec"], "paramKind": kind}}
     limits = {**unplaced, "apiVersion": "example.com/v1", "kind": "Limit"}
     done = reviewed(tmp_path, document, LIMITED_BY, limits, pod())
     assert "at most 0" in done.stdout
-    done = reviewed(tmp_path, document, LIMITED_BY, limits, definition, pod())
+    done = reviewed(tmp_path, document, LIMITED_BY, limits, known, pod())
     assert "no params found" in done.stdout
 
 

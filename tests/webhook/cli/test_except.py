@@ -82,10 +82,56 @@ def test_a_denial_is_excused_and_no_more(tmp_path: Path) -> None:
     }
 
 
+def test_a_denial_with_messages_of_several_lines_is_excused(tmp_path: Path) -> None:
+    """The exception had only the first line of a message, and excused nothing."""
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(yaml.safe_dump(constraint("Privileged", "none")))
+    arguments = ("-", "--object", "Pod/web", "-n", "shop", "-f", policies)
+    text = "[none] first\n  second [of two]\n[none] third\n… and 2 more\n"
+    for more in ("", f"\nWarning: [none] fourth\n{DENIAL}"):
+        (written_exception,) = written(*arguments, text=text + more)
+        messages = [item["message"] for item in written_exception["spec"]["violations"]]
+        assert messages[:2] == ["first\n  second [of two]", "third"]
+        assert messages[2:] == (
+            ["fourth", "agent is privileged", "web is privileged"] if more else []
+        )
+
+
+def test_a_denial_by_other_constraints_too_is_excused_for_the_chosen(tmp_path: Path) -> None:
+    """The files of all constraints of the denial were asked for."""
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(yaml.safe_dump(constraint("Privileged", "none")))
+    arguments = ("--object", "Pod/web", "-n", "shop", "-f", policies, "--constraint", "none")
+    (written_exception,) = written("-", *arguments, text=f"{DENIAL}[other] no owner\n")
+    assert written_exception["spec"]["constraints"] == [{"kind": "Privileged", "name": "none"}]
+
+
+@pytest.mark.parametrize("message", ["x" * 5000, f"{'x' * 4095}…"])
+def test_a_message_that_is_too_long_is_excused_by_its_beginning(message: str) -> None:
+    """The API server refused such an exception, and a denial's cut message excused nothing."""
+    subject = ReportSubject(GroupVersionKind("", "v1", "Pod"), "shop", "web", "u")
+    listed = report(subject, [Finding("Labels", "owner", "fail", message)], APIS["wgpolicyk8s"], 0)
+    (written_exception,) = written("-", text=json.dumps(listed))
+    assert written_exception["spec"]["violations"] == [{"message": f"{'x' * 4095}*"}]
+
+
 def test_a_record_is_excused() -> None:
     (made,) = written(GOLDEN)
     assert made["spec"]["constraints"] == [{"kind": "K8sRequiredLabels", "name": "must-have-owner"}]
     assert made["spec"]["match"]["name"] == "web-1"
+
+
+def test_a_record_with_cut_messages_is_excused_by_their_beginnings() -> None:
+    named = {"kind": "Labels", "name": "owner"}
+    record = {
+        "eventType": "decision",
+        "resourceKind": "Pod",
+        "resourceName": "web",
+        "results": [{"constraint": named, "message": "x" * 256}],
+        "truncated": ["results.details", "results.message", "results"],
+    }
+    (written_exception,) = written("-", text=json.dumps(record))
+    assert written_exception["spec"]["violations"] == [{"message": f"{'x' * 256}*"}]
 
 
 def test_what_a_report_says_is_excused_unless_it_is_already() -> None:

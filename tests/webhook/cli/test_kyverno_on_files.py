@@ -273,3 +273,41 @@ def test_an_odd_controller_of_pods_is_reported_with_its_place_and_what_to_write(
     (result,) = yaml.safe_load(run.stdout)["results"]
     assert result["file"]["path"] == "app/odd.yaml"
     assert result["message"].endswith(advice)
+
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+NAMESPACES = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["namespaces"]}
+
+
+@pytest.mark.parametrize("operation", ["", "CREATE", "UPDATE"])
+def test_a_request_about_a_namespace_is_in_that_namespace(tmp_path: Path, operation: str) -> None:
+    """As at the API server, with or without a request; Kyverno has the stored Namespace beside."""
+    stored = "namespaceObject == null"
+    if operation == "UPDATE":
+        stored = "namespaceObject.metadata.name == 'shop'"
+    policy = validating(
+        f"request.namespace == 'shop' && {stored}",
+        matchConstraints={"resourceRules": [{**NAMESPACES, "operations": ["*"]}]},
+    )
+    about = {
+        "uid": "u",
+        "kind": {"group": "", "version": "v1", "kind": "Namespace"},
+        "resource": {"group": "", "version": "v1", "resource": "namespaces"},
+        "operation": operation,
+        "name": "shop",
+        "namespace": "shop",
+        "object": NAMESPACE,
+        "oldObject": NAMESPACE if operation == "UPDATE" else None,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": about}
+    run = waddle("test", "-f", put(tmp_path, "a.yaml", policy, review if operation else NAMESPACE))
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_mutating_policy_sees_a_namespace_in_itself(tmp_path: Path) -> None:
+    rule = {**NAMESPACES, "operations": ["CREATE"]}
+    value = 'Object{metadata: Object.metadata{labels: {"in": request.namespace}}}'
+    policy = document(applied(value), matchConstraints={"resourceRules": [rule]})
+    file = put(tmp_path, "a.yaml", {**policy, "metadata": {"name": "p"}}, NAMESPACE)
+    run = waddle("mutate", "-f", file)
+    assert yaml.safe_load(run.stdout)["metadata"]["labels"] == {"in": "shop"}, run.stderr

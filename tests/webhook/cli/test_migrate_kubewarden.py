@@ -115,8 +115,10 @@ def test_a_group_of_a_namespace_keeps_to_it_and_own_templates_stand_for_modules(
     assert written["spec"]["match"] == {
         "kinds": [{"apiGroups": ["networking.k8s.io"], "kinds": ["Ingress"]}],
         "namespaces": ["shop"],
+        "scope": "Namespaced",
         "labelSelector": {"matchLabels": {"a": "b"}},
     }
+    assert "backgroundAudit" not in output, "it is written already"
     assert written["spec"]["enforcementAction"] == "scoped"
     assert "matchConditions" in output
     assert "its operations are DELETE" in output
@@ -166,6 +168,79 @@ def test_a_part_of_the_groups_does_not_look_like_all_of_them(tmp_path: Path) -> 
     done = waddle("migrate", "kubewarden", "-f", file, "-f", broken)
     assert (done.returncode, done.stdout) == (2, "")
     assert "nothing is written, because a file cannot be read" in done.stderr
+
+
+def test_groups_of_two_namespaces_with_one_name_do_not_replace_each_other(tmp_path: Path) -> None:
+    shop = group("AdmissionPolicyGroup", policies={"a": TRUSTED}, expression="a()")
+    bank = group("AdmissionPolicyGroup", policies={"a": TRUSTED}, expression="!a()")
+    bank["metadata"]["namespace"] = "bank"
+    same = group(policies={"a": TRUSTED}, expression="a()")
+    same["metadata"]["name"] = "bank.trusted"
+    code, written, output = migrate(tmp_path, shop, bank, same)
+    assert [one["metadata"]["name"] for one in written] == ["shop.trusted", "bank.trusted"]
+    assert code == 1
+    assert (
+        "ClusterAdmissionPolicyGroup bank.trusted: not written: it would replace "
+        "ConstraintGroup/bank.trusted, which is written for AdmissionPolicyGroup bank/trusted"
+    ) in output
+
+
+def test_templates_of_two_members_never_have_one_name(tmp_path: Path) -> None:
+    """The last to be applied decided for both."""
+    no = {**OWNED, "settings": {"validations": [{"expression": "false"}]}}
+    first, second = group(policies={"c": OWNED}, expression="c()"), single("a.b-c", **no)
+    first["metadata"]["name"] = "a-b"
+    code, written, output = migrate(tmp_path, first, second, first)
+    assert (code, output.count("not written")) == (1, 1), "the third has the name of the first"
+    templates = [one for one in written if one["kind"] == "ConstraintTemplate"]
+    kinds = [one["spec"]["crd"]["spec"]["names"]["kind"] for one in templates]
+    assert kinds[0] == "ABC"
+    assert kinds[1].startswith("ABC")
+    assert len(set(kinds)) == 2
+    assert written[1]["spec"]["members"] == {"c": {"kind": kinds[0]}}
+    assert written[3]["kind"] == kinds[1]
+    (tmp_path / "written.yaml").write_text(yaml.safe_dump_all(written))
+    done = waddle("check", "-f", tmp_path / "written.yaml")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("member", "expression", "why"),
+    [
+        ("a", "a() > 1", "an expression is made of members"),
+        ("a", "a() && b()", "spec.expression names b, members are: a"),
+        ("a", "", "spec.expression"),
+        ("a-b", "a() - b()", "spec.members.a-b: a member's name is an identifier"),
+    ],
+)
+def test_a_group_that_would_be_refused_is_not_written(
+    member: str, expression: str, why: str, tmp_path: Path
+) -> None:
+    code, _, output = migrate(tmp_path, group(policies={member: TRUSTED}, expression=expression))
+    assert code == 1
+    assert "ClusterAdmissionPolicyGroup trusted: not written: " in output
+    assert why in output
+
+
+@pytest.mark.parametrize(
+    ("scopes", "scope", "note"),
+    [
+        (["Cluster"], "Cluster", ""),
+        (["*", None], None, ""),
+        (["Namespaced", "Namespaced"], "Namespaced", ""),
+        (["Cluster", "*"], None, "its rules have several scopes, and a match has a single one"),
+    ],
+)
+def test_the_scope_of_rules_is_kept(
+    scopes: list[str | None], scope: str | None, note: str, tmp_path: Path
+) -> None:
+    rules = [POD | ({} if one is None else {"scope": one}) for one in scopes]
+    code, (written,), output = migrate(
+        tmp_path, group(policies={"a": TRUSTED}, expression="a()", rules=rules)
+    )
+    assert code == 0
+    assert written["spec"]["match"].get("scope") == scope
+    assert note in output
 
 
 def test_nothing_of_kubewarden_is_no_success(tmp_path: Path) -> None:

@@ -56,6 +56,26 @@ def test_resources_are_printed_as_mutators_leave_them(folder: Path) -> None:
     assert "&id" not in run.stdout
 
 
+@pytest.mark.parametrize(
+    ("process", "labelled"), [("mutation-webhook", False), ("*", False), ("webhook", True)]
+)
+def test_a_namespace_that_config_excludes_from_mutation_is_left_as_it_is(
+    process: str, labelled: bool, folder: Path
+) -> None:
+    """The webhook does not mutate there, and nor does ``waddle test``."""
+    config = {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config", "namespace": "gatekeeper-system"},
+        "spec": {"match": [{"excludedNamespaces": ["legacy-*"], "processes": [process]}]},
+    }
+    excluded = pod(name="b")
+    excluded["metadata"]["namespace"] = "legacy-a"
+    run = waddle("mutate", "-f", put(folder, OWNER, config, excluded))
+    assert run.returncode == 0, run.stderr
+    assert ("nobody" in run.stdout) is labelled
+
+
 def test_only_what_changes_is_printed_where_that_is_asked_for(folder: Path) -> None:
     labelled = pod(name="b", labels={"owner": "me"})
     run = waddle("mutate", "-o", "patch", "-f", put(folder, OWNER, pod(), labelled))

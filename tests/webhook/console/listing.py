@@ -13,7 +13,7 @@ from typing import Any, Self
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.cluster import write_kubeconfig
@@ -55,6 +55,10 @@ class Listing:
         """User or group, then group, plural and namespace: "" is all of them."""
         self.reviews: list[Object] = []
         """Reviews of somebody's access."""
+        self.reports: dict[str, str] = {}
+        """Answers of Pods to ``/readyz?verbose``; a Pod without an entry does not answer yet."""
+        self.reported: list[str] = []
+        """The Pods whose reports were read."""
         self._watching: dict[asyncio.Queue[bytes], tuple[str, str]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         routes = [
@@ -62,7 +66,8 @@ class Listing:
             Route(
                 "/apis/authorization.k8s.io/v1/subjectaccessreviews", self._may, methods=["POST"]
             ),
-            Route("/{rest:path}", self._answer),
+            Route("/api/v1/namespaces/{namespace}/pods/{pod}/proxy/readyz", self._report),
+            Route("/{rest:path}", self._answer, methods=["GET", "PUT"]),
         ]
         config = uvicorn.Config(
             Starlette(routes=routes), port=0, log_config=None, timeout_graceful_shutdown=1
@@ -71,6 +76,10 @@ class Listing:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._folder = folder
         self.kubeconfig = folder / "config"
+
+    def serve(self, resource: Resource) -> None:
+        """Serves one more kind."""
+        self._resources[resource.gvk.group, resource.plural] = resource
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -141,6 +150,13 @@ class Listing:
         )
         return JSONResponse({"status": {"allowed": allowed}}, 201)
 
+    async def _report(self, request: Request) -> Response:
+        name = request.path_params["pod"].partition(":")[0]
+        self.reported.append(name)
+        while name not in self.reports:  # noqa: ASYNC110  # a test gives it on another thread
+            await asyncio.sleep(0.01)
+        return PlainTextResponse(self.reports[name])
+
     async def _answer(self, request: Request) -> Response:
         parts = request.url.path.strip("/").split("/")
         group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
@@ -152,6 +168,8 @@ class Listing:
             ]
             return JSONResponse({"resources": listed}, 200 if listed else 404)
         where = group, rest[-1]
+        if len(rest) > 1 and (resource := self._resources.get((group, rest[-2]))):
+            return await self._single(request, resource, rest)
         if where not in self._resources:
             return JSONResponse({"kind": "Status", "code": 404}, 404)
         query = request.query_params
@@ -164,6 +182,15 @@ class Listing:
         more = str(first + limit) if first + limit < len(items) else ""
         metadata = {"resourceVersion": str(self._version), "continue": more}
         return JSONResponse({"items": items[first : first + limit], "metadata": metadata})
+
+    async def _single(self, request: Request, resource: Resource, rest: list[str]) -> Response:
+        """Answers with one object, after its replacement by a PUT."""
+        where = resource.gvk.group, resource.plural
+        if request.method == "PUT":
+            self._change(where, resource, "MODIFIED", await request.json())
+        known = self._objects.get(where, {})
+        found = known.get((rest[1] if rest[0] == "namespaces" else "", rest[-1]))
+        return JSONResponse(found or {"kind": "Status", "code": 404}, 200 if found else 404)
 
     async def _watch(self, where: tuple[str, str]) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[bytes] = asyncio.Queue()

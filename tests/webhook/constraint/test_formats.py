@@ -5,6 +5,7 @@ import random
 
 from tests.cluster import ApiError, Cluster
 from tests.patience import until
+from tests.policies import definition
 from webhook.constraint import formats
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -277,14 +278,7 @@ def refused(cluster: Cluster, given: dict[str, list[str]]) -> set[tuple[str, str
     properties = {name: items | {"items": {"type": "string", "format": name}} for name in given}
     spec = {"type": "object", "properties": properties}
     schema = {"type": "object", "properties": {"spec": spec}}
-    names = {"kind": "Formatted", "plural": "formatteds"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"formatteds.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]},
-    }
+    crd = definition("Formatted", "formatteds", GROUP, schema=schema)
     body = {
         "apiVersion": f"{GROUP}/v1",
         "kind": "Formatted",

@@ -8,9 +8,11 @@ import pytest
 
 from tests import policies
 from tests.webhook.constraint.policies import client, constraint, echo_template, pod, template
+from webhook.api.admission import read_request
 from webhook.constraint.enforcement import AUDIT, WEBHOOK
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate
-from webhook.constraint.review import AugmentedObject
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.constraint.secrecy import WITHHELD
 
 if TYPE_CHECKING:
     from webhook.constraint.client import Client
@@ -188,6 +190,39 @@ def test_a_member_that_cannot_be_decided_matters_where_the_outcome_hangs_on_it(
     (result,) = found(failing, "b").results
     assert result.error
     assert result.msg == "member fails: !x"
+
+
+def test_the_details_of_a_group_quote_no_value_of_a_secret() -> None:
+    """An error of a member that did not decide was quoted as it was."""
+    value = "hunter2hunter2"
+    members = {"a": labelled("a"), "fails": {"kind": "K8sEcho", "parameters": {"fail": value}}}
+    made = client(LABELS, echo_template(f"!{value}"), group(members=members, expression=BOTH))
+    secret = pod() | {"kind": "Secret", "stringData": {"password": value}}
+    (result,) = made.snapshot.review(AugmentedObject(secret), enforcement_point=WEBHOOK).results
+    assert value not in str(result)
+    assert result.details["members"]["fails"] == {"kind": "K8sEcho", "error": WITHHELD}
+
+
+BOTH = "fails() && a()"
+
+
+def test_a_case_matches_an_update_by_its_new_object() -> None:
+    """Whoever took away the label of an accepted case was accepted once more, with anything."""
+    batch = {"match": {"labelSelector": {"matchLabels": {"tier": "batch"}}}, "accept": True}
+    made = client(LABELS, group(firstMatch=[batch, {"member": "a"}]))
+
+    def refused(new: Any, old: Any, operation: str = "UPDATE") -> bool:
+        kind = {"group": "", "version": "v1", "kind": "Pod"}
+        document = {"uid": "u", "kind": kind, "operation": operation, "name": "web"}
+        document |= {"namespace": "shop", "object": new, "oldObject": old}
+        value = AugmentedReview(read_request(document), {"metadata": {"name": "shop"}})
+        return bool(made.snapshot.review(value, enforcement_point=WEBHOOK).results)
+
+    of_batch, other = pod(labels={"tier": "batch"}), pod(labels={"tier": "front"})
+    assert refused(other, of_batch)
+    assert not refused(of_batch, other)
+    assert not refused(None, of_batch, "DELETE")
+    assert refused(None, other, "DELETE")
 
 
 INVALID = {

@@ -198,6 +198,47 @@ def test_the_state_follows_the_clock_and_the_constraints(tmp_path: Path) -> None
     asyncio.run(run())
 
 
+def test_a_constraint_that_allows_none_any_more_is_in_the_status(tmp_path: Path) -> None:
+    """The status said Active until the next hour, and until the end for a second constraint."""
+
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica, **OPEN)
+            for name in ("d", "e"):
+                document = constraint("Alpha", name, 0)
+                document["metadata"] |= OPEN
+                replica.make(*ALPHAS, document)
+            for named in (("Alpha/c",), ("Alpha/d", "Alpha/e")):
+                begun = text_of(time.time() - 9)
+                document = exception(named[0][-1], *named, namespace=NAMESPACE, notBefore=begun)
+                replica.make(*NAMESPACED, document, NAMESPACE)
+
+            def state_and_message(name: str) -> str:
+                written = status(replica, *NAMESPACED, name, NAMESPACE)
+                return f"{written.get('state')}: {written.get('message')}"
+
+            await replica.until(
+                lambda: all(state_and_message(name).startswith("Active") for name in ("c", "d")),
+                "in force",
+            )
+            closed = {"annotations": {"waddle.dev/exceptions": "none"}}
+            for name in ("c", "d"):
+                metadata = replica.get(*ALPHAS, name)["metadata"] | closed
+                replica.change(*ALPHAS, name, metadata=metadata)
+            await replica.until(
+                lambda: state_and_message("c").startswith("Invalid: Alpha c allows no"), "c"
+            )
+            await replica.until(
+                lambda: (
+                    state_and_message("d").startswith("Active")
+                    and "Alpha d allows no" in state_and_message("d")
+                ),
+                "d",
+            )
+
+    asyncio.run(run())
+
+
 def test_a_binding_is_withdrawn_while_an_exception_holds(tmp_path: Path) -> None:
     async def run() -> None:
         async with session(tmp_path, *EVERYTHING) as replica:

@@ -9,10 +9,12 @@ import pytest
 from tests.webhook.constraint.policies import client, constraint, template
 from webhook.exceptions.baseline import (
     LABEL,
+    Owner,
     StandingViolation,
-    TopOwner,
     baseline,
     closed,
+    implied,
+    naming_owner,
     selector_labels,
 )
 from webhook.exceptions.reading import read_exception
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
 
 TERMS = ExceptionTerms("moves in May", "2099-05-31T00:00:00Z", ticket="OPS-1")
-WEB = TopOwner("apps", "Deployment", "web", (("app", "web"),))
+WEB = Owner("apps", "Deployment", "web", (("app", "web"),))
 
 
 def violated(allows: str = "all") -> Constraint:
@@ -34,9 +36,12 @@ def violated(allows: str = "all") -> Constraint:
     return made
 
 
-def pod(name: str, owner: TopOwner | None = None, allows: str = "all") -> StandingViolation:
+def pod(
+    name: str, owner: Owner | None = None, allows: str = "all", **labels: str
+) -> StandingViolation:
     """A Pod that violates it."""
-    return StandingViolation(violated(allows), "", "Pod", "shop", name, owner)
+    labels = labels or dict(() if owner is None else owner.labels)
+    return StandingViolation(violated(allows), "", "Pod", "shop", name, owner, labels)
 
 
 def written(*violations: StandingViolation, **terms: Any) -> list[dict[str, Any]]:
@@ -73,19 +78,66 @@ def test_what_nobody_made_is_excused_by_its_name_alone() -> None:
 
 def test_each_kind_and_owner_has_its_own() -> None:
     deployment = StandingViolation(violated(), "apps", "Deployment", "shop", "web")
-    other = TopOwner("apps", "Deployment", "web-api", (("app", "api"),))
+    other = Owner("apps", "Deployment", "web-api", (("app", "api"),))
     made = written(pod("web-5f9-a", WEB), pod("web-api-5f9-a", other), deployment)
     assert len({one["metadata"]["name"] for one in made}) == 3
     assert {one["spec"]["match"]["name"] for one in made} == {"web", "web-*", "web-api-*"}
 
 
 def test_an_owner_whose_name_its_objects_do_not_have_excuses_each_by_its_own() -> None:
-    odd = TopOwner("example.com", "Runner", "blue")
+    odd = Owner("example.com", "Runner", "blue")
     (made,) = written(pod("green-1", odd))
     assert made["spec"]["match"] == {
         "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],
         "name": "green-1",
     }
+
+
+def test_pods_of_an_owner_with_a_long_name_have_its_beginning() -> None:
+    """The API server cuts the beginning of a generated name: each Pod had its own exception."""
+    name = f"{'a' * 57}bc"
+    owner = Owner("apps", "Deployment", name)
+    (made,) = written(pod(f"{name[:58]}12345", owner), pod(f"{name[:58]}54321", owner))
+    assert made["spec"]["match"]["name"] == f"{name[:58]}*"
+    replica_set = StandingViolation(violated(), "apps", "ReplicaSet", "shop", f"{name}-5f9", owner)
+    (made,) = written(replica_set)
+    assert made["spec"]["match"]["name"] == f"{name}-*"
+
+
+def test_a_selector_that_selects_other_objects_does_not_limit_the_exception() -> None:
+    """As that of a Prometheus, which selects monitors: its own Pods had no exception."""
+    owner = Owner("monitoring.coreos.com", "Prometheus", "k8s", (("team", "front"),))
+    (made,) = written(pod("k8s-0", owner, app="prometheus"))
+    assert made["spec"]["match"] == {
+        "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],
+        "name": "k8s-*",
+    }
+
+
+def test_an_operator_s_workload_of_another_name_is_the_owner_of_its_pods() -> None:
+    """Each Pod was excused by its own name alone, and its next one was refused."""
+    resource = Owner("grafana.example.com", "Grafana", "main")
+    deployment = Owner("apps", "Deployment", "grafana", (("app", "grafana"),))
+    replica_set = Owner("apps", "ReplicaSet", "grafana-5f9", (("app", "grafana"),))
+    owners = [replica_set, deployment, resource]
+    assert naming_owner("grafana-5f9-aaaaa", owners) == deployment
+    assert naming_owner("grafana-5f9", owners[1:]) == deployment
+    assert naming_owner("grafana", owners[2:]) == resource
+    named = resource._replace(name="grafana")
+    assert naming_owner("grafana-5f9-aaaaa", [*owners, named]) == named
+    of_deployment = StandingViolation(violated(), "apps", "Deployment", "shop", "grafana")
+    made = implied(of_deployment, owners[1:], ("", "Pod"))
+    assert (made.name, made.owner) == ("grafana-", deployment)
+
+
+@pytest.mark.parametrize("name", ["web", f"{'a' * 57}bc"])
+def test_what_an_owner_will_make_has_the_exception_of_what_it_has_made(name: str) -> None:
+    """A CronJob without a Job, or a Deployment of no replicas: its first Pod was refused."""
+    owner = Owner("apps", "Deployment", name, (("app", "web"),))
+    deployment = StandingViolation(violated(), "apps", "Deployment", "shop", name)
+    of_pod = pod(f"{name}-5f9-"[:58] + "aaaaa", owner)
+    (made,) = written(implied(deployment, [owner], ("", "Pod")), of_pod)
+    assert written(of_pod) == [made]
 
 
 @pytest.mark.parametrize("allows", ["", "cluster"])

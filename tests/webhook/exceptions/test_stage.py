@@ -12,8 +12,10 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.expansion import Expansion, read_expansion_template
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.exceptions.exception import InvalidException
 from webhook.exceptions.reading import read_exception
-from webhook.exceptions.stage import AGAIN_MAX, Excusing
+from webhook.exceptions.stage import Excusing
+from webhook.exceptions.without_parts import AGAIN_MAX
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet
 from webhook.review.subject import Subject, played
@@ -124,6 +126,25 @@ def test_a_list_of_namespaces_excuses_nothing_that_is_in_none() -> None:
         assert left(AugmentedObject(node), of_shop, rego=always) == ["always"]
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {"team": "a"}},
+        {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
+    ],
+)
+def test_a_selector_of_namespaces_excuses_nothing_that_is_in_none(selector: Any) -> None:
+    """An exception for a team's namespaces excused all cluster-scoped objects."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    always = 'package p\nviolation[{"msg": "always"}] { true }'
+    of_team = exception("e", THE, match={"namespaceSelector": selector})
+    assert left(AugmentedObject(node), of_team, rego=always) == ["always"]
+    space = {"metadata": {"name": "shop"}}
+    if "matchLabels" in selector:
+        space["metadata"]["labels"] = selector["matchLabels"]
+    assert left(AugmentedObject(pod("agent"), space), of_team) == []
+
+
 def test_another_constraint_s_violations_stay() -> None:
     assert left(pod("agent"), exception("e", "Privileged/other", namespace="shop"))
     assert left(pod("agent"), exception("e", "Other/none", namespace="shop"))
@@ -192,6 +213,18 @@ def test_an_exception_holds_between_its_times() -> None:
     assert not left(pod("agent"), timed, at=first)
     assert not left(pod("agent"), timed, at=first + 24 * 3600 - 1)
     assert left(pod("agent"), timed, at=first + 24 * 3600)
+
+
+def test_times_may_be_written_with_small_letters() -> None:
+    small = exception("e", THE, namespace="shop", expires="2099-12-31t12:00:00z")
+    assert not left(pod("agent"), small)
+
+
+@pytest.mark.parametrize("field", ["notBefore", "expires"])
+def test_a_time_beyond_the_last_year_is_named(field: str) -> None:
+    times = {"expires": "9999-12-31T23:59:59-12:00", field: "9999-12-31T23:59:59-12:00"}
+    with pytest.raises(InvalidException, match=f"spec.{field} is not a time"):
+        read_exception(exception("e", THE, namespace="shop", **times))
 
 
 @pytest.mark.parametrize(
@@ -345,6 +378,21 @@ def test_what_an_object_implies_is_covered_by_exceptions_for_the_object() -> Non
 def test_reviews_without_parts_are_bounded() -> None:
     names = [f"c{number}" for number in range(2 * AGAIN_MAX)]
     assert left(pod(*names), *map(parted, names))
+
+
+def test_exceptions_for_parts_that_an_object_lacks_take_none_of_its_reviews() -> None:
+    others = [parted(f"other{number}") for number in range(2 * AGAIN_MAX)]
+    assert left(pod("agent"), *others, parted("agent")) == []
+
+
+@pytest.mark.parametrize("name", ["web", "absent"])
+def test_an_exception_that_is_not_needed_makes_no_violation_stricter(name: str) -> None:
+    some = """package p
+violation[{"msg": "some"}] { input.review.object.spec.containers[_].name == {"a", "b"}[_] }"""
+    unneeded = exception(
+        "unneeded", THE, namespace="shop", parts={"containers": [name]}, effect="warn"
+    )
+    assert left(pod("a", "b", "web"), unneeded, parted("a"), parted("b"), rego=some) == []
 
 
 def test_a_constraint_that_cannot_be_matched_is_not_excused() -> None:

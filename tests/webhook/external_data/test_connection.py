@@ -11,6 +11,7 @@ import pytest
 from webhook.external_data.connection import (
     FRAMING_BYTES_MAX,
     AnswerTooLong,
+    MalformedAnswer,
     ProviderConnection,
     TlsEnds,
     WholeAnswer,
@@ -188,6 +189,34 @@ def test_a_connection_that_ends_is_an_answer_only_where_no_length_was_said(sent,
         outcome = await wait
         assert outcome == found or type(outcome) is found
         assert not peer.connection.is_open
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("status", [b"000", b"099"])
+def test_a_status_below_all_is_one_of_an_answer(status) -> None:
+    async def main() -> None:
+        peer = Peer(read_buffer())
+        wait = peer.post()
+        await peer.received(1)
+        await peer.send(answer(FIRST).replace(b" 200 ", b" %s " % status))
+        assert await wait == WholeAnswer(int(status), FIRST, False)
+        peer.close()
+
+    asyncio.run(main())
+
+
+def test_a_provider_that_switches_protocols_has_answered_nothing_that_can_be_read() -> None:
+    async def main() -> None:
+        peer = Peer(read_buffer())
+        wait = peer.post()
+        await peer.received(1)
+        await peer.send(
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\nmore"
+        )
+        assert type(await wait) is MalformedAnswer
+        assert not peer.connection.is_open
+        peer.close()
 
     asyncio.run(main())
 

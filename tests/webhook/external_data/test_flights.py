@@ -1,6 +1,7 @@
 """Real providers are asked over real sockets: who shares a request, what is kept, how it is bounded."""
 
 import asyncio
+import base64
 import datetime as dt
 import gc
 import socket
@@ -33,6 +34,14 @@ from webhook.metrics.providers import (
     PROVIDER_WAITS_ENDED,
 )
 from webhook.metrics.registry import Registry
+
+
+def encoded(certificates: bytes) -> str:
+    """Returns a ``caBundle``."""
+    return base64.b64encode(certificates).decode()
+
+
+FOREIGN = encoded(make_authority().certificate)
 
 
 class Awaited(NamedTuple):
@@ -386,6 +395,40 @@ def test_a_certificate_is_for_the_host_and_in_its_time(caller, tmp_path, names, 
         error = caller.ask("m/a").system_error
         assert "tls: failed to verify certificate: x509: " in error
         assert why in error
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_authority_that_replaces_one_of_its_name_is_tried_too(caller, process, is_first):
+    both = [process.authority.certificate, make_authority().certificate]
+    caller.put(process, caBundle=encoded(b"".join(both if is_first else reversed(both))))
+    assert caller.ask("replaced/a").responses
+    assert caller.ask("replaced/b").responses
+    caller.put(process, caBundle=encoded(2 * make_authority().certificate + both[1]))
+    assert "failed to verify certificate: x509" in caller.ask("replaced/c").system_error
+
+
+def test_a_host_that_ends_with_a_dot_is_that_of_the_certificate(process, monkeypatch):
+    known = socket.getaddrinfo
+
+    def look_up(host: str, *args: Any, **options: Any) -> Any:
+        if host == "localhost.":
+            host = "localhost"
+            if options.get("flags"):
+                raise socket.gaierror(socket.EAI_NONAME, "a name")
+        return known(host, *args, **options | {"family": socket.AF_INET})
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with running() as caller:
+        caller.put(process, url=f"https://localhost.:{process.port}/", timeout=30)
+        assert caller.ask("dotted/a").system_error == ""
+
+
+@pytest.mark.parametrize("password", ["secret", "sec@ret", "sec%40ret"])
+def test_no_part_of_a_password_is_in_a_fault(caller, process, password):
+    port = process.port
+    caller.put(process, url=f"https://ada:{password}@127.0.0.1:{port}/?to=a@b", caBundle=FOREIGN)
+    error = caller.ask("secret/a").system_error
+    assert f'Post "https://ada:***@127.0.0.1:{port}/?to=a@b": tls: ' in error
 
 
 def test_a_server_without_tls_gets_nothing(caller, process, tmp_path):

@@ -56,6 +56,8 @@ def test_numbers_are_64_bit_floats():
         (body(systemError=[]), "array into response.systemError"),
         (body(idempotent="yes"), "string into response.idempotent"),
         (b'{"response": {"items": [{"value": 1e999}]}}', "too large for a float64"),
+        (b'{"response": {"items": [{"value": 1e9999999}]}}', "number too big"),
+        (b'{"response": ' + b"[" * 20_000 + b"1" + b"]" * 20_000 + b"}", "depth"),
         (b"<html>", "invalid character '<' looking for beginning of value"),
         (b"{} more", "invalid character 'm'"),
         (b"", "EOF"),

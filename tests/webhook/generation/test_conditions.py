@@ -7,14 +7,67 @@ import pytest
 
 from tests.webhook.generation.patterns import KINDS, NAMES, PATTERNS
 from webhook.api import names
+from webhook.api.admission import read_request
 from webhook.api.gvk import GroupVersionKind
 from webhook.cel.engine import compile_expression
 from webhook.cel.kubernetes import match_conditions
 from webhook.cel.run.meter import Meter
 from webhook.constraint.match import MatchSubject, View, compile_criteria, for_process
 from webhook.generation import conditions
+from webhook.review.releasing import only_releases
 
 ENVIRONMENT = match_conditions()
+HELD = {
+    "kind": "Pod",
+    "metadata": {"name": "a", "labels": {"a": "b"}, "finalizers": ["x", "y"], "generation": 1},
+    "spec": {"containers": [{"name": "c"}]},
+}
+
+
+def changed(**changes):
+    """A Pod after a change of its metadata; without what is None."""
+    fields = {**HELD["metadata"], **changes}
+    return {
+        **HELD,
+        "metadata": {name: value for name, value in fields.items() if value is not None},
+    }
+
+
+@pytest.mark.parametrize("old", [HELD, changed(deletionTimestamp="2026-01-01T00:00:00Z")])
+@pytest.mark.parametrize(
+    "new",
+    [
+        HELD,
+        changed(finalizers=["y"], generation=2, managedFields=[{"manager": "m"}]),
+        changed(finalizers=["y", "x"]),
+        changed(finalizers=None),
+        changed(finalizers=[]),
+        changed(finalizers=["z"]),
+        changed(finalizers=None, labels=None),
+        changed(finalizers=None, labels={"a": "c"}),
+        changed(finalizers=None, annotations={"a": "b"}),
+        changed(finalizers=None) | {"spec": {"containers": []}},
+        changed(finalizers=None) | {"status": {}},
+        {key: value for key, value in changed(finalizers=None).items() if key != "spec"},
+    ],
+)
+def test_an_update_that_only_removes_finalizers_meets_no_generated_policy(old, new):
+    """The API server refused it by them: such Pods hung in Terminating."""
+    deletion = {key: old["metadata"].get(key) for key in ("deletionTimestamp",)}
+    new = {**new, "metadata": {**new["metadata"], **deletion}}
+    request = {"operation": "UPDATE", "kind": {"group": "", "version": "v1", "kind": "Pod"}}
+    document = {**request, "object": new, "oldObject": old}
+    released = (
+        only_releases(read_request(document)) and len(new["metadata"].get("finalizers", [])) < 2
+    )
+    given = {"object": new, "oldObject": old, "request": request}
+    given |= {"namespaceObject": None, "params": None, "authorizer": None}
+    expression = conditions.not_released()["expression"]
+    assert compiled(expression).evaluate(given, Meter()) is not released
+    for one in ({"object": new, "oldObject": None}, {"object": None, "oldObject": old}):
+        operation = "DELETE" if one["object"] is None else "CREATE"
+        given |= {**one, "request": {**request, "operation": operation}}
+        assert compiled(expression).evaluate(given, Meter()) is True
 
 
 @cache

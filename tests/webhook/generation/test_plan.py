@@ -70,6 +70,7 @@ def test_a_template_and_its_constraint_have_gatekeeper_s_policy_and_binding():
         "gatekeeper_internal_match_namespaces",
         "gatekeeper_internal_match_name",
         "gatekeeper_internal_match_kinds",
+        "gatekeeper_internal_match_not_released",
         "gatekeeper_internal_match_global_excluded_namespaces",
         "gatekeeper_internal_match_global_exempted_namespaces",
         "no-leases",

@@ -386,6 +386,16 @@ def decode(pem: str) -> str:
 
 
 ZIPPED = gzip.compress("é: hi".encode(), mtime=0)
+
+
+def headed(flags: int, header: bytes) -> bytes:
+    """The compressed data with more in its header."""
+    return ZIPPED[:3] + bytes([flags]) + ZIPPED[4:10] + header + ZIPPED[10:]
+
+
+NAMED = headed(0x1C, b"\x02\x00ab" + 2 * (511 * b"n" + b"\0"))
+"""With an extra field, and a name and a comment that are as long as Go reads them."""
+
 BROKEN = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
@@ -423,7 +433,7 @@ BROKEN = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
         "listObjToMap([{'n': 'a'}], [{'v': 1}], 'n', 'v') == {'a': 1}",
         "transform.listObjToMap([{'n': 'a'}], [{'v': 1}], 'n', 'v') == {'a': 1}",
         f"{decompress(ZIPPED)} == 'é: hi' && {decompress(ZIPPED + ZIPPED)} == 'é: hié: hi'",
-        f"{decompress(gzip.compress(b'', mtime=0))} == ''",
+        f"{decompress(gzip.compress(b'', mtime=0))} == '' && {decompress(NAMED)} == 'é: hi'",
         f"{decode(CERTIFICATE)}.Issuer.CommonName == 'ca' && !has({decode(CERTIFICATE)}.Subject)",
         f"{decode(CERTIFICATE)}.DNSNames == ['a.example'] && {decode(CERTIFICATE)}.IsCA",
         f"{decode(CERTIFICATE)}.NotAfter == '2027-01-01T00:00:00Z'",
@@ -462,6 +472,8 @@ def test_pure_functions_of_kyverno_are_there(expression: str) -> None:
         (f"{decompress(ZIPPED + bytes(1))} == ''", "gzip.decompress: "),
         (f"{decompress(ZIPPED + bytes(20))} == ''", "gzip.decompress: "),
         (f"{decompress(ZIPPED + bytes(3) + ZIPPED)} == ''", "gzip.decompress: "),
+        (f"{decompress(headed(0x08, bytes([110]) * 512 + bytes(1)))} == ''", "invalid header"),
+        (f"{decompress(ZIPPED + headed(0x10, bytes([110]) * 512 + bytes(1)))} == ''", "invalid "),
         (f"{decompress(gzip.compress(bytes(4_000_000), mtime=0))} == ''", "or more than "),
         (f"{decode('hi')} == null", "failed to decode PEM block"),
         (f"{decode(BROKEN)} == null", "x509: "),

@@ -169,6 +169,19 @@ def test_a_provider_s_placeholder_is_put_by_the_passes() -> None:
     assert both_ways(pod("a"), CREATE, mutators) is None
 
 
+def test_a_mutator_that_finds_a_placeholder_says_whose_answer_it_is() -> None:
+    location = "spec.containers[name: *].image"
+    asks = {"externalData": {"provider": "p"}}
+    mutators = known(
+        mutator("Assign", "a", location, parameters={"assign": asks}),
+        mutator("AssignImage", "b", location, parameters={"assignTag": ":v2"}),
+    )
+    plan = plan_for(pod("a"), CREATE, mutators)
+    assert plan is not None
+    with pytest.raises(MutationError, match="got an answer of the provider p of type"):
+        Passes(plan, gvk_of(pod("a")), CREATE, "reject", 100).mutate(pod("a"))
+
+
 def test_very_many_items_are_left_to_passes_that_look_at_the_clock() -> None:
     mutators = known(
         assign("a", "spec.containers[name: *].x", 1), assign("b", "spec.containers[name: *].y", 1)

@@ -37,15 +37,38 @@ def group(**spec: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("action", ["deny", "warn"])
-def test_a_member_that_is_enforced_itself_is_reported(action: str) -> None:
+@pytest.mark.parametrize(("action", "does"), [("deny", "refuses"), ("warn", "warns of")])
+def test_a_member_that_is_enforced_itself_is_reported(action: str, does: str) -> None:
     enforced = constraint(enforcementAction=action)
     why = (
-        f"ConstraintGroup/g: its member own, K8sDeny/c ({action}), is enforced itself and refuses "
+        f"ConstraintGroup/g: its member own, K8sDeny/c ({action}), is enforced itself and {does} "
         "what the group accepts: set its enforcementAction to dryrun"
     )
     assert advice(group(), template(), enforced) == [why]
     assert advice(group(), template(), constraint(enforcementAction="dryrun")) == []
+
+
+@pytest.mark.parametrize(
+    ("actions", "shown"),
+    [
+        (["dryrun"], None),
+        (["dryrun", "warn"], "(warn at audit.gatekeeper.sh), is enforced itself and warns of"),
+        (["deny", "dryrun"], "(deny at validation.gatekeeper.sh), is enforced itself and refuses"),
+    ],
+)
+def test_a_scoped_member_is_reported_for_what_it_does(actions: list[str], shown: str) -> None:
+    """One that only records was said to refuse what the group accepts."""
+    points = ["validation.gatekeeper.sh", "audit.gatekeeper.sh"]
+    scoped = constraint(
+        enforcementAction="scoped",
+        scopedEnforcementActions=[
+            {"action": action, "enforcementPoints": [{"name": point}]}
+            for action, point in zip(actions, points, strict=False)
+        ],
+    )
+    found = advice(group(), template(), scoped)
+    assert bool(found) is (shown is not None)
+    assert shown is None or shown in found[0]
 
 
 def test_a_constraint_that_is_enforced_from_now_on_is_reported_at_its_group() -> None:

@@ -68,6 +68,45 @@ def test_a_wrong_type_in_any_field_is_reported(crd):
     assert silent == []
 
 
+EXTERNAL = {
+    "provider": "p",
+    "dataSource": "Username",
+    "failurePolicy": "UseDefault",
+    "default": "d",
+}
+
+
+@pytest.mark.parametrize("crd", ["assign", "assignmetadata"])
+@pytest.mark.parametrize(
+    "source", [{"externalData": EXTERNAL}, {"fromMetadata": {"field": "name"}}]
+)
+def test_a_wrong_type_in_any_field_of_a_value_s_source_is_reported(crd, source):
+    whole = changed(WHOLE[crd], ("spec", "parameters", "assign"), source)
+    assert fault_messages(whole) == []
+    schema = schema_of(crd, whole["apiVersion"].split("/")[1])
+    silent = [
+        path
+        for path, document in variants(whole)
+        if structural.faults(document, schema) and not fault_messages(document)
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"dataSource": "username"}, "dataSource: Unsupported value"),
+        ({"failurePolicy": "ignore"}, "failurePolicy: Unsupported value"),
+        ({"provider": None}, "provider: Required value"),
+        ({"providr": "p"}, 'providr: unknown field, without effect: is "provider" meant?'),
+    ],
+)
+def test_a_word_that_external_data_does_not_know_is_reported(changes, fault):
+    assign = {"externalData": {**EXTERNAL, **changes}}
+    whole = changed(WHOLE["assign"], ("spec", "parameters", "assign"), assign)
+    assert fault in str(fault_messages(whole))
+
+
 def test_a_wrong_type_in_any_field_of_a_match_is_reported():
     client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
     client.add_template(template())
@@ -117,6 +156,15 @@ def test_the_schemas_are_those_of_the_crds(crd, schema):
 def test_what_a_config_says_without_effect_is_reported(spec, message):
     (fault, *_) = fault_messages({**WHOLE["configs"], "spec": spec})
     assert message in fault
+
+
+@pytest.mark.parametrize("crd", ["assign", "assignimage", "expansiontemplate"])
+def test_a_version_that_no_api_server_has_is_reported(crd):
+    whole = WHOLE[crd]
+    group, _, version = whole["apiVersion"].partition("/")
+    (fault,) = fault_messages({**whole, "apiVersion": f"{group}/v9"})
+    assert fault.startswith("unsupported version v9, supported: v1")
+    assert version in fault
 
 
 def test_null_is_as_if_nothing_were_there():

@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 
 from webhook.reads.read_set import EVERY_KEY, ReadSet
+from webhook.reads.text_tests import TEXT_MAX, outcome
 
 _RUBBISH: tuple[Any, ...] = (
     None,
@@ -26,7 +27,9 @@ def scrambled(value: Any, reads: ReadSet | None, random: Random) -> Any:
         return random.choice(_RUBBISH)
     if reads.whole:
         return value
-    if not reads.scalar and not (reads.children and isinstance(value, (dict, list))):
+    if reads.tests and isinstance(value, str):
+        return _tested_alike(value, reads, random)
+    if not (reads.scalar or reads.tests or (reads.children and isinstance(value, (dict, list)))):
         others = [one for one in _RUBBISH if one is not False]
         if reads.children:  # the fields read below it are missing
             others = [one for one in others if not isinstance(one, (dict, list))]
@@ -48,6 +51,18 @@ def scrambled(value: Any, reads: ReadSet | None, random: Random) -> Any:
             if name not in changed and reads.at(name) is None and random.random() < 0.5:
                 changed[name] = random.choice(_RUBBISH)
     return changed
+
+
+def _tested_alike(text: str, reads: ReadSet, random: Random) -> str:
+    """Another text with the same results of all tests; this one if none is found."""
+    parts = ["", "a", "x/y", ":", "*", *(step.operand for test in reads.tests for step in test)]
+    for _ in range(20):
+        at, until = sorted(random.randrange(len(text) + 1) for _ in range(2))
+        other = text[:at] + random.choice(parts) + text[until:]
+        alike = all(outcome(test, other) == outcome(test, text) for test in reads.tests)
+        if other != text and len(text) <= TEXT_MAX >= len(other) and alike:
+            return other
+    return text
 
 
 def mutated(value: Any, random: Random) -> Any:

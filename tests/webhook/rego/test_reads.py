@@ -70,6 +70,87 @@ def test_two_values_of_one_function_are_compared_whole() -> None:
     assert read.at("*").whole
 
 
+IMAGE = f"{OBJECT}.cs[_].image"
+FROM = [[("startswith", "a/")]]
+
+
+@pytest.mark.parametrize(
+    ("body", "rules", "tests"),
+    [
+        (f'startswith({IMAGE}, "a/")', "", FROM),
+        (f'startswith({IMAGE}, trim_suffix("a/*", "*"))', "", FROM),
+        (
+            f'i := {IMAGE}; not strings.any_prefix_match(i, ["a/", "b/"])',
+            "",
+            [*FROM, [("startswith", "b/")]],
+        ),
+        (
+            f'of := concat(":", ["", ["x", "y"][_]]); endswith({IMAGE}, of)',
+            "",
+            [[("endswith", ":x")], [("endswith", ":y")]],
+        ),
+        (f'{IMAGE} != "a"', "", [[("equal", "a")]]),
+        (f'regex.match("^a", {IMAGE})', "", [[("regex.match", "^a")]]),
+        (
+            f'parts := split({IMAGE}, "/"); not contains(parts[count(parts) - 1], ":")',
+            "",
+            [[("split", "/"), ("count", "")], [("split", "/"), ("each", ""), ("contains", ":")]],
+        ),
+        # Of two texts each has its results: they need not be of one container.
+        (
+            f'a := split({IMAGE}, "/"); b := split({IMAGE}, ":"); a[count(b)] == "x"',
+            "",
+            [
+                [("split", "/"), ("count", "")],
+                [("split", "/"), ("each", ""), ("equal", "x")],
+                [("split", ":"), ("count", "")],
+            ],
+        ),
+        # A rule that never holds gives no second value that is compared.
+        (
+            f"m := text({IMAGE}); m",
+            'text(x) = y { false; y := x }\ntext(x) = y { y := startswith(x, "a/") }',
+            FROM,
+        ),
+    ],
+)
+def test_of_a_text_that_is_tested_the_results_are_read(body: str, rules: str, tests: list) -> None:
+    read = dependencies(body, rules=rules).deciding.at(
+        "input", "review", "object", "cs", "*", "image"
+    )
+    assert not read.scalar
+    found = sorted([(step.name, step.operand) for step in test] for test in read.tests)
+    assert found == sorted(tests)
+
+
+@pytest.mark.parametrize(
+    ("body", "rules"),
+    [
+        (f'{IMAGE} < "b"', ""),
+        (f"{IMAGE} == {OBJECT}.name", ""),
+        (f"startswith({IMAGE}, {OBJECT}.name)", ""),
+        (f'startswith(lower({IMAGE}), "a")', ""),
+        (f'parts := split({IMAGE}, "/"); count({{part | part := parts[_]}}) > 1', ""),
+        (f'regex.match("(", {IMAGE})', ""),
+        (
+            f'startswith({IMAGE}, concat(":", parts[_]))',
+            'parts[p] { p := ["a"] }\nparts[p] { p := ["a", "b"] }',
+        ),
+    ],
+)
+def test_a_text_that_is_used_otherwise_is_read_whole(body: str, rules: str) -> None:
+    read = dependencies(body, rules=rules).deciding.at(
+        "input", "review", "object", "cs", "*", "image"
+    )
+    assert read.scalar or any(test[-1].gives != "scalar" for test in read.tests)
+
+
+def test_texts_of_synced_objects_are_read_whole() -> None:
+    body = 'startswith(data.inventory.cluster.v1.Namespace[_].metadata.name, "a")'
+    path = "data", "inventory", "cluster", "v1", "Namespace", "*", "metadata", "name"
+    assert dependencies(body).reads.at(*path).whole
+
+
 @pytest.mark.parametrize(
     ("parameters", "paths"),
     [

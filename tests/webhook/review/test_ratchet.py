@@ -139,6 +139,57 @@ def test_an_object_that_comes_into_the_match_by_the_update_is_refused() -> None:
     assert [actions for _, actions, _ in findings] == [("deny",)]
 
 
+SPARING = template(
+    "Sparing",
+    """package sparing
+violation[{"msg": msg, "details": {"field": field}}] {
+  not unchanged
+  image := input.review.object.spec.containers[i].image
+  endswith(image, ":latest")
+  field := sprintf("spec.containers[%d].image", [i])
+  msg := sprintf("%v is latest", [field])
+}
+unchanged {
+  input.review.operation == "UPDATE"
+  input.review.object.spec == input.review.oldObject.spec
+}
+""",
+)
+
+
+def test_a_policy_that_spares_updates_without_changes_does_not_hide_what_was_there() -> None:
+    """The library's templates do: each update of a Pod's spec was refused for what was there."""
+    value = request(pod("a:latest", "b:latest"), pod("a:latest", "b:1"))
+    assert found(value, SPARING, ratcheted("Sparing")) == [
+        ("spec.containers[1].image is latest", ("deny",), False),
+        ("spec.containers[0].image is latest", ("warn",), True),
+    ]
+
+
+def test_an_item_is_the_same_at_another_place_of_its_list() -> None:
+    """Whoever removed the first of two bad containers was refused for the second."""
+    old = pod("a:latest", "b:latest")
+    new = copy.deepcopy(old)
+    del new["spec"]["containers"][0]
+    findings = found(request(new, old), SPARING, ratcheted("Sparing"))
+    assert findings == [("spec.containers[0].image is latest", ("warn",), True)]
+    new["spec"]["containers"][0]["name"] = "another"
+    findings = found(request(new, old), SPARING, ratcheted("Sparing"))
+    assert [actions for _, actions, _ in findings] == [("deny",)]
+
+
+def test_an_item_of_an_implied_object_is_the_same_at_another_place_of_its_list() -> None:
+    old = deployment()
+    old["metadata"]["name"] = "web"
+    old["spec"]["template"]["spec"] = pod("a:1", "b:latest")["spec"]
+    new = copy.deepcopy(old)
+    del new["spec"]["template"]["spec"]["containers"][0]
+    findings = found(request(new, old), SPARING, ratcheted("Sparing"), expansions=[expands()])
+    assert findings == [
+        ("[Implied by pods] spec.containers[0].image is latest", ("warn",), True),
+    ]
+
+
 def test_scoped_actions_and_dry_runs_are_distinguished_too() -> None:
     points = [{"name": WEBHOOK}]
     scoped = ratcheted(

@@ -102,6 +102,18 @@ def test_what_is_noted_on_an_object_that_is_being_deleted_is_not_refused_for_wha
     assert found.warnings == ("[a] label <owner> is missing",)
 
 
+@pytest.mark.parametrize("sub_resource", ["status", "finalize", "resize", ""])
+def test_a_finalizer_goes_through_any_subresource(sub_resource: str) -> None:
+    """A cloud's controller takes its finalizer by ``services/status``: such Services hung."""
+    old, new = violating(finalizers=["x"], **DELETED), violating(**DELETED)
+    more: dict[str, Any] = {"operation": "UPDATE", "subResource": sub_resource}
+    admitting = Admitting(REQUIRED_LABELS, constraint("a", "owner"))
+    found = admitting.ask(request_of(new, oldObject=old, **more))
+    assert (found.allowed, found.message) == (True, RELEASED)
+    other = violating({"nodeName": "b"}, **DELETED)
+    assert not admitting.ask(request_of(other, oldObject=old, **more)).allowed
+
+
 def test_the_garbage_collector_takes_owners_from_what_outlives_them() -> None:
     old, new = violating(ownerReferences=OWNERS), violating(ownerReferences=OWNERS[:1])
     assert is_allowed(old, new, COLLECTOR)

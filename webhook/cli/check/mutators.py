@@ -32,6 +32,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from webhook.exceptions.exception import PolicyException
     from webhook.mutation.mutator import MutatorId
     from webhook.policies.manifests import Manifest
     from webhook.review.outcome import Found
@@ -170,19 +171,26 @@ def _effects_of_policies(items: Iterable[Manifest]) -> dict[MutatorId, MutatorEf
     }
 
 
+def exceptions_in(extensions: Extensions, manifests: Sequence[Manifest]) -> list[PolicyException]:
+    """Returns the exceptions in force that are among the manifests."""
+    in_files = {
+        (item.gvk.kind, namespace_of(item.document), name_of(item.document)) for item in manifests
+    }
+    return [
+        item
+        for item in extensions.exceptions
+        if (item.excuse.kind, item.excuse.namespace, item.excuse.name) in in_files
+    ]
+
+
 def problems_of_exceptions(
     extensions: Extensions, manifests: Sequence[Manifest], constraints: Iterable[Constraint]
 ) -> list[Problem]:
     """Return the constraints' faults with exceptions among the manifests, in admission's words."""
     known = {constraint.key: constraint for constraint in constraints}
-    in_files = {
-        (item.gvk.kind, namespace_of(item.document), name_of(item.document)) for item in manifests
-    }
     problems = []
-    for item in extensions.exceptions:
+    for item in exceptions_in(extensions, manifests):
         excuse = item.excuse
-        if (excuse.kind, excuse.namespace, excuse.name) not in in_files:
-            continue
         named = [known[key] for key in item.constraints if key in known]
         if (fault := closed_by(item, named)) is not None:
             problems.append(Problem(excuse.kind, excuse.name, "error", "invalid", fault.message))

@@ -107,6 +107,8 @@ class BeforeAndAfter:
     mutation: MutationChecked
     exclusions: Exclusions
     """The exclusions of Configs among the manifests."""
+    exceptions: tuple[str, ...] = ()
+    """The titles of the checked exceptions."""
 
     def set_before(self) -> PolicySet:
         """Returns all policies in force now."""
@@ -160,7 +162,9 @@ def prepare(
     ]
     exclusions = exclusions_of(config_objects or configs)
     named = concerned((item.document for item in manifests), keys)
-    both = BeforeAndAfter(base, after, named, checked.mutation, exclusions)
+    exceptions = check_mutators.exceptions_in(checked.mutation.extensions, manifests)
+    titles = tuple(item.excuse.title for item in exceptions)
+    both = BeforeAndAfter(base, after, named, checked.mutation, exclusions, titles)
     foreign = both.set_after().foreign
     return replace(both, keys=named.union(foreign.keys, foreign.document_keys))
 
@@ -242,7 +246,8 @@ def effect_on_manifests(
     if not (objects or documents):
         return None
     before, after = policies.set_before(), policies.set_after()
-    effect, matched, foreign = Effect(policies.keys), Matched(), frozenset(after.foreign.keys)
+    effect, matched = Effect(policies.keys, policies.exceptions), Matched()
+    foreign = frozenset(after.foreign.keys)
     for item in objects:
         try:
             value = value_of(item.document, after.snapshot.namespaces)
@@ -483,7 +488,7 @@ async def effect_on_cluster(
     for client_of_policies in (policies.before, policies.after):
         only(client_of_policies, policies.keys)
     before, after = policies.set_before(), policies.set_after()
-    effect = Effect(policies.keys)
+    effect = Effect(policies.keys, policies.exceptions)
     logger = log.Log(_nowhere).logger("check")
     sweep = Sweep(
         timestamp.now(),

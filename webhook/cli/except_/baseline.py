@@ -5,31 +5,40 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.api.gvk import GroupVersionKind, name_of, namespace_of, split_group_version
-from webhook.api.shapes import objects_of
+from webhook.api.config import AUDIT_PROCESS, WEBHOOK_PROCESS
+from webhook.api.gvk import GroupVersionKind, labels_of, name_of, namespace_of, split_group_version
+from webhook.api.shapes import object_of, objects_of
 from webhook.audit.sink import Audited, AuditSink
 from webhook.cli import exit_codes
 from webhook.cli.audit.report import missing
 from webhook.cli.audit.run import AuditOutcome, Request, audit
-from webhook.cli.cluster_access import ask_cluster
+from webhook.cli.cluster_access import ask_cluster, list_objects
 from webhook.cli.cluster_policies import list_kind
 from webhook.cli.formats.document import as_stream
 from webhook.cli.terminal import complain, write
 from webhook.cluster.errors import ApiError
+from webhook.constraint import enforcement
+from webhook.constraint.match import for_process
 from webhook.exceptions.baseline import (
+    Owner,
     StandingViolation,
-    TopOwner,
     baseline,
     closed,
+    implied,
+    naming_owner,
     selector_labels,
 )
+from webhook.exceptions.reading import IMPLIED
+from webhook.policy_kinds.table import EXPANSION_TEMPLATES
 from webhook.printable import quantity
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from webhook.audit.sink import SweepStart
     from webhook.cluster.client import ClusterClient
+    from webhook.constraint.constraint import Constraint
     from webhook.exceptions.writing import ExceptionTerms
 
 OWNERS_MAX: Final = 8
@@ -55,51 +64,95 @@ class _Controller(NamedTuple):
     name: str
 
 
+class _Listed(NamedTuple):
+    """A violation as the audit saw it.
+
+    ``own_labels`` are those of the object's own selector. ``implied_by`` is the ExpansionTemplate
+    by which the object implies the violating one; empty for itself.
+    """
+
+    violation: StandingViolation
+    controller: _Controller | None
+    own_labels: tuple[tuple[str, str], ...]
+    implied_by: str
+
+
 @dataclass(slots=True)
 class _Violations(AuditSink):
     """Collects violations with their objects' controllers: a sink of the audit."""
 
     baseline: Baseline
-    listed: list[tuple[StandingViolation, _Controller | None]] = field(default_factory=list)
+    listed: list[_Listed] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    """The parts of constraints that the webhook enforces and the audit does not see."""
+
+    async def start(self, start: SweepStart) -> None:
+        """Keeps what the audit will not see."""
+        for constraint in start.snapshot.constraints:
+            if not self.baseline.only or constraint.name in self.baseline.only:
+                self.unseen += _unseen(constraint)
 
     async def audited(self, audited: Audited) -> None:
         """Keeps the violations in the baseline's part; each constraint once for an object."""
         place, name = audited.identity.namespace, audited.identity.name
         if self.baseline.namespace and place != self.baseline.namespace:
             return
-        gvk, seen = audited.identity.gvk, set()
+        gvk, obj, seen = audited.identity.gvk, audited.object, set()
         for result in audited.responses.results:
-            constraint = result.constraint
+            constraint, template = result.constraint, _expansion_of(result.msg)
             if (
                 result.cause != "violation"
-                or constraint.key in seen
+                or (constraint.key, template) in seen
                 or (self.baseline.only and constraint.name not in self.baseline.only)
             ):
                 continue
-            seen.add(constraint.key)
-            violation = StandingViolation(constraint, gvk.group, gvk.kind, place, name)
-            self.listed.append((violation, _controller_of(audited.object)))
+            seen.add((constraint.key, template))
+            violation = StandingViolation(
+                constraint, gvk.group, gvk.kind, place, name, labels=labels_of(obj)
+            )
+            self.listed.append(
+                _Listed(violation, _controller_of(obj), selector_labels(obj), template)
+            )
+
+
+def _unseen(constraint: Constraint) -> Iterator[str]:
+    title, points = "/".join(constraint.key), constraint.points
+    if enforcement.WEBHOOK in points and enforcement.AUDIT not in points:
+        yield f"not audited: {title}: it has no action at {enforcement.AUDIT}"
+    match = object_of(object_of(constraint.document.get("spec")).get("match"))
+    audited, admitted = (for_process(match, name) for name in (AUDIT_PROCESS, WEBHOOK_PROCESS))
+    if (excluded := audited.get("excludedNamespaces")) and "excludedNamespaces" not in admitted:
+        place = ", ".join(excluded)
+        yield f"not audited in {place}: {title}: its processes leave it out of the audit alone"
+
+
+def _expansion_of(message: str) -> str:
+    """Returns the ExpansionTemplate in the message of an implied violation; else nothing."""
+    if not message.startswith(IMPLIED):
+        return ""
+    return message.removeprefix(IMPLIED).partition("] ")[0]
 
 
 def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
     """Audits, and writes the exceptions; returns the exit code."""
-    outcome, violations = ask_cluster(
+    outcome, violations, unseen = ask_cluster(
         part.kubeconfig, part.context, lambda client: _audited(client, part)
     )
-    lines = missing(outcome)
+    lines = [*missing(outcome), *unseen]
+    is_whole = outcome.whole and not unseen
     for line in lines:
         complain(line)
     for name in closed(violations):
         complain(f"{name} allows no exceptions (waddle.dev/exceptions), so its violations remain")
     documents = baseline(violations, terms)
     if documents:
-        write(as_stream(documents, () if outcome.whole else lines))
+        write(as_stream(documents, () if is_whole else lines))
         until = f"{quantity(len(documents), 'exception')} until {terms.expires}"
-        complain(until if outcome.whole else f"{until}: the baseline is incomplete")
+        complain(until if is_whole else f"{until}: the baseline is incomplete")
     unknown = sorted(part.only - {name for _, name in outcome.totals})
     for name in unknown:
         complain(f"--constraint {name}: the cluster has no such constraint")
-    if unknown or not outcome.whole:
+    if unknown or not is_whole:
         return exit_codes.UNKNOWN
     if not documents:
         complain("no violation was found, so there is nothing to excuse")
@@ -109,42 +162,56 @@ def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
 
 async def _audited(
     client: ClusterClient, part: Baseline
-) -> tuple[AuditOutcome, list[StandingViolation]]:
+) -> tuple[AuditOutcome, list[StandingViolation], list[str]]:
+    """Returns the audit's outcome, its violations, and what it could not see."""
     sink = _Violations(part)
     outcome = await audit(client, Request(part.waddle), sink)
     owners = _Owners(client)
-    violations = [
-        violation
-        if controller is None
-        else violation._replace(owner=await owners.top(controller, violation))
-        for violation, controller in sink.listed
-    ]
-    return outcome, violations
+    generated = await _generated(client) if any(item.implied_by for item in sink.listed) else {}
+    violations = []
+    for violation, controller, own_labels, implied_by in sink.listed:
+        chain = [] if controller is None else await owners.of(controller, violation.namespace)
+        owner = naming_owner(violation.name, chain) if chain else None
+        violations.append(violation._replace(owner=owner))
+        if violation.namespace and (kind := generated.get(implied_by)):
+            itself = Owner(violation.group, violation.kind, violation.name, own_labels)
+            violations.append(implied(violation, [itself, *chain], kind))
+    unlisted = [f"no right to list owners: {gvk}" for gvk in sorted(owners.unlisted)]
+    return outcome, violations, [*sink.unseen, *unlisted]
+
+
+async def _generated(client: ClusterClient) -> dict[str, tuple[str, str]]:
+    """Returns the group and kind that each ExpansionTemplate makes."""
+    kinds = {}
+    for document in await list_objects(client, EXPANSION_TEMPLATES.resource):
+        gvk = object_of(object_of(document.get("spec")).get("generatedGVK"))
+        kinds[name_of(document)] = (str(gvk.get("group") or ""), str(gvk.get("kind") or ""))
+    return kinds
 
 
 class _Owners:
-    """Finds the top controller of an object; each kind is listed once, on first use."""
+    """Finds the controllers of objects; each kind is listed once, on first use."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._kinds: dict[GroupVersionKind, dict[tuple[str, str], _Known]] = {}
+        self.unlisted: set[GroupVersionKind] = set()
+        """The kinds that may not be listed: the owners of their objects are not known."""
 
-    async def top(self, controller: _Controller, violation: StandingViolation) -> TopOwner:
-        """Return the topmost controller, which no controller made."""
-        known: _Known | None = None
+    async def of(self, controller: _Controller, namespace: str) -> list[Owner]:
+        """Return an object's controller, the controller's own, and so on to the topmost."""
+        owners = []
         for _ in range(OWNERS_MAX):
             of_kind = await self._of_kind(controller.gvk)
-            places = ((violation.namespace, controller.name), ("", controller.name))
-            above = next((of_kind[place] for place in places if place in of_kind), None)
-            if above is None:
-                break  # deleted, or may not be listed: the chain ends here
-            known = above
-            if above.controller is None:
-                break
-            controller = above.controller
-        gvk = controller.gvk
-        labels = () if known is None else known.labels
-        return TopOwner(gvk.group, gvk.kind, controller.name, labels)
+            places = ((namespace, controller.name), ("", controller.name))
+            known = next((of_kind[place] for place in places if place in of_kind), None)
+            labels = () if known is None else known.labels
+            gvk = controller.gvk
+            owners.append(Owner(gvk.group, gvk.kind, controller.name, labels))
+            if known is None or known.controller is None:
+                break  # the topmost; or deleted, or may not be listed: the chain ends here
+            controller = known.controller
+        return owners
 
     async def _of_kind(self, gvk: GroupVersionKind) -> dict[tuple[str, str], _Known]:
         if gvk not in self._kinds:
@@ -153,7 +220,7 @@ class _Owners:
             except ApiError as error:
                 if not error.is_forbidden:
                     raise
-                complain(f"no right to list: {gvk}")
+                self.unlisted.add(gvk)
                 objects = []
             self._kinds[gvk] = {
                 (namespace_of(item), name_of(item)): _Known(

@@ -31,8 +31,15 @@ from webhook.reports.report_api import APIS
 _BAD: Final = frozenset({"fail", "warn"})
 """The results of reports that are violations."""
 
-_DENIED: Final = re.compile(r"\[([a-z0-9][-a-z0-9.]*)\] ([^\n]+)")
-"""A line of a denial, or a warning: the constraint's name, and its message."""
+_NAMED: Final = r"\[([a-z0-9][-a-z0-9.]*)\] "
+
+_DENIED: Final = re.compile(
+    rf"Warning: {_NAMED}([^\n]+)"
+    rf"|{_NAMED}(.+?)(?=\s*\Z|\n{_NAMED}|\n\s*(?:Error|error|Warning|Normal|…)\b|\n…)",
+    re.DOTALL,
+)
+"""A warning, which is a line, or a message of a denial, which may have several: the constraint's
+name, and the message. kubectl's next error or warning ends a message."""
 
 _REPORT_GROUPS: Final = frozenset(api.namespaced.gvk.group for api in APIS.values())
 
@@ -65,15 +72,14 @@ def write_exceptions(
 ) -> int:
     """Writes exceptions for the violations of a source; returns the exit code."""
     try:
-        denials = list(violations(_text(source), denied))
+        denials = list(violations(_text(source), denied, only))
     except OSError as error:
         complain(f"{error.filename or source} cannot be read: {reason_of(error)}")
         return exit_codes.UNKNOWN
     except ValueError as error:
         complain(str(error) if isinstance(error, UnreadableFile) else f"{source}: {error}")
         return exit_codes.UNKNOWN
-    chosen = [denial for denial in denials if not only or denial.constraint[1] in only]
-    documents = narrow_exceptions(chosen, terms)
+    documents = narrow_exceptions(denials, terms)
     if not documents:
         complain(f"{source} has no violation{_of(only)}")
         return exit_codes.NO
@@ -92,17 +98,20 @@ def _text(source: str) -> str:
     return text_of_bytes(Path(source).read_bytes(), source)
 
 
-def violations(text: str, denied: Denied) -> Iterator[KnownViolation]:
-    """Returns the violations in a text; raises ``ValueError`` where it has no known form."""
+def violations(text: str, denied: Denied, only: frozenset[str]) -> Iterator[KnownViolation]:
+    """Returns the violations in a text, of all constraints or of those with the names ``only``.
+
+    Raises ``ValueError`` where the text has no known form.
+    """
     documents = _documents(text)
     if documents is None:
-        yield from _of_denial(text, denied)
+        yield from _of_denial(text, denied, only)
         return
     for document in documents:
-        if gvk_of(document).group in _REPORT_GROUPS:
-            yield from _of_report(document)
-        elif "eventType" in document:
-            yield from _of_record(document)
+        is_report = gvk_of(document).group in _REPORT_GROUPS
+        for violation in _of_report(document) if is_report else _of_record(document):
+            if not only or violation.constraint[1] in only:
+                yield violation
 
 
 def _documents(text: str) -> list[dict[str, Any]] | None:
@@ -147,6 +156,7 @@ def _of_record(record: Mapping[str, Any]) -> Iterator[KnownViolation]:
     results = objects_of(record.get("results"))
     if results and not record.get("resourceKind"):
         raise ValueError("the decision record does not have the object's kind")
+    is_cut = "results.message" in (record.get("truncated") or ())
     for result in results:
         named = object_of(result.get("constraint"))
         if result.get("cause", "violation") == "violation" and named.get("name"):
@@ -156,20 +166,25 @@ def _of_record(record: Mapping[str, Any]) -> Iterator[KnownViolation]:
                 str(record.get("resourceKind", "")),
                 str(record.get("resourceNamespace", "")),
                 str(record.get("resourceName", "")),
-                str(result.get("message", "")),
+                f"{result.get('message', '')}{'*' if is_cut else ''}",
             )
 
 
-def _of_denial(text: str, denied: Denied) -> Iterator[KnownViolation]:
-    lines = _DENIED.findall(text)
-    if not lines:
+def _of_denial(text: str, denied: Denied, only: frozenset[str]) -> Iterator[KnownViolation]:
+    denials = [
+        (warned or named, warning or message)
+        for warned, warning, named, message, _ in _DENIED.findall(text)
+    ]
+    if not denials:
         raise ValueError("it is not a policy report, a decision record or a denial")
     of_kind, _, name = denied.named.partition("/")
     kind, _, group = of_kind.partition(".")
     if not kind or not name:
         raise ValueError("a denial does not name its object: add --object KIND[.GROUP]/NAME")
     kinds = _kinds(denied.filenames)
-    for constraint_name, message in lines:
+    for constraint_name, message in denials:
+        if only and constraint_name not in only:
+            continue
         if constraint_name not in kinds:
             raise ValueError(
                 f"the kind of the constraint {constraint_name} is not known: give its file with -f "

@@ -26,6 +26,7 @@ from webhook.policy_kinds.table import EXPANSION_TEMPLATES, MUTATORS
 from webhook.review.expanding import expand_value
 from webhook.review.loops import answered
 from webhook.review.mutating import EXTENSION_SECONDS, mutate, named
+from webhook.review.policy_set import exclusions_of
 from webhook.review.subject import Subject, object_of_value, shown_object, value_of
 
 if TYPE_CHECKING:
@@ -74,7 +75,9 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
     except ConstraintFrameworkError as error:
         raise CannotTest(*old, str(error)) from None
     snapshot = Snapshot(targets={}, namespaces=namespaces_of(manifests), inventory=inventory)
-    return _loaded(mutators, *old).policy_set(snapshot)
+    return _loaded(mutators, *old).policy_set(
+        snapshot, exclusions_of(item.document for item in manifests)
+    )
 
 
 def advice_on_mutating(policies: PolicySet, manifests: Sequence[Manifest]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -16,12 +17,15 @@ from webhook.cli.formats.document import as_stream
 from webhook.cli.migrate.run import NOT_WRITTEN, from_files
 from webhook.cli.terminal import complain, write
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.group import check_group, is_group, read_group
+from webhook.constraint.names import subdomain_faults
 from webhook.constraint.targets import admission
 from webhook.constraint.template import CEL
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
 
 def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
@@ -33,10 +37,14 @@ def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
         return exit_codes.UNKNOWN
     written: list[Json] = []
     missing: list[str] = []
+    titles: dict[tuple[str, str], str] = {}
     for item in policies:
         try:
-            migration = migrated(item.document, kinds)
-            _try_templates(migration)
+            migration = migrated(
+                item.document, kinds, {*kinds.values(), *(kind for kind, _ in titles)}
+            )
+            _try(migration)
+            _check_new(migration.policy, titles)
         except NoEquivalent as error:
             missing.append(f"{item.title}: not written: {error}")
             complain(missing[-1])
@@ -44,6 +52,8 @@ def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
         for note in migration.notes:
             complain(f"{item.title}: {note}")
         written += [*migration.templates, migration.policy]
+        titles |= {(_kind_of(template), ""): item.title for template in migration.templates}
+        titles[migration.policy["kind"], name_of(migration.policy)] = item.title
     if not all_read:
         complain(NOT_WRITTEN)
         return exit_codes.UNKNOWN
@@ -52,14 +62,32 @@ def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
     return exit_codes.NO if missing else exit_codes.OK
 
 
-def _try_templates(migration: Migrated) -> None:
-    """Raises for expressions with features that only Kubewarden has."""
-    client = new_client()
+def _try(migration: Migrated) -> None:
+    """Raises for what would be refused, such as expressions with features of Kubewarden alone."""
+    client, policy = new_client(), migration.policy
     for template in migration.templates:
         try:
             client.add_template(template)
         except ConstraintFrameworkError as error:
             raise NoEquivalent(f"its expressions are invalid here: {error}") from None
+    if faults := subdomain_faults(name_of(policy)):
+        raise NoEquivalent(f"its name would be {name_of(policy)}: {faults[0]}")
+    if not is_group(policy):
+        return
+    try:
+        check_group(policy)
+        read_group(policy, admission.AdmissionTarget())
+    except ConstraintFrameworkError as error:
+        raise NoEquivalent(str(error)) from None
+
+
+def _check_new(policy: Json, titles: Mapping[tuple[str, str], str]) -> None:
+    """Raises for a policy that would replace another when it is applied."""
+    kind, name = policy["kind"], name_of(policy)
+    if title := titles.get((kind, name)):
+        raise NoEquivalent(
+            f"it would replace {kind}/{name}, which is written for {title}: rename it"
+        )
 
 
 GROUP: Final = "policies.kubewarden.io"
@@ -89,13 +117,17 @@ def is_translated(document: Mapping[str, Any]) -> bool:
     return gvk.group == GROUP and gvk.kind in {*POLICY_KINDS, *GROUP_KINDS}
 
 
-def migrated(document: Mapping[str, Any], kinds: Mapping[str, str]) -> Migrated:
+def migrated(
+    document: Mapping[str, Any], kinds: Mapping[str, str], taken: AbstractSet[str] = frozenset()
+) -> Migrated:
     """Returns the converted policy; ``kinds`` are those of the reader's own templates, by module.
 
-    Raises :class:`NoEquivalent`.
+    ``taken`` are kinds that no new template may have. The name has the namespace of a policy of
+    one, because constraints and groups are the cluster's. Raises :class:`NoEquivalent`.
     """
-    spec, name = object_of(document.get("spec")), name_of(document)
-    templates: list[Json] = []
+    spec, place = object_of(document.get("spec")), namespace_of(document)
+    name = f"{place}.{name_of(document)}" if place else name_of(document)
+    templates = _Templates(taken)
     notes: list[str] = []
     if gvk_of(document).kind in POLICY_KINDS:
         member = _member(name, spec, kinds, templates)
@@ -107,24 +139,20 @@ def migrated(document: Mapping[str, Any], kinds: Mapping[str, str]) -> Migrated:
         content = _group_content(name, spec, kinds, templates, notes)
     if spec.get("matchConditions"):
         notes.append("a match has no equivalent of its matchConditions: write them as a member")
-    if spec.get("backgroundAudit") is False:
-        notes.append(
-            "for backgroundAudit: false write enforcementAction: scoped with the webhook alone"
-        )
     policy = {
         "apiVersion": api_version,
         "kind": kind,
         "metadata": {"name": name},
-        "spec": {"match": _match(spec, namespace_of(document), notes), **_action(spec), **content},
+        "spec": {"match": _match(spec, place, notes), **_action(spec), **content},
     }
-    return Migrated(policy, tuple(templates), tuple(notes))
+    return Migrated(policy, tuple(templates.written), tuple(notes))
 
 
 def _group_content(
     name: str,
     spec: Mapping[str, Any],
     kinds: Mapping[str, str],
-    templates: list[Json],
+    templates: _Templates,
     notes: list[str],
 ) -> Json:
     """Returns the members, the expression and the message of a group; raises NoEquivalent."""
@@ -159,8 +187,14 @@ def _action(spec: Mapping[str, Any]) -> Json:
 def _match(spec: Mapping[str, Any], namespace: str, notes: list[str]) -> Json:
     kinds = [item for rule in objects_of(spec.get("rules")) for item in _kinds(rule, notes)]
     match: Json = {"kinds": kinds} if kinds else {}
+    scopes = {rule.get("scope") or "*" for rule in objects_of(spec.get("rules"))}
     if namespace:
         match["namespaces"] = [namespace]
+        scopes = {"Namespaced"}  # A list of namespaces leaves no object of the cluster out.
+    if len(scopes) > 1:
+        notes.append("its rules have several scopes, and a match has a single one: it has none")
+    elif scopes - {"*"}:
+        match["scope"] = scopes.pop()
     for theirs, ours in (("objectSelector", "labelSelector"), ("namespaceSelector",) * 2):
         if spec.get(theirs):
             match[ours] = spec[theirs]
@@ -201,7 +235,7 @@ def _kind(plural: str, groups: list[str]) -> str:
 
 
 def _member(
-    name: str, written: Mapping[str, Any], kinds: Mapping[str, str], templates: list[Json]
+    name: str, written: Mapping[str, Any], kinds: Mapping[str, str], templates: _Templates
 ) -> Json:
     module = written.get("module")
     if type(module) is not str or not module:
@@ -212,9 +246,7 @@ def _member(
     if kind := kinds.get(module) or kinds.get(policy):
         return {"kind": kind, "parameters": settings} if settings else {"kind": kind}
     if policy == _CEL:
-        template = _template(name, settings)
-        templates.append(template)
-        return {"kind": template["spec"]["crd"]["spec"]["names"]["kind"]}
+        return {"kind": templates.add(name, settings)}
     if policy not in _EQUIVALENTS:
         raise NoEquivalent(
             f"no template replaces {module}: write one, and add --kind {policy}=KIND"
@@ -280,10 +312,31 @@ _EQUIVALENTS: Final[Mapping[str, Callable[[Json], Json]]] = {
 """Kubewarden's policies and members of the policy library with the same result."""
 
 
-def _template(name: str, settings: Json) -> Json:
+class _Templates:
+    """The templates of one policy, each of a kind of its own."""
+
+    def __init__(self, taken: AbstractSet[str]) -> None:
+        self._taken = {kind.lower() for kind in taken}
+        self.written: list[Json] = []
+
+    def add(self, name: str, settings: Json) -> str:
+        """Adds the template of a policy whose settings are expressions; returns its kind."""
+        _only(settings, ("variables", "validations"))
+        kind = "".join(part.capitalize() for part in re.split(r"[^0-9A-Za-z]+", name))
+        if kind.lower() in self._taken:  # a-b of c, and a of b-c
+            kind += hashlib.sha256(name.encode()).hexdigest()[:6]
+        self._taken.add(kind.lower())
+        self.written.append(_template(kind, settings))
+        return kind
+
+
+def _kind_of(template: Json) -> str:
+    kind: str = template["spec"]["crd"]["spec"]["names"]["kind"]
+    return kind
+
+
+def _template(kind: str, settings: Json) -> Json:
     """Returns the template of a policy whose settings are CEL expressions."""
-    _only(settings, ("variables", "validations"))
-    kind = "".join(part.capitalize() for part in re.split(r"[^0-9A-Za-z]+", name))
     source = {key: settings[key] for key in ("variables", "validations") if settings.get(key)}
     code = [{"engine": CEL, "source": source}]
     return {

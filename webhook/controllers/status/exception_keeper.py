@@ -16,6 +16,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.status.aggregation import DEBOUNCE_SECONDS
 from webhook.events.policies import EventWriter, event
+from webhook.exceptions.permission import allowed_by
 from webhook.exceptions.state import ended_at, event_of, next_status, seconds_to_change, state_of
 from webhook.metrics.policies import EXCEPTIONS as EXCEPTIONS_BY_STATE
 from webhook.policy_kinds.table import EXCEPTION_KINDS
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
+    from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Excuse
     from webhook.controllers.object_faults import ObjectFaults
     from webhook.exceptions.exception import PolicyException
@@ -94,7 +96,7 @@ class ExceptionKeeper:
         self._states: dict[ExceptionKey, str] = {}
         self._swapped: dict[ExceptionKey, str] = {}
         self._forbidden_until = 0.0
-        self._named: frozenset[tuple[str, str]] = frozenset()
+        self._allowing: dict[tuple[str, str], tuple[bool, ...]] = {}
         self._known: dict[ExceptionKey, PolicyException] = {}
         self.keeper: Keeper[ExceptionKey] = Keeper(
             "exception",
@@ -138,19 +140,22 @@ class ExceptionKeeper:
             self.keeper.add(key, DEBOUNCE_SECONDS)
 
     def follow(
-        self, constraints: Iterable[tuple[str, str]], exceptions: Iterable[PolicyException]
+        self,
+        constraints: Mapping[tuple[str, str], Constraint],
+        exceptions: Iterable[PolicyException],
     ) -> None:
         """Takes the current constraints and exceptions; queues exceptions to look at.
 
-        If the names of constraints changed, all exceptions are queued; otherwise only changed ones.
+        If the constraints, or the exceptions that they allow, changed, all exceptions are queued;
+        otherwise only changed ones.
         """
         before, self._known = self._known, {_key_of(item.excuse): item for item in exceptions}
         for key, item in self._known.items():
             if before.get(key) is not item:
                 self.keeper.add(key, DEBOUNCE_SECONDS)
-        named = frozenset(constraints)
-        if named != self._named:
-            self._named = named
+        allowing = {key: allowed_by(constraint) for key, constraint in constraints.items()}
+        if allowing != self._allowing:
+            self._allowing = allowing
             for key in self._states:
                 self.keeper.add(key, DEBOUNCE_SECONDS)
 
