@@ -1,4 +1,8 @@
-"""Errors of expressions: when they are compiled, and when they are evaluated."""
+"""Errors of expressions: when they are compiled, and when they are evaluated.
+
+Operators such as ``&&`` absorb an :class:`EvaluationError` of an operand, unless it is
+:class:`Ended`: a limit that was reached (:class:`TimeUp` or cost), or a panic of cel-go.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 PROBLEMS_MAX: Final = 100
-"""The most problems of one expression that are reported, each with its line."""
+"""The most problems of an expression that are reported, each with its line; as in cel-go."""
 
+# cel-go takes every character beyond ASCII for two columns wide.
 _WIDE_DOT, _WIDE_CARET = "\uff0e", "\uff3e"
 
 
@@ -34,16 +39,16 @@ class NoAuthorizer(EvaluationError):
     """An evaluation calls the authorizer where there is none."""
 
 
-class Unsure(Exception):
-    """The fast form cannot decide: the exact form evaluates the expression again."""
-
-
 class Ended(EvaluationError):
     """An error that ends the whole evaluation: no operator absorbs it."""
 
 
 class LimitExceeded(Ended):
     """An evaluation that reached its limit of cost or time."""
+
+
+class TimeUp(LimitExceeded):
+    """An evaluation that exceeds the time limit of its review."""
 
 
 class InternalError(Ended):
@@ -53,8 +58,8 @@ class InternalError(Ended):
         super().__init__(f"internal error: {text}")
 
 
-class TimeUp(LimitExceeded):
-    """An evaluation that exceeds the time limit of its review."""
+class Unsure(Exception):
+    """The fast form cannot decide: the exact form evaluates the expression again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""The variables of admission and their types (k8s.io/apiserver, admission/plugin/cel/compile.go)."""
+"""The variables of admission and their types (k8s.io/apiserver, admission/plugin/cel/compile.go).
+
+Each kind of expression has an environment: :func:`admission` for validations and variables,
+:func:`mutations`, and :func:`match_conditions`.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +141,7 @@ def admission(
 
 
 def mutations(variables: Mapping[str, Type], *, params: bool) -> Environment:
-    """The environment of mutations: their expressions may write objects and JSON Patches."""
+    """Returns the environment of mutations: expressions may write objects and JSON Patches."""
     return patching(admission(variables, params=params, authorizer=True))
 
 
@@ -157,8 +161,7 @@ def patching(environment: Environment) -> Environment:
 
 
 def match_conditions(*, params: bool = True) -> Environment:
-    """The environment of a policy's match conditions: no composed variables, but an authorizer."""
-    declared = dict(admission({}, params=params).variables)
+    """Returns the environment of match conditions: no composed variables, but an authorizer."""
+    declared = dict(admission({}, params=params, authorizer=True).variables)
     del declared["variables"]
-    declared |= _AUTHORIZERS
     return Environment(declared, _MESSAGES)

@@ -63,6 +63,12 @@ class _Local:
 
 
 class _Estimate:
+    """Walks an expression once, operands first.
+
+    The method of each form returns the cost of its node, and records what later costs depend on:
+    its path in the declared values, its size, and the sizes of its entries.
+    """
+
     def __init__(self, checked: Checked, declared: Declared) -> None:
         self.checked = checked
         self.declared = declared
@@ -92,19 +98,19 @@ class _Estimate:
                 return self.opt_map(node)
             case ast.SortBy():
                 return self.sort_by(node)
-        return plus(MESSAGE, self.within(node))
+        return plus(MESSAGE, self.operands_cost(node))
 
-    def within(self, node: ast.Message | ast.Bind) -> int:
+    def operands_cost(self, node: ast.Expr) -> int:
         return min(sum(map(self.cost, ast.children(node))), MOST)
 
     # --- properties of nodes ---------------------------------------------------------------------
 
-    def named(self, node: ast.Expr) -> str:
-        written = node.name if isinstance(node, ast.Name) else ""
-        return self.checked.names.get(node, written).lstrip(".:")
+    def resolved_name(self, node: ast.Expr) -> str:
+        source_name = node.name if isinstance(node, ast.Name) else ""
+        return self.checked.names.get(node, source_name).lstrip(".:")
 
     def local(self, node: ast.Expr) -> _Local | None:
-        stack = self.locals.get(self.named(node))
+        stack = self.locals.get(self.resolved_name(node))
         return stack[-1] if stack else None
 
     def path(self, node: ast.Expr) -> Path | None:
@@ -114,17 +120,22 @@ class _Estimate:
     def declared_size(self, path: Path | None) -> Size | None:
         if path is None:
             return None
-        of: Declared | None = self.declared
+        declared: Declared | None = self.declared
         for name in path.names[1:]:
-            if of is None:
+            if declared is None:
                 return None
             if name in {"@items", "@values"}:
-                of = of.item
+                declared = declared.item
             else:
-                of = of.key if name == "@keys" else of.fields.get(name)
-        return None if of is None else (0, of.elements)
+                declared = declared.key if name == "@keys" else declared.fields.get(name)
+        return None if declared is None else (0, declared.elements)
 
     def size(self, node: ast.Expr) -> Size | None:
+        """Returns the size of a node, None if it has no bound.
+
+        The first of these counts: 1. its recorded size, 2. the length of a literal, 3. the declared
+        size at its path, 4. the size of its type, 5. that of a macro's variable.
+        """
         if node in self.sizes:
             return self.sizes[node]
         match node:
@@ -163,7 +174,7 @@ class _Estimate:
     def name(self, node: ast.Expr) -> int:
         local = self.local(node)
         if local is None:
-            self.paths[node] = Path.of(self.named(node))
+            self.paths[node] = Path.of(self.resolved_name(node))
         elif local.path is not None:
             self.paths[node] = local.path
         return 1
@@ -199,6 +210,12 @@ class _Estimate:
     # --- calls ----------------------------------------------------------------------------------
 
     def call(self, node: ast.Call) -> int:
+        """Returns the cost of a call.
+
+        There are four cases: 1. ``&&`` and ``||`` cost what their operands cost. 2. A conditional
+        has the dearer branch. 3. ``dyn`` passes its operand on. 4. Any other call has the dearest of
+        its overloads, and the union of their sizes.
+        """
         name = self.checked.functions.get(node, node.function)
         costs: list[int] = []
         args: list[SizedOperand] = []
@@ -216,22 +233,22 @@ class _Estimate:
         if node.target is not None and node not in self.checked.functions:
             cost = plus(cost, self.cost(node.target))
             target = self.operand(node.target)
-        own_cost, size = 0, None
+        call_cost_max, size = 0, None
         for overload in self.checked.overloads[node]:
             call = CallToCost(name, overload, target, args, self.declared_size)
-            each, of_each = call_cost(call)
-            own_cost = max(own_cost, each)
-            if of_each is not None:
-                size = of_each if size is None else union(size, of_each)
+            overload_cost, overload_size = call_cost(call)
+            call_cost_max = max(call_cost_max, overload_cost)
+            if overload_size is not None:
+                size = overload_size if size is None else union(size, overload_size)
             size = self.indexed(node, overload, size) if name == "_[_]" else size
             size = size or self.size(node)
         if name == "_+_":
-            both = union_of_entries(*map(self.entries_of, node.args))
-            if both is not None:
-                self.entries[node] = both
+            entries = union_of_entries(*map(self.entries_of, node.args))
+            if entries is not None:
+                self.entries[node] = entries
         if size is not None:
             self.sizes[node] = size
-        return plus(cost, own_cost)
+        return plus(cost, call_cost_max)
 
     def indexed(self, node: ast.Call, overload: Overload, size: Size | None) -> Size | None:
         """Returns the size of an item; its path continues that of its list or map."""
@@ -293,9 +310,9 @@ class _Estimate:
         self.push(node.variable.name, None, size_of_type(self.types[node.variable]))
         bound = plus(plus(LIST, value), self.cost(node.body))
         self.locals[node.variable.name].pop()
-        size = self.size(node.body) if node.flat else size_of_type(self.types[node])
-        nothing = size_of_type(self.types[node])
-        self.sizes[node] = union(size or ANY_SIZE, nothing or ANY_SIZE)
+        nothing = size_of_type(self.types[node]) or ANY_SIZE
+        some = (self.size(node.body) or ANY_SIZE) if node.flat else nothing
+        self.sizes[node] = union(some, nothing)
         return plus(test, bound if node.flat else plus(bound, 1))
 
     def sort_by(self, node: ast.SortBy) -> int:
@@ -308,13 +325,15 @@ class _Estimate:
         self.types[source] = self.types[target]
         self.types[keys] = list_of(self.types[node.key])
         cost = plus(cost, plus(self.cost(keys), self.cost(source)))
-        args, of = [self.operand(keys)], self.operand(source)
+        args, items = [self.operand(keys)], self.operand(source)
         self.locals[_SORTED].pop()
-        called: list[CallCost] = [
-            call_cost(CallToCost("@sortByAssociatedKeys", overload, of, args, self.declared_size))
+        costs: list[CallCost] = [
+            call_cost(
+                CallToCost("@sortByAssociatedKeys", overload, items, args, self.declared_size)
+            )
             for overload in self.checked.overloads[node]
         ]
-        own_cost, size = max(called)
+        call_cost_max, size = max(costs)
         if size is not None:
             self.sizes[node] = size
-        return plus(cost, own_cost)
+        return plus(cost, call_cost_max)

@@ -134,7 +134,7 @@ def stats(source: Path, *, output: str, top: int) -> None:
 )
 @PROVIDERS
 @output_option(*words.SHORT)
-def replay(source: Path, *, paths: Sequence[Path], ask: RecordedAnswers, output: str) -> int:
+def replay(source: Path, *, paths: Sequence[Path], answers: RecordedAnswers, output: str) -> int:
     """Review again and print."""
     from webhook.cli.clients import new_client  # noqa: PLC0415  # the engine, for this one only
     from webhook.policies.policy_files import PolicyFiles  # noqa: PLC0415  # likewise
@@ -151,7 +151,7 @@ def replay(source: Path, *, paths: Sequence[Path], ask: RecordedAnswers, output:
     for line in report.repeated:
         complain(line)
     records = _open(source)
-    replayed = run(_read(records, source), policies, ask)
+    replayed = run(_read(records, source), policies, answers)
     if replayed.replayed and not (client.snapshot.constraints or policies.foreign.keys):
         raise _NoAnswer("nothing was replayed: the files have no constraint")
     _show_replay(replayed, as_json=output == "json")

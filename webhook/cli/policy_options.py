@@ -1,4 +1,4 @@
-"""Options that commands about policies share."""
+"""Options that commands about policies share: types of values, makers of options, the options."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ from webhook.duration import duration_seconds
 _Command = Callable[..., Any]
 
 STANDARD_INPUT: Final = "/dev/stdin"
-
-
-def dash_is_standard_input(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    """Returns the file names of an option or argument, with ``-`` as standard input's path."""
-    if isinstance(value, tuple):
-        return tuple(STANDARD_INPUT if path == "-" else path for path in value)
-    return STANDARD_INPUT if value == "-" else value
 
 
 class InputPath(click.Path):
@@ -51,6 +44,13 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
+def dash_is_standard_input(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    """Returns the value of an option or argument with ``-`` replaced by standard input's path."""
+    if isinstance(value, tuple):
+        return tuple(STANDARD_INPUT if path == "-" else path for path in value)
+    return STANDARD_INPUT if value == "-" else value
+
+
 def together(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
     """Combines several options into one decorator, in the order they are written."""
 
@@ -60,6 +60,22 @@ def together(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _
         return command
 
     return decorate
+
+
+def boolean_option(
+    *names: str, default: bool | None = None, help_text: str
+) -> Callable[[_Command], _Command]:
+    """Makes an option that takes a value as Go's flags do: ``--name`` alone is true."""
+    return click.option(
+        *names,
+        type=bool,
+        is_flag=False,
+        flag_value="true",
+        default=default,
+        show_default=default is not None,
+        metavar="BOOL",
+        help=help_text,
+    )
 
 
 def filenames_option(text: str) -> Callable[[_Command], _Command]:
@@ -88,22 +104,6 @@ KUBECONFIG = click.option(
     callback=dash_is_standard_input,
     help="The kubeconfig. The default is $KUBECONFIG, the Pod's own account, or the user's file.",
 )
-
-
-def boolean_option(
-    *names: str, default: bool | None = None, help_text: str
-) -> Callable[[_Command], _Command]:
-    """Makes an option that takes a value as Go's flags do: ``--name`` alone is true."""
-    return click.option(
-        *names,
-        type=bool,
-        is_flag=False,
-        flag_value="true",
-        default=default,
-        show_default=default is not None,
-        metavar="BOOL",
-        help=help_text,
-    )
 
 
 DISABLED_BUILTINS = click.option(
@@ -168,7 +168,7 @@ def _read_providers(context: click.Context, _parameter: click.Parameter, value: 
 
 PROVIDERS = click.option(
     "--provider",
-    "ask",
+    "answers",
     metavar="NAME=FILE",
     multiple=True,
     callback=_read_providers,

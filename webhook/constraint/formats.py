@@ -17,10 +17,12 @@ from webhook.golang.mail import is_address
 from webhook.golang.url import fault_of_request_uri
 from webhook.rego.builtins.json_schema.formats import is_format
 
+# A host name in RFC 1035, a label in RFC 1123, and the name of an object in Kubernetes.
 _HOSTNAME_BYTES_MAX: Final = 255
 _LABEL_BYTES_MAX: Final = 63
-_TOP_LEVEL_MIN: Final = 2
 _NAME_BYTES_MAX: Final = 253
+# No top-level domain is shorter.
+_TOP_LEVEL_MIN: Final = 2
 _TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 _HEX: Final = "[0-9a-fA-F]"
 _MAC: Final = re.compile(
@@ -41,6 +43,7 @@ _RGB_COLOR: Final = re.compile(
     rf"rgb\({_SPACES}" + rf"{_SPACES},{_SPACES}".join([_COLOR_PART] * 3) + rf"{_SPACES}\)"
 )
 _HEX_COLOR: Final = re.compile(f"#?({_HEX}{{3}}|{_HEX}{{6}})")
+# The pattern takes a number with fewer separators; the length asks for both.
 _SSN: Final = re.compile("[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}")
 _SSN_BYTES: Final = 11
 _OBJECT_ID: Final = re.compile(f"{_HEX}{{24}}")
@@ -116,6 +119,7 @@ def _is_duration(value: str) -> bool:
         return True
     is_known = False
     for number, word in _SPAN.findall(value):
+        # The length first: Python refuses to read a number of thousands of digits.
         if len(number.lstrip("0")) > len(str(_INT64)) or int(number) > _INT64:
             return False
         unit = word.lower()
@@ -123,8 +127,8 @@ def _is_duration(value: str) -> bool:
     return is_known
 
 
-def _address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Returns an IP address; numbers may have leading zeros, as before Go 1.17."""
+def _lenient_address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Returns an IP address whose numbers may have leading zeros, as before Go 1.17."""
     head, colon, last = value.rpartition(":")
     if "." in last:
         parts = last.split(".")
@@ -145,13 +149,15 @@ def _strict_address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address
 
 def _is_cidr(value: str) -> bool:
     text, slash, bits = value.partition("/")
-    address = _address(text)
+    address = _lenient_address(text)
     if not slash or address is None or not _NUMBER.fullmatch(bits):
         return False
-    return len(bits.lstrip("0")) < 4 and int(bits) <= address.max_prefixlen
+    bits = bits.lstrip("0") or "0"
+    return len(bits) <= len("128") and int(bits) <= address.max_prefixlen
 
 
 def _is_credit_card(value: str) -> bool:
+    """Whether a text has an issuer's digits and their check digit (Luhn's sum)."""
     digits = re.sub("[^0-9]+", "", value)
     if not _CREDIT_CARD.fullmatch(digits):
         return False
@@ -168,8 +174,8 @@ def _is_isbn10(value: str) -> bool:
     digits = _without_spaces(value)
     if not re.fullmatch("[0-9]{9}[0-9X]", digits):
         return False
-    worth = [10 if digit == "X" else int(digit) for digit in digits]
-    return sum(place * digit for place, digit in enumerate(worth, 1)) % 11 == 0
+    values = [10 if digit == "X" else int(digit) for digit in digits]
+    return sum(place * value for place, value in enumerate(values, 1)) % 11 == 0
 
 
 def _is_isbn13(value: str) -> bool:
@@ -196,7 +202,7 @@ _FORMATS: Final[dict[str, Callable[[str], object]]] = {
     "email": is_address,
     "hexcolor": _HEX_COLOR.fullmatch,
     "hostname": _is_hostname,
-    "ipv4": lambda value: "." in value and _address(value) is not None,
+    "ipv4": lambda value: "." in value and _lenient_address(value) is not None,
     "ipv6": lambda value: ":" in value and _strict_address(value) is not None,
     "isbn": lambda value: _is_isbn10(value) or _is_isbn13(value),
     "isbn10": _is_isbn10,

@@ -17,13 +17,14 @@ from webhook.constraint.schema_check import schema_faults
 from webhook.constraint.schema_types import unsatisfiable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from webhook.constraint.several_targets import SeveralTargets
     from webhook.constraint.target import Target
     from webhook.constraint.template import Template
 
 VERSIONS: Final = ("v1beta1", "v1alpha1")
+"""The served versions of a constraint; the first one is stored."""
 
 SCOPED_ACTIONS: Final = {
     "type": "array",
@@ -83,8 +84,7 @@ def create_crd(template: Template, target: Target | SeveralTargets) -> dict[str,
     plural = template.kind.lower()
     faults = schema_faults(template, schema)
     if faults:
-        text = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-        raise InvalidTemplate(f"invalid ConstraintTemplate: {text}")
+        raise InvalidTemplate(f"invalid ConstraintTemplate: {_aggregate(faults)}")
     names: dict[str, Any] = {
         "kind": template.kind,
         "listKind": f"{template.kind}List",
@@ -119,6 +119,11 @@ def create_crd(template: Template, target: Target | SeveralTargets) -> dict[str,
             ],
         },
     }
+
+
+def _aggregate(faults: Sequence[str]) -> str:
+    """Returns errors as one, in the form of Kubernetes' aggregates."""
+    return faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
 
 
 def _schema(template: Template, target: Target | SeveralTargets) -> dict[str, Any]:
@@ -161,8 +166,8 @@ def unsatisfiable_fault(crd: Mapping[str, Any]) -> str:
 def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -> None:
     """Checks a constraint against its template's CRD, with the framework's messages.
 
-    Raises :class:`~webhook.constraint.errors.InvalidConstraint`;
-    :class:`~webhook.constraint.errors.SchemaViolation` if the schema refuses it.
+    Raises :class:`~webhook.constraint.errors.InvalidConstraint` for its name, kind, version or an
+    unknown field, :class:`~webhook.constraint.errors.SchemaViolation` if the schema refuses it.
     """
     name, gvk = name_of(constraint), gvk_of(constraint)
     if faults := subdomain_faults(name):
@@ -179,8 +184,7 @@ def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -
         )
     schema = crd_schema(crd)
     if faults := structural.faults(constraint, schema):
-        unique = list(dict.fromkeys(faults))
-        text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+        text = _aggregate(list(dict.fromkeys(faults)))
         raise SchemaViolation(f"schema validation failed: {text}")
     if unknown := structural.unknown_fields(constraint, schema):
         raise InvalidConstraint(f"invalid Constraint: unknown fields: [{' '.join(unknown)}]")

@@ -43,25 +43,26 @@ class ServedKinds:
 
     def __init__(self, client: ClusterClient) -> None:
         self._discovery = Discovery(client)
-        self._served: dict[GroupAndKind, tuple[float, tuple[RuleTarget, ...] | None]] = {}
+        self._answers: dict[GroupAndKind, tuple[float, tuple[RuleTarget, ...] | None]] = {}
+        """The time and result of each look-up; None if it failed."""
 
     def targets(self, group: str, kind: str) -> tuple[RuleTarget, ...] | None:
         """Returns the targets of a custom kind; None if its name must be guessed."""
-        return self._served.get((group, kind), (0.0, None))[1]
+        return self._answers.get((group, kind), (0.0, None))[1]
 
     async def look_up(self, kinds: Iterable[GroupAndKind]) -> bool:
         """Looks up the custom kinds among these; returns whether each of them is served."""
-        now, is_whole = time.monotonic(), True
+        now, are_served = time.monotonic(), True
         for group, kind in kinds:
             if WILDCARD in (group, kind) or group in BUILTIN_GROUPS:
                 continue
-            at, targets = self._served.get((group, kind), (0.0, None))
+            at, targets = self._answers.get((group, kind), (0.0, None))
             if not at or now - at >= (SERVED_SECONDS if targets else MISSING_SECONDS):
                 try:
                     async with asyncio.timeout(LOOK_UP_SECONDS):
                         targets = await served_targets(self._discovery, group, kind)
                 except (ApiError, ApiUnreachable, TimeoutError):
                     targets = None  # its plural is guessed, as without an API server
-                self._served[group, kind] = now, targets
-            is_whole = is_whole and bool(targets)
-        return is_whole
+                self._answers[group, kind] = now, targets
+            are_served = are_served and bool(targets)
+        return are_served

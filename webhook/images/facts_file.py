@@ -123,7 +123,7 @@ class FactsFile:
             raise UnusableFactsFile(f"{self._path}: {error}") from None
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the connection; another process may go on with the file."""
         self._connection.close()
 
 

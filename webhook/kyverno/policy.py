@@ -123,7 +123,7 @@ class PolicyQuestion:
         return self.world.now_ns / 1e9
 
     def without_exceptions(self) -> PolicyQuestion:
-        """Returns the question without exceptions."""
+        """Returns the same question as if no exception existed."""
         return PolicyQuestion(self.request, self.namespace, self.world, (), self.look)
 
     def about(self, obj: Json) -> PolicyQuestion:

@@ -79,7 +79,7 @@ def scope_of(repository: str, *, pushes: bool) -> str:
 
 
 def token_request(challenge: Challenge, scope: str, credential: Credential | None) -> TokenRequest:
-    """Returns the request for a token."""
+    """Returns the request that answers a challenge, for these rights."""
     parameters = {"service": challenge.service, "scope": scope}
     if credential is not None and credential.identity_token:
         form = {

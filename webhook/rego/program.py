@@ -26,7 +26,7 @@ from webhook.rego.check.scope import declared_in
 from webhook.rego.check.strict import check_imports, check_strict
 from webhook.rego.check.tree import Node, Tree
 from webhook.rego.check.unused import check_unused, check_unused_strictly
-from webhook.rego.check.variables import terms_of, visible
+from webhook.rego.check.variables import add_variables, terms_of
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.sharing import Sharing
 from webhook.rego.syntax.metadata import Metadata
@@ -368,7 +368,7 @@ def compile_query(
     variables: set[str] = set()
     for lit in lowered:
         for term in terms_of(lit):
-            visible(term, variables)
+            add_variables(term, variables)
     shown = {
         name: names.get(name, name)
         for name in sorted(variables)

@@ -27,9 +27,9 @@ from webhook.reads.abstract import (
 from webhook.reads.read_set import EVERY_KEY, WHOLE, PolicyReads, ReadPath, ReadSet
 from webhook.rego.check import ir
 from webhook.rego.check.variables import (
+    bound_properties,
     every_literal,
-    given_properties,
-    property_names,
+    properties_of,
     walk,
     walk_body,
 )
@@ -276,7 +276,7 @@ class _Interpretation:
                 self._match(pattern, arg, env)
             if properties:
                 assert isinstance(rule.key, ir.Object)  # Else its members are not sought by them.
-                terms = property_names(rule.key) or {}
+                terms = properties_of(rule.key) or {}
                 for name, given in properties.items():
                     self._match(terms[name], given, env)
             self._body(rule.body, env)
@@ -638,10 +638,10 @@ class _Interpretation:
         """
         if node.children or node.rules[0].kind != "set" or self._keeps_order or self._has_modifiers:
             return {}
-        values = property_names(pattern) or {}
+        values = properties_of(pattern) or {}
         if not all(isinstance(value, ir.Var | ir.Const) for value in values.values()):
             return {}
-        names = given_properties(node.rules, pattern, lambda term: not self._is_unbound(term, env))
+        names = bound_properties(node.rules, pattern, lambda term: not self._is_unbound(term, env))
         return {name: self._term(values[name], env) for name in names or ()}
 
     def _members_with(self, node: Node, properties: Mapping[str, Abstract]) -> Abstract | None:

@@ -182,7 +182,7 @@ class KyvernoPolicies:
 
     @property
     def mutating_policies(self) -> Sequence[KyvernoMutatingPolicy]:
-        """Returns the mutating policies."""
+        """The policies that this stage applies, in their order."""
         return self._mutating
 
     def concerned(self, request: AdmissionRequest) -> Sequence[KyvernoMutatingPolicy]:

@@ -169,7 +169,7 @@ class WebhookMutations(MutatingStage, Protocol):
 
     @property
     def mutating_policies(self) -> Sequence[MutationSource]:
-        """Returns the mutating policies."""
+        """The policies that this stage applies, in their order."""
 
     def concerned(self, request: AdmissionRequest) -> Sequence[MutationSource]:
         """Returns the policies with a rule for the request's kind."""

@@ -153,7 +153,7 @@ class Memory:
         )
 
     def give(self, room: Room) -> None:
-        """Returns memory."""
+        """Takes memory back, and wakes those who wait for some."""
         if not room.size:
             return
         with self.changed:

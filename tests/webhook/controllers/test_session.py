@@ -412,7 +412,7 @@ def vap_status(replica: Session) -> Any:
 @pytest.mark.parametrize(
     ("owner", "method", "follower"),
     [
-        (expression_keeper.ExpressionKeeper, "_source", "expressions"),
+        (expression_keeper.ExpressionKeeper, "_check_template", "expressions"),
         (Planner, "plan", "generation"),
     ],
     ids=["expressions", "generation"],

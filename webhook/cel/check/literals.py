@@ -1,4 +1,8 @@
-"""Problems of literals that are known before an evaluation (cel-go, cel/validator.go)."""
+"""Problems of literals and constants that are known before an evaluation.
+
+:func:`problems_of_literals` reports what cel-go's validators refuse (cel/validator.go),
+:func:`fault_of_constants` the first error that its planner meets as it computes constants.
+"""
 
 from __future__ import annotations
 
@@ -19,72 +23,10 @@ from webhook.cel.run.values import NOTHING, TypeValue, Value
 from webhook.cel.syntax import ast
 
 _PROVIDED: Final = (VALUES | UNDEFINED.keys()) - {"type", "optional_type"}
+"""The types that Kubernetes' provider of types knows."""
 
 _EXEMPT: Final = "format"
 """The function whose arguments may be of different types."""
-
-
-_TAKES: Final[dict[str, frozenset[str]]] = {
-    "s": frozenset(
-        {
-            "list", "map", "int", "uint", "double", "bool", "string", "bytes", "type", "null_type",
-            "google.protobuf.Timestamp", "google.protobuf.Duration",
-        }
-    ),
-    "d": frozenset({"int", "uint"}),
-    "f": frozenset({"double", "string"}),
-    "e": frozenset({"double", "string"}),
-    "b": frozenset({"int", "uint", "bool"}),
-    "x": frozenset({"int", "uint", "string", "bytes"}),
-    "o": frozenset({"int", "uint"}),
-}  # fmt: skip
-
-
-def problem_of_format(node: ast.Call, types: dict[ast.Expr, Type]) -> tuple[int, str] | None:
-    """Returns offset and reason of a format clause that does not fit its argument's type."""
-    template, args = node.target, node.args[0] if len(node.args) == 1 else None
-    if not isinstance(template, ast.Constant) or not isinstance(args, ast.ListOf):
-        return None
-    if type(template.value) is not str:
-        return None
-    used = 0
-    try:
-        for letter, _ in clauses_of(template.value, len(args.items), early=True):
-            bad = _refused(args.items[used], letter.lower(), types)
-            if bad is not None:
-                refusal = REFUSALS[letter.lower()].format(types[bad].name)
-                return bad.at, f"error during formatting: {refusal}"
-            used += 1
-    except EvaluationError as error:
-        return node.at, error.text
-    if used < len(args.items):
-        given = len(args.items)
-        return node.at, (
-            f"too many arguments supplied to string.format (expected {used}, got {given})"
-        )
-    return None
-
-
-def _refused(item: ast.Expr, letter: str, types: dict[ast.Expr, Type]) -> ast.Expr | None:
-    of = types[item]
-    if not of.is_dyn and of.name not in _TAKES[letter]:
-        return item
-    if letter != "s":
-        return None
-    for part in _parts(item):
-        bad = _refused(part, letter, types)
-        if bad is not None:
-            return bad
-    return None
-
-
-def _parts(item: ast.Expr) -> Iterator[ast.Expr]:
-    if isinstance(item, ast.ListOf):
-        yield from item.items
-    elif isinstance(item, ast.MapOf):
-        for entry in item.entries:
-            yield entry.key
-            yield entry.value
 
 
 def problems_of_literals(checked: Checked) -> list[Problem]:
@@ -117,15 +59,16 @@ def _walk(root: ast.Expr) -> Iterator[tuple[ast.Expr, bool, int]]:
         node, exempt, times = waiting.pop()
         yield node, exempt, times
         within = exempt or (isinstance(node, ast.Call) and node.function == _EXEMPT)
-        waiting.extend([(child, within, times) for child in ast.children(node)])
-        if isinstance(node, ast.OptMap):  # whose target is the first of its children
-            most = min(2 * times, 2**MAX_COPIES)
-            waiting[-3] = (node.target, within, most)
+        copied = node.target if isinstance(node, ast.OptMap) else None
+        waiting += [
+            (child, within, min(2 * times, 2**MAX_COPIES) if child is copied else times)
+            for child in ast.children(node)
+        ]
 
 
 def _arguments(node: ast.Call, checked: Checked) -> Iterator[tuple[int, str]]:
     if node.function == _EXEMPT and node.target is not None:
-        problem = problem_of_format(node, checked.types)
+        problem = _problem_of_format(node, checked.types)
         if problem is not None:
             yield problem
     if not node.args or not isinstance(node.args[0], ast.Constant):
@@ -139,6 +82,68 @@ def _arguments(node: ast.Call, checked: Checked) -> Iterator[tuple[int, str]]:
             invoke(Meter(), "matches", "", literal.value)
     except EvaluationError:
         yield literal.at, f"invalid {name} argument"
+
+
+_TYPES_BY_CLAUSE: Final[dict[str, frozenset[str]]] = {
+    "s": frozenset(
+        {
+            "list", "map", "int", "uint", "double", "bool", "string", "bytes", "type", "null_type",
+            "google.protobuf.Timestamp", "google.protobuf.Duration",
+        }
+    ),
+    "d": frozenset({"int", "uint"}),
+    "f": frozenset({"double", "string"}),
+    "e": frozenset({"double", "string"}),
+    "b": frozenset({"int", "uint", "bool"}),
+    "x": frozenset({"int", "uint", "string", "bytes"}),
+    "o": frozenset({"int", "uint"}),
+}  # fmt: skip
+
+
+def _problem_of_format(node: ast.Call, types: dict[ast.Expr, Type]) -> tuple[int, str] | None:
+    """Returns offset and reason of a format clause that does not fit its argument's type."""
+    template, args = node.target, node.args[0] if len(node.args) == 1 else None
+    if not isinstance(template, ast.Constant) or not isinstance(args, ast.ListOf):
+        return None
+    if type(template.value) is not str:
+        return None
+    used = 0
+    try:
+        for letter, _ in clauses_of(template.value, len(args.items), early=True):
+            part = _part_of_wrong_type(args.items[used], letter.lower(), types)
+            if part is not None:
+                refusal = REFUSALS[letter.lower()].format(types[part].name)
+                return part.at, f"error during formatting: {refusal}"
+            used += 1
+    except EvaluationError as error:
+        return node.at, error.text
+    if used < (count := len(args.items)):
+        return node.at, (
+            f"too many arguments supplied to string.format (expected {used}, got {count})"
+        )
+    return None
+
+
+def _part_of_wrong_type(
+    item: ast.Expr, letter: str, types: dict[ast.Expr, Type]
+) -> ast.Expr | None:
+    """Returns an argument, or the first part of it, whose type the clause does not take."""
+    of = types[item]
+    if not of.is_dyn and of.name not in _TYPES_BY_CLAUSE[letter]:
+        return item
+    if letter != "s":
+        return None
+    wrong = (_part_of_wrong_type(part, letter, types) for part in _parts(item))
+    return next((part for part in wrong if part is not None), None)
+
+
+def _parts(item: ast.Expr) -> Iterator[ast.Expr]:
+    if isinstance(item, ast.ListOf):
+        yield from item.items
+    elif isinstance(item, ast.MapOf):
+        for entry in item.entries:
+            yield entry.key
+            yield entry.value
 
 
 def _mismatch(expected: Type, actual: Type) -> str:
@@ -174,6 +179,65 @@ def _entries(node: ast.MapOf, checked: Checked) -> Iterator[tuple[int, str]]:
             yield entry.value.at, _mismatch(value, of_value)
 
 
+# --- constants -----------------------------------------------------------------------------
+
+
+def fault_of_constants(checked: Checked) -> str | None:
+    """Returns why an expression has no program; None if it has.
+
+    There are six cases: 1. A name without a value. 2. A message of an unknown type. 3. A constant
+    map with a key that has no hash. 4. A conversion of a constant that fails. 5. A constant that
+    cannot be an index. 6. A constant pattern that is invalid.
+    """
+    # In the order of cel-go's planner: operands before their operators, from left to right.
+    for node, _, _ in reversed(list(_walk(checked.parsed.root))):
+        if isinstance(node, ast.Name) and _has_no_value(node, checked):
+            return f"reference to undefined type: {node.name.removeprefix('.')}"
+        if isinstance(node, ast.Message) and not _is_message(checked.names[node]):
+            return f"unknown type: {node.type_name.removeprefix('.')}"
+        if isinstance(node, ast.MapOf) and known_value(node, checked) is not NOTHING:
+            for entry in node.entries:
+                if is_unhashable(key := known_value(entry.key, checked)):
+                    return f"runtime error: hash of unhashable type {go_type(key)}"
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        name = checked.functions.get(node, node.function)
+        try:
+            if node.target is None and len(node.args) == 1 and name in CONVERSIONS:
+                _constant(node, checked)
+            elif node.function in {"_[_]", "_[?_]"}:
+                if fault := _fault_of_index(node.args[1], checked):
+                    return fault
+            elif name in {"find", "findAll", "matches"}:
+                pattern = node.args[0 if node.target is not None else -1]
+                known = known_value(pattern, checked)
+                if type(known) is str:
+                    invoke(Meter(), "matches", "", known)
+        except EvaluationError as error:
+            return error.text
+    return None
+
+
+def _has_no_value(node: ast.Name, checked: Checked) -> bool:
+    """Returns whether a name has no value in cel-go though it is declared.
+
+    Two cases: a variable that holds a type, which cel-go takes for the name of a type, and the name
+    of a type that only a checker knows.
+    """
+    meaning, of = checked.names.get(node, ":"), checked.types.get(node)
+    if meaning[0] == ":":
+        return meaning[1:] in UNDEFINED
+    return of is not None and of.name == "type"
+
+
+def _is_message(meaning: str) -> bool:
+    """Returns whether cel-go takes it for the name of a message until it makes one.
+
+    Kubernetes' provider knows types by the name alone, a variable's as well.
+    """
+    return meaning.startswith(":") or meaning in _PROVIDED
+
+
 def _fault_of_index(node: ast.Expr, checked: Checked) -> str | None:
     """Returns why a constant cannot be the key of a map or the index of a list, even as dyn."""
     value = _constant(node, checked)
@@ -183,6 +247,21 @@ def _fault_of_index(node: ast.Expr, checked: Checked) -> str | None:
     if of in {"types.Bool", "types.Double", "types.Int", "types.String", "types.Uint"}:
         return None
     return f"invalid qualifier type: {of}"
+
+
+def known_value(node: ast.Expr, checked: Checked) -> Value:
+    """Returns the value that cel-go knows before evaluation; NOTHING where there is none."""
+    try:
+        return _constant(node, checked)
+    except EvaluationError:
+        return NOTHING
+
+
+def known_members(node: ast.Expr, checked: Checked) -> frozenset[Value] | None:
+    """Returns the set that cel-go makes of a list of constants to search it; None for none."""
+    if not isinstance(node, ast.ListOf) or node.optional:
+        return None
+    return constants([known_value(item, checked) for item in node.items])
 
 
 def _constant(node: ast.Expr, checked: Checked) -> Value:
@@ -211,72 +290,6 @@ def _constant(node: ast.Expr, checked: Checked) -> Value:
     return NOTHING
 
 
-def known_members(node: ast.Expr, checked: Checked) -> frozenset[Value] | None:
-    """Returns the set that cel-go makes of a list of constants to search it; None for none."""
-    if not isinstance(node, ast.ListOf) or node.optional:
-        return None
-    return constants([known_value(item, checked) for item in node.items])
-
-
-def known_value(node: ast.Expr, checked: Checked) -> Value:
-    """Returns the value that cel-go knows before evaluation; NOTHING where there is none."""
-    try:
-        return _constant(node, checked)
-    except EvaluationError:
-        return NOTHING
-
-
 def _of_parts(empty: Value, parts: Sequence[ast.Expr], checked: Checked) -> Value:
     known = all(_constant(part, checked) is not NOTHING for part in parts)
     return empty if known else NOTHING
-
-
-def _has_no_value(node: ast.Name, checked: Checked) -> bool:
-    """Returns whether a name has no value in cel-go though it is declared.
-
-    Two cases: a variable that holds a type, which cel-go takes for the name of a type, and the name
-    of a type that only a checker knows.
-    """
-    meaning, of = checked.names.get(node, ":"), checked.types.get(node)
-    if meaning[0] == ":":
-        return meaning[1:] in UNDEFINED
-    return of is not None and of.name == "type"
-
-
-def _is_message(meaning: str) -> bool:
-    """Returns whether cel-go takes it for the name of a message until it makes one.
-
-    Kubernetes' provider knows types by the name alone, a variable's as well.
-    """
-    return meaning.startswith(":") or meaning in _PROVIDED
-
-
-def fault_of_constants(checked: Checked) -> str | None:
-    """Returns why a conversion of a constant, a constant pattern, or a map of constants fails."""
-    # In the order of cel-go's planner: operands before their operators, from left to right.
-    for node, _, _ in reversed(list(_walk(checked.parsed.root))):
-        if isinstance(node, ast.Name) and _has_no_value(node, checked):
-            return f"reference to undefined type: {node.name.removeprefix('.')}"
-        if isinstance(node, ast.Message) and not _is_message(checked.names[node]):
-            return f"unknown type: {node.type_name.removeprefix('.')}"
-        if isinstance(node, ast.MapOf) and known_value(node, checked) is not NOTHING:
-            for entry in node.entries:
-                if is_unhashable(key := known_value(entry.key, checked)):
-                    return f"runtime error: hash of unhashable type {go_type(key)}"
-        if not isinstance(node, ast.Call) or not node.args:
-            continue
-        name = checked.functions.get(node, node.function)
-        try:
-            if node.target is None and len(node.args) == 1 and name in CONVERSIONS:
-                _constant(node, checked)
-            elif node.function in {"_[_]", "_[?_]"}:
-                if fault := _fault_of_index(node.args[1], checked):
-                    return fault
-            elif name in {"find", "findAll", "matches"}:
-                pattern = node.args[0 if node.target is not None else -1]
-                known = known_value(pattern, checked)
-                if type(known) is str:
-                    invoke(Meter(), "matches", "", known)
-        except EvaluationError as error:
-            return error.text
-    return None

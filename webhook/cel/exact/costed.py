@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from webhook.cel.run.meter import Meter
 
 LISTERS: Final = frozenset({"distinct", "sort"})
+"""Functions of a list alone whose operand the cost count takes for a list (Go's traits.Lister)."""
 
 _ORDERED: Final = frozenset(
     {"bool", "bytes", "double", "int", "string", "uint"}
@@ -39,7 +40,11 @@ _ERROR: Final = "*types.Err"
 
 
 def may_end(node: Expr, checked: Checked) -> bool:
-    """Returns whether a node may panic in cel-go; no other operand absorbs the panic."""
+    """Returns whether a node may panic in cel-go.
+
+    There are three cases: 1. ``in``, for an item that may have no hash. 2. A function that the cost
+    count takes for one of lists. 3. ``sortBy``.
+    """
     if isinstance(node, Call):
         if node.function == "@in":
             item = node.args[0]
@@ -71,11 +76,11 @@ def both(left: Run, right: Run) -> Callable[[dict[Any, Value], Meter], tuple[Val
     """
 
     def operands(env: dict[Any, Value], meter: Meter) -> tuple[Value, Value]:
-        a, fault = _settled(left, env, meter)
-        if fault is None:
-            return a, right(env, meter)
+        value, error = _settled(left, env, meter)
+        if error is None:
+            return value, right(env, meter)
         _settled(right, env, meter)
-        raise fault
+        raise error
 
     return operands
 
@@ -84,8 +89,8 @@ def lister(operand: Run) -> Run:
     """Returns an operand that panics unless its value is a list."""
 
     def listed(env: dict[Any, Value], meter: Meter) -> Value:
-        value, fault = _settled(operand, env, meter)
-        if fault is not None:
+        value, error = _settled(operand, env, meter)
+        if error is not None:
             raise _no_list(_ERROR)
         if type(value) is not list:
             missing = "Contains" if type_name(value) in _ADDERS else "Add"
@@ -100,15 +105,15 @@ def flattened(items: Run, depth: Run) -> Run:
 
     def flat(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
-        of, fault = _settled(items, env, meter)
-        levels, unknown = _settled(depth, env, meter)
-        if unknown is not None:
+        values, error = _settled(items, env, meter)
+        levels, depth_error = _settled(depth, env, meter)
+        if depth_error is not None:
             raise _no_depth(_ERROR)
         if type(levels) is not int:
             raise _no_depth(access.go_type(levels))
-        if fault is not None:
-            raise fault
-        return invoke(meter, "flatten", of, levels)
+        if error is not None:
+            raise error
+        return invoke(meter, "flatten", values, levels)
 
     return flat
 

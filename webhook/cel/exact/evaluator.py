@@ -54,8 +54,12 @@ _ZEROS: Final[dict[str, Value]] = {
     "google.protobuf.Duration": Duration(0),
 }
 
-_FOUND_BY_VALUE: Final = frozenset({"bool", "double", "int", "string", "uint"})
-_TAKING: Final = frozenset({"distinct", "first", "flatten", "last", "reverse", "slice", "sort"})
+_KEYS_BY_VALUE: Final = frozenset({"bool", "double", "int", "string", "uint"})
+"""The types of keys that an equal value finds; a list or map finds only itself."""
+
+_ITEM_READERS: Final = frozenset(
+    {"distinct", "first", "flatten", "last", "reverse", "slice", "sort"}
+)
 """Functions that read items of a list."""
 
 _SEARCHES: Final = frozenset({"find", "findAll", "matches"})
@@ -67,6 +71,12 @@ def exact_form(checked: Checked) -> Run:
 
 
 class _Builder:
+    """Builds the functions of an expression's nodes, each from those of its operands.
+
+    A function takes the environment and the meter. A macro's variables have *slots*, which are
+    numbers, in the environment.
+    """
+
     def __init__(self, checked: Checked) -> None:
         self.checked = checked
         self.scopes: list[dict[str, int]] = []
@@ -92,8 +102,7 @@ class _Builder:
                 return self.call(node)
             case ast.ListOf() | ast.MapOf():
                 run = self.list_of(node) if isinstance(node, ast.ListOf) else self.map_of(node)
-                is_constant = known_value(node, self.checked) is not NOTHING
-                return nodes.once(run) if is_constant else run
+                return run if known_value(node, self.checked) is NOTHING else nodes.once(run)
             case ast.Message():
                 return self.message(node)
             case ast.Fold():
@@ -189,15 +198,17 @@ class _Builder:
     # --- calls --------------------------------------------------------------------------------
 
     def call(self, node: ast.Call) -> Run:
+        """Returns the function of a call.
+
+        There are four cases: 1. ``&&`` and ``||``, which absorb errors. 2. another operator. 3.
+        ``in``, with a set of the members if they are constants. 4. a function of the library.
+        """
         function = node.function
         if function in {"_&&_", "_||_"}:
             return folds.logic([self.build(arg) for arg in node.args], ends=function == "_||_")
-        named = self.checked.functions.get(node)
-        target = (
-            []
-            if node.target is None or (named is not None and named != function)
-            else [node.target]
-        )
+        named = self.checked.functions.get(node, function)
+        # Under another name, the function has a namespace, which stands where a target would.
+        target = [] if node.target is None or named != function else [node.target]
         args = [self.build(arg) for arg in (*target, *node.args)]
         if function in _UNARY:
             return nodes.unary(_UNARY[function], args[0])
@@ -208,11 +219,16 @@ class _Builder:
         if function == "@in":
             known = known_members(node.args[1], self.checked)
             return nodes.member(args[0], args[1]) if known is None else nodes.among(args[0], known)
-        run = self.library(node, named or function, args, member=bool(target))
-        return paths.taken(run) if self.has_other_keys and function in _TAKING else run
+        run = self.library(node, named, args, member=bool(target))
+        return paths.taken(run) if self.has_other_keys and function in _ITEM_READERS else run
 
     def library(self, node: ast.Call, name: str, args: list[Run], *, member: bool) -> Run:
-        """Returns the function that calls a library function."""
+        """Returns the function that calls a library function.
+
+        Six groups of functions have a form of their own: 1. Searches by a constant pattern. 2.
+        Functions that panic unless they get a list. 3. ``flatten`` with a depth. 4. ``unwrap``. 5.
+        ``or`` and ``orValue``. 6. Sums with a zero of the items' type.
+        """
         function, count = node.function, len(args)
         form = self.called(node, name, member=member)
         if function in _SEARCHES and count > 1:
@@ -306,8 +322,7 @@ class _Builder:
 
     def fold(self, node: ast.Fold) -> Run:
         range_ = self.build(node.range)
-        names = [node.first] if node.second is None else [node.first, node.second]
-        slots = self.slot(*names)
+        slots = self.slot(*filter(None, (node.first, node.second)))
         turns = folds.turns_of(range_, slots)
         if self.has_other_keys:
             turns = folds.read(turns, slots)
@@ -333,7 +348,7 @@ class _Builder:
                 return True  # transformMap reads another scope's variable
             if isinstance(node, ast.MapOf):
                 of = self.checked.types.get(node)
-                if of is None or of.parts[0].name not in _FOUND_BY_VALUE:
+                if of is None or of.parts[0].name not in _KEYS_BY_VALUE:
                     return True
             waiting.extend(ast.children(node))
         return False

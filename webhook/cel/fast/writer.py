@@ -142,7 +142,7 @@ class Writer:
         self.line(f"{local.source} = {value.within(Binds.CONDITIONAL)}")
 
     def constant_named(self, value: Any) -> Expression:
-        """Adds a constant, and returns its name."""
+        """Gives a value a name in the code's globals, and returns the name."""
         name = f"K{len(self.constants)}"
         self.constants[name] = value
         return source.name(name)

@@ -1,1 +1,4 @@
-"""The functions of Kubernetes' CEL libraries, with an overload for each list of operand types."""
+"""The functions of Kubernetes' CEL libraries, with an overload for each list of operand types.
+
+For example, ``size`` has an overload for a string, bytes, a list and a map.
+"""

@@ -37,7 +37,7 @@ def is_url(text: str) -> bool:
 
 @form("getScheme", NAME)
 def scheme(url: Opaque) -> str:
-    """Returns the scheme."""
+    """Returns the scheme, such as ``https``."""
     return str(url.value.scheme)
 
 
@@ -61,7 +61,7 @@ def port(url: Opaque) -> str:
 
 @form("getEscapedPath", NAME)
 def escaped_path(url: Opaque) -> str:
-    """Returns the path, escaped."""
+    """Returns the path with ``%20`` for a space, as in a request."""
     return str(url.value.escaped_path)
 
 

@@ -1,1 +1,4 @@
-"""The syntax of CEL: tokens, grammar, macros and tree."""
+"""The syntax of CEL: tokens, grammar, macros and tree.
+
+For example, ``xs.all(x, x > 1)`` becomes a :class:`~webhook.cel.syntax.ast.Fold` over ``xs``.
+"""

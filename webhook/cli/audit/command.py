@@ -96,7 +96,7 @@ def command(  # noqa: PLR0913  # each is an option
     outputs: tuple[Output, ...],
     limit: int,
     page_objects: int,
-    ask: RecordedAnswers,
+    answers: RecordedAnswers,
     disabled_builtins: tuple[str, ...],
 ) -> int:
     """Audit and report."""
@@ -113,9 +113,9 @@ def command(  # noqa: PLR0913  # each is an option
         policies,
         page_objects,
         disabled_builtins,
-        ask.ask,
-        kyverno == "audit",
-        admission_policies,
+        ask=answers.ask,
+        kyverno=kyverno == "audit",
+        admission_policies=admission_policies,
     )
     try:
         outcome = ask_cluster(kubeconfig, context, lambda client: _audit(client, request))
@@ -125,9 +125,10 @@ def command(  # noqa: PLR0913  # each is an option
         emit_refusal(outputs, error.lines)
         raise
     for output in outputs:
-        is_table, formats = output.word == "table", audit_report.FORMATS
-        text = audit_report.as_table(outcome, limit) if is_table else formats[output.word](outcome)
-        emit(output, text)
+        if output.word == "table":
+            emit(output, audit_report.as_table(outcome, limit))
+        else:
+            emit(output, audit_report.FORMATS[output.word](outcome))
     if outcome.skipped:
         complain(f"skipped, because it is not a Kubernetes object: {listed(outcome.skipped)}")
     advice = (f"WARNING - {line}" for line in outcome.advice)
@@ -135,7 +136,7 @@ def command(  # noqa: PLR0913  # each is an option
         complain(line)
     if not outcome.whole:
         return exit_codes.UNKNOWN
-    return exit_codes.NO if outcome.denied else 0
+    return exit_codes.NO if outcome.denied else exit_codes.OK
 
 
 async def _audit(client: ClusterClient, request: Request) -> AuditOutcome:

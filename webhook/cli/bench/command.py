@@ -108,7 +108,7 @@ def command(  # noqa: PLR0913  # each is an option
     baseline: Path | None,
     threshold: float,
     least: int,
-    ask: RecordedAnswers,
+    answers: RecordedAnswers,
     output: str,
 ) -> int:
     """Measure, print, save and compare."""
@@ -117,7 +117,7 @@ def command(  # noqa: PLR0913  # each is an option
     from webhook.cli.bench.run import BenchOptions  # noqa: PLC0415
 
     before = None if baseline is None else _saved(baseline)
-    results = _measured(filenames, engine, BenchOptions(iterations, warmup, stats, ask))
+    results = _measured(filenames, engine, BenchOptions(iterations, warmup, stats, answers))
     is_table = output == "table"
     write(report.as_table(results) if is_table else _text(report.as_documents(results), output))
     if save is not None:

@@ -63,7 +63,7 @@ class CheckInputs:
     base: Client
     manifests: Sequence[Manifest]
     budget_seconds: float
-    ask: RecordedAnswers
+    answers: RecordedAnswers
     documents: Sequence[Document] = ()
     decisions: str | None = None
     vap: str | None = None
@@ -116,7 +116,7 @@ def command(  # noqa: PLR0913  # one for each option
     vap: str | None,
     budget_milliseconds: int,
     reads: bool,
-    ask: RecordedAnswers,
+    answers: RecordedAnswers,
     output: str,
 ) -> int:
     """Check and report."""
@@ -148,7 +148,7 @@ def command(  # noqa: PLR0913  # one for each option
         raise error.exiting(exit_codes.NO) from None
     documents = [document.document for document in sources.documents]
     seconds = budget_milliseconds / 1000
-    inputs = CheckInputs(base, manifests, seconds, ask, documents, decisions, vap)
+    inputs = CheckInputs(base, manifests, seconds, answers, documents, decisions, vap)
     if on_cluster:
         checked = checked_in_cluster(inputs, kubeconfig, context, namespace)
     else:
@@ -215,9 +215,9 @@ def _checked_alone(inputs: CheckInputs) -> PolicyCheck:
     checked, manifests = check_run.PolicyCheck(), inputs.manifests
     policies = check_run.prepare(manifests, inputs.base, inputs.budget_seconds, checked)
     checked.problems += coverage_problems(manifests, None, NAMESPACE)
-    check_run.check_providers(policies, manifests, inputs.ask.names, checked)
+    check_run.check_providers(policies, manifests, inputs.answers.names, checked)
     checked.manifests = check_run.effect_on_manifests(
-        policies, manifests, checked, inputs.ask, inputs.documents
+        policies, manifests, checked, inputs.answers, inputs.documents
     )
     check_run.check_foreign(policies, checked)
     _check_records(policies, inputs, checked)
@@ -233,7 +233,7 @@ def _check_records(policies: BeforeAndAfter, inputs: CheckInputs, checked: Polic
     if records is not None and vap is not None:
         records.keep()
     if records is not None:
-        check_run.effect_on_decisions(policies, records, checked, inputs.ask)
+        check_run.effect_on_decisions(policies, records, checked, inputs.answers)
     if vap is not None:
         check_run.compare_generated(policies, inputs.manifests, records, vap, checked)
 
@@ -268,12 +268,12 @@ def checked_in_cluster(
             for parameter in await cluster_policies.list_kind(client, kind):
                 policies.after.add_data(parameter)
         checked.manifests = check_run.effect_on_manifests(
-            policies, (), checked, inputs.ask, inputs.documents
+            policies, (), checked, inputs.answers, inputs.documents
         )
         check_run.check_foreign(policies, checked)
         _check_records(policies, inputs, checked)
         checked.cluster = await check_run.effect_on_cluster(
-            client, policies, checked, LIST_OBJECTS, inputs.ask
+            client, policies, checked, LIST_OBJECTS, inputs.answers
         )
         return checked
 

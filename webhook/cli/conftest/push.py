@@ -42,7 +42,7 @@ The files are loaded first, as a test does it: what cannot be used is not pushed
     "--rego-version", default="v1", show_default=True, help="The syntax of Rego: v0 or v1."
 )
 @CONFIG_FILE
-def command(  # each is an option
+def command(
     repository: tuple[str, ...],
     *,
     policy: str,

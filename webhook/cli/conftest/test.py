@@ -26,6 +26,7 @@ from webhook.cli.terminal import complain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.conftest.output import OutputOptions
     from webhook.conftest.run import TestRun
 
 _HELP = """Test configuration files against Rego policies.
@@ -94,34 +95,39 @@ def _run(paths: list[str], options: dict[str, Any]) -> int:
         return exit_codes.NO
     code = result.exit_code(outcome.results, fail_on_warn=options["fail_on_warn"])
     if code or not options["quiet"]:
-        shown = output.OutputOptions(
+        output_options = output.OutputOptions(
             color=is_coloured(no_color=options["no_color"]),
             suppress_exceptions=options["suppress_exceptions"],
             junit_hide_message=options["junit_hide_message"],
             github_hide_passed=options["github_hide_passed"],
             version=__version__,
         )
-        write_results(outcome.results, options["output"], shown, trace=options["trace"])
+        write_results(outcome.results, options["output"], output_options, trace=options["trace"])
         if options["no_fail"]:
             code = 0
     return code or (exit_codes.NO if outcome.faults else 0)
 
 
-def write_results(results: list[Any], word: str, shown: Any, *, trace: bool) -> None:
-    """Writes results to standard output, and their traces before to standard error."""
+def write_results(
+    results: list[Any], format_name: str, options: OutputOptions, *, trace: bool
+) -> None:
+    """Writes results to standard output; with ``trace``, their traces to standard error before.
+
+    Traces stand for the results of two formats: ``stdout`` and unknown ones.
+    """
     from webhook.conftest import output  # noqa: PLC0415  # as above
     from webhook.conftest.output.stdout import traced  # noqa: PLC0415  # as above
 
     if trace:
-        sys.stderr.write(printed(traced(results, shown)))
+        sys.stderr.write(encodable(traced(results, options)))
         sys.stderr.flush()
-        if word not in output.FORMATS or word == "stdout":
+        if format_name not in output.FORMATS or format_name == "stdout":
             return
-    sys.stdout.write(printed(output.written(word, results, shown)))
+    sys.stdout.write(encodable(output.written(format_name, results, options)))
 
 
-def printed(text: str) -> str:
-    """Returns the text with lone surrogates as U+FFFD: no encoding takes them."""
+def encodable(text: str) -> str:
+    """Returns the text with lone surrogates replaced: no encoding takes them."""
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
 
 

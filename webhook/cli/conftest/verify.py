@@ -20,7 +20,7 @@ from webhook.cli.conftest.options import (
     is_coloured,
     lists,
 )
-from webhook.cli.conftest.test import policy_options, printed, write_results
+from webhook.cli.conftest.test import encodable, policy_options, write_results
 from webhook.cli.terminal import complain
 
 _HELP = """Run the unit tests of policies: rules whose names begin with test_.
@@ -81,7 +81,7 @@ def _run(options: dict[str, Any]) -> int:
         if kind in report.KINDS:
             if options["output"] != "stdout":
                 raise ConftestExit("report flag is supported with stdout only")
-            sys.stdout.write(printed(report.report(outcome.tests, kind)))
+            sys.stdout.write(encodable(report.report(outcome.tests, kind)))
         else:
             shown = output.OutputOptions(
                 color=is_coloured(no_color=options["no_color"]),

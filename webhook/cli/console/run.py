@@ -44,7 +44,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     *,
     policies: tuple[Path, ...],
     manifests: tuple[Path, ...],
-    ask: RecordedAnswers,
+    answers: RecordedAnswers,
     kubernetes: bool,
     kubeconfig: str | None,
     contexts: tuple[str, ...],
@@ -72,7 +72,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     def source(context: str | None, shown: Shown) -> RunningSource:
         if policies:
             client = new_client(reviewed_targets=ADMISSION_ALONE)
-            return FilesSource(Place(policies, manifests, ask), client, shown, logger)
+            return FilesSource(Place(policies, manifests, answers), client, shown, logger)
         # Only for clusters: this brings aiohttp, and kubernetes for credentials.
         from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
         from webhook.console.cluster import ClusterSource  # noqa: PLC0415

@@ -39,7 +39,7 @@ be read, or a policy cannot be used, nothing is printed.
     help="The file to write to, instead of standard output.",
 )
 def command(
-    filenames: tuple[str, ...], ask: RecordedAnswers, output: str, outputfile: Path | None
+    filenames: tuple[str, ...], answers: RecordedAnswers, output: str, outputfile: Path | None
 ) -> int:
     """Expand and print."""
     # Imported here: --help, completion and a mistyped option do not need it.
@@ -48,7 +48,7 @@ def command(
 
     sources, policies = extension_run.read_files(filenames, extension_run.read_expanding)
     objects = [item for item in sources.manifests if extension_run.is_object(item)]
-    extending = extension_run.Extending(policies, ask=ask)
+    extending = extension_run.Extending(policies, ask=answers)
     results, faults = extension_run.at_each(extending.implied, objects)
     if sources.faults or faults:
         extension_run.refuse([*sources.faults, *faults])

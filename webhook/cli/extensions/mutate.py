@@ -32,7 +32,7 @@ nothing is printed.
 @FILENAMES
 @PROVIDERS
 @output_option("yaml", "json", "patch")
-def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> int:
+def command(filenames: tuple[str, ...], answers: RecordedAnswers, output: str) -> int:
     """Mutate and print."""
     # Imported here: --help, completion and a mistyped option do not need it.
     from webhook.cli.extensions import run as extension_run  # noqa: PLC0415
@@ -44,7 +44,7 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> in
     for line in extension_run.advice_on_mutating(policies, sources.manifests):
         complain(line)
     objects = [item for item in sources.manifests if extension_run.is_object(item)]
-    extending = extension_run.Extending(policies, ask=ask)
+    extending = extension_run.Extending(policies, ask=answers)
     results, faults = extension_run.at_each(extending.mutate, objects)
     for line in (line for result in results for line in result.warnings):
         complain(line)

@@ -20,28 +20,28 @@ _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010
 def as_junit(report: Report) -> str:
     """Returns a passed test for a rule without violations; unreviewed inputs are errors."""
     by_rule: dict[str, list[ShownFinding]] = {rule: [] for rule in sorted(report.rules)}
-    for item in report.findings:
-        by_rule.setdefault(item.rule, []).append(item)
+    for finding in report.findings:
+        by_rule.setdefault(finding.rule, []).append(finding)
     root = ET.Element(
         "testsuites",
-        tests=str(sum(max(1, len(items)) for items in by_rule.values())),
+        tests=str(sum(max(1, len(findings)) for findings in by_rule.values())),
         failures=str(len(report.findings)),
         errors=str(len(report.missing)),
     )
-    for rule, items in by_rule.items():
+    for rule, findings in by_rule.items():
         suite = ET.SubElement(
             root,
             "testsuite",
             name=xml_text(rule),
-            tests=str(max(1, len(items))),
-            failures=str(len(items)),
+            tests=str(max(1, len(findings))),
+            failures=str(len(findings)),
         )
-        if not items:
+        if not findings:
             ET.SubElement(suite, "testcase", name="every object", classname=xml_text(rule))
-        for item in items:
-            _failure(suite, item)
+        for finding in findings:
+            _add_failure(suite, finding)
     add_missing(root, report.missing)
-    return written(root)
+    return document_text(root)
 
 
 def add_missing(root: ET.Element, missing: Sequence[str]) -> None:
@@ -55,23 +55,23 @@ def add_missing(root: ET.Element, missing: Sequence[str]) -> None:
         ET.SubElement(case, "error", message=xml_text(line))
 
 
-def _failure(suite: ET.Element, item: ShownFinding) -> None:
+def _add_failure(suite: ET.Element, finding: ShownFinding) -> None:
     case = ET.SubElement(
-        suite, "testcase", name=xml_text(item.subject), classname=xml_text(item.rule)
+        suite, "testcase", name=xml_text(finding.subject), classname=xml_text(finding.rule)
     )
-    if item.file:
-        case.set("file", xml_text(item.file))
-        case.set("line", str(item.line))
-    message = xml_text(item.message)
-    ET.SubElement(case, "failure", type=xml_text(item.label), message=message).text = message
+    if finding.file:
+        case.set("file", xml_text(finding.file))
+        case.set("line", str(finding.line))
+    message = xml_text(finding.message)
+    ET.SubElement(case, "failure", type=xml_text(finding.label), message=message).text = message
 
 
-def written(root: ET.Element) -> str:
-    """Returns the document as text."""
+def document_text(root: ET.Element) -> str:
+    """Returns the document, indented, with a declaration and printable text."""
     ET.indent(root)
     return printable_xml(ET.tostring(root, encoding="unicode", xml_declaration=True))
 
 
 def xml_text(text: str) -> str:
-    """Returns the text with characters invalid in XML replaced."""
+    """Returns the text with U+FFFD for each character that XML cannot contain."""
     return _NOT_XML.sub("�", text)

@@ -32,7 +32,7 @@ kustomize, which shows no results.
 @click.command(name="krm", help=_HELP + exit_codes.paragraph("krm"))
 @filenames_option("A file or folder of policies, as FILE alone is. Repeatable.")
 @PROVIDERS
-def command(filenames: tuple[str, ...], ask: RecordedAnswers) -> int:
+def command(filenames: tuple[str, ...], answers: RecordedAnswers) -> int:
     """Review the items and print the list with the results."""
     # Here and not above: --help, completion and a mistyped option need none of it.
     from webhook.cli.krm import run as krm_run  # noqa: PLC0415
@@ -44,7 +44,7 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers) -> int:
         )
     raw = sys.stdin.buffer.read(krm_run.BYTES_MAX + 1)
     try:
-        outcome = krm_run.validate(raw, [Path(name) for name in filenames], ask)
+        outcome = krm_run.validate(raw, [Path(name) for name in filenames], answers)
     except CannotTest as error:
         raise error.exiting(exit_codes.NO) from None
     write(outcome.text)

@@ -104,7 +104,7 @@ def command(  # noqa: PLR0913  # each is an option
     target: str,
     libraries: tuple[Path, ...],
     stats: bool,
-    ask: RecordedAnswers,
+    answers: RecordedAnswers,
     trace: bool,
     verbose: bool,
     **of_clients: Any,
@@ -137,9 +137,9 @@ def command(  # noqa: PLR0913  # each is an option
         warned = len(sources.warnings)
         times = RunTimes(native=of_clients["native_validation"]) if stats else None
         if chosen is None:
-            outcome = review_run.review_objects(client, sources, printed, ask, times)
+            outcome = review_run.review_objects(client, sources, printed, answers, times)
         else:
-            outcome = review_run.review_documents(client, sources, printed, chosen, ask, times)
+            outcome = review_run.review_documents(client, sources, printed, chosen, answers, times)
         outcome = replace(outcome, deny_only=deny_only, traces=traces)
         for warning in sources.warnings[warned:]:
             complain(warning)

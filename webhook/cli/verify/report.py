@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.formats.finding import Report, ShownFinding
 from webhook.cli.formats.github import as_github
-from webhook.cli.formats.junit import add_missing, written, xml_text
+from webhook.cli.formats.junit import add_missing, document_text, xml_text
 from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.terminal import styled
 from webhook.printable import printable, printable_name, quantity
@@ -127,7 +127,7 @@ def as_junit(
         for test in suite.tests:
             _junit_test(root, suite.path, test)
     add_missing(root, missing)
-    return written(root)
+    return document_text(root)
 
 
 def _junit_test(root: ET.Element, path: str, test: SuiteTestResult) -> None:

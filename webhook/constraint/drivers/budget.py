@@ -18,6 +18,9 @@ FIRST_STEPS: Final = 2_000
 """Steps before the clock is first read: about a tenth of a millisecond."""
 
 LEAST_STEPS: Final = 20
+"""The fewest steps between two readings of the clock: five hundred times slower than usual (50 ns),
+they take :data:`~webhook.constraint.limits.LOOK_SECONDS`.
+"""
 
 
 class ReviewContext(EvaluationContext):
@@ -57,14 +60,16 @@ class BudgetedContext(ReviewContext):
     depends on the policy.
     """
 
-    # Made for every template and review: set by the driver, read when the clock is looked at.
+    # Made for every template and review: the driver sets ``budget``, the first reading the others.
     __slots__ = ("began", "budget", "seen", "seen_at")
 
     budget: Budget
     began: float | None
+    """The first reading of the clock in this evaluation; None or unset before it."""
     seen: float
-    """The last reading of the clock, and the steps left then."""
+    """The last reading of the clock."""
     seen_at: int
+    """The steps left at the last reading."""
 
     def renew(self) -> None:
         """Gives the next evaluation of this query the whole budget."""
@@ -73,7 +78,11 @@ class BudgetedContext(ReviewContext):
         self.began = None
 
     def check(self) -> None:
-        """Checks the budget and the clock."""
+        """Checks steps and time, and decides after how many steps to check again.
+
+        There are three cases: 1. The first reading of an evaluation. 2. The budget is exceeded.
+        3. Otherwise the last steps say how many take :data:`LOOK_SECONDS`.
+        """
         super().check()
         now = time.thread_time()
         began = getattr(self, "began", None)
@@ -81,12 +90,12 @@ class BudgetedContext(ReviewContext):
             self.began = now
             interval = FIRST_STEPS
         elif now - began > self.budget.seconds:
-            shown = f"{self.budget.seconds * 1000:g} ms"
-            raise EvaluationError("eval_cancel_error", f"evaluation exceeded its budget of {shown}")
+            text = f"evaluation exceeded its budget of {self.budget.seconds * 1000:g} ms"
+            raise EvaluationError("eval_cancel_error", text)
         else:
             spent = max(now - self.seen, 1e-6)
-            paid = (self.seen_at - self.left) * LOOK_SECONDS / spent
-            interval = min(max(int(paid), LEAST_STEPS), CHECK_EVERY)
+            affordable = (self.seen_at - self.left) * LOOK_SECONDS / spent
+            interval = min(max(int(affordable), LEAST_STEPS), CHECK_EVERY)
             if self.budget.rest is not None:
                 self.budget.rest(spent)
         self.seen, self.seen_at = now, self.left

@@ -29,7 +29,7 @@ _IN_A_CLUSTER: Final = re.compile(
     r"//container\.googleapis\.com/projects/[^/]*/(?:locations|zones)/[^/]*/clusters/[^/]*/k8s"
 )
 
-_SUBJECTS: Final = (
+_CONTENTS: Final = (
     ("resource", dict),
     ("iam_policy", dict),
     ("org_policy", object),
@@ -38,9 +38,7 @@ _SUBJECTS: Final = (
     ("access_level", dict),
     ("service_perimeter", dict),
 )
-"""The contents that an asset may have, with their types: it has one of these. Some are only checked
-for presence.
-"""
+"""The contents with their types: an asset has exactly one. Some are only checked for presence."""
 
 _NUMBER: Final = re.compile(r"[0-9]+\*{0,2}", re.ASCII)
 _PROJECT: Final = re.compile(r"[a-z][a-z0-9-]{5,27}[a-z0-9]", re.ASCII)
@@ -74,9 +72,9 @@ class GcpTarget(DocumentTarget):
         """Yields the assets by name."""
         for number, asset in enumerate(value if type(value) is list else [value]):
             place = f"{name}: asset {number}" if type(value) is list else name
-            document, target = _asset(asset, place), NAME
+            document, target = _checked_asset(asset, place), NAME
             if _IN_A_CLUSTER.match(document["name"]):
-                document, target = _object(document, place), admission.NAME
+                document, target = _kubernetes_object(document, place), admission.NAME
             yield Document(document, asset["name"], target, name)
 
 
@@ -87,8 +85,11 @@ def normal_ancestry(path: str) -> str:
     return path
 
 
-def _asset(asset: Any, place: str) -> dict[str, Any]:
-    """Returns the asset with its ``ancestry_path``; raises ReviewError for a malformed one."""
+def _checked_asset(asset: Any, place: str) -> dict[str, Any]:
+    """Returns the asset with its ``ancestry_path``; raises ReviewError for a malformed one.
+
+    The ancestry is that of ``ancestors``, or else of ``ancestry_path``.
+    """
     if type(asset) is not dict:
         raise ReviewError(f"{place}: no asset: expected an object, got {type_of(asset)}")
     for field in ("name", "asset_type"):
@@ -101,19 +102,19 @@ def _asset(asset: Any, place: str) -> dict[str, Any]:
         path = normal_ancestry(asset["ancestry_path"])
     else:
         raise ReviewError(f"{place}: asset missing ancestry information")
-    about = [
+    contents = [
         field
-        for field, kind in _SUBJECTS
+        for field, kind in _CONTENTS
         if asset.get(field) is not None and isinstance(asset[field], kind)
     ]
-    if not about:
-        raise ReviewError(f"{place}: asset without any of: {', '.join(dict(_SUBJECTS))}")
-    if len(about) > 1:
-        raise ReviewError(f"{place}: malformed asset has more than one of: {', '.join(about)}")
+    if not contents:
+        raise ReviewError(f"{place}: asset without any of: {', '.join(dict(_CONTENTS))}")
+    if len(contents) > 1:
+        raise ReviewError(f"{place}: malformed asset has more than one of: {', '.join(contents)}")
     return {**asset, "ancestry_path": path}
 
 
-def _object(asset: dict[str, Any], place: str) -> dict[str, Any]:
+def _kubernetes_object(asset: dict[str, Any], place: str) -> dict[str, Any]:
     """Returns the Kubernetes object of an asset; raises ReviewError if a field is missing."""
     group, _, kind = asset["asset_type"].partition("/")
     if not kind or "/" in kind:
@@ -142,12 +143,13 @@ def _object(asset: dict[str, Any], place: str) -> dict[str, Any]:
     }
 
 
-def _ancestries(match: Mapping[str, Any], field: str, before: str) -> list[str] | None:
-    if field in match and before in match:
+def _ancestries(match: Mapping[str, Any], field: str, old_field: str) -> list[str] | None:
+    """Returns the globs of a field of ``spec.match``, which may have its older name."""
+    if field in match and old_field in match:
         raise InvalidConstraint(
-            f"only one of spec.match.{field} and spec.match.{before} can be specified"
+            f"only one of spec.match.{field} and spec.match.{old_field} can be specified"
         )
-    name = field if field in match else before
+    name = field if field in match else old_field
     globs = patterns(match, name)
     for pattern in globs or ():
         _check_ancestry(pattern, name)
@@ -156,17 +158,17 @@ def _ancestries(match: Mapping[str, Any], field: str, before: str) -> list[str] 
 
 def _check_ancestry(pattern: str, field: str) -> None:
     """Refuses patterns that match no ancestry: organisation, folders, project in this order."""
-    below, in_project = False, False
+    has_ancestor, in_project = False, False
     for number, part in enumerate(pattern.split("/")):
-        fits = True
+        is_expected = True
         if part in ("organizations", "folders"):
-            fits = not in_project and not (below and part == "organizations")
-            below = True
+            is_expected = not in_project and not (has_ancestor and part == "organizations")
+            has_ancestor = True
         elif part == "projects":
             in_project = True
         elif part not in ("*", "**", "unknown") and not _NUMBER.fullmatch(part):
-            fits = in_project and _PROJECT.fullmatch(part) is not None
-        if not fits:
+            is_expected = in_project and _PROJECT.fullmatch(part) is not None
+        if not is_expected:
             raise InvalidConstraint(
                 f"invalid glob in spec.match.{field}: unexpected item {part} element {number} "
                 f"in {pattern}"

@@ -8,7 +8,7 @@ types come from the cluster's OpenAPI documents.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import GroupKind, GroupVersionKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
@@ -39,8 +39,27 @@ _ALL: Final = "warnings"
 Types = dict["GroupVersionKind", "ObjectType"]
 
 
+class _CheckedTemplate(NamedTuple):
+    """A template's CEL, None without valid CEL, and the warnings about its cost."""
+
+    document: Mapping[str, Any]
+    source: CelSource | None
+    warnings: list[Json]
+
+
+class _CheckedConstraint(NamedTuple):
+    """A constraint's CEL and the types of its kinds, and the warnings that they give."""
+
+    source: CelSource
+    types: Types
+    warnings: list[Json]
+
+
 class ExpressionKeeper:
-    """Checks CEL expressions and reports warnings for statuses; :meth:`run` in a task of its own."""
+    """Checks CEL expressions and reports warnings for statuses; :meth:`run` in a task of its own.
+
+    What is unchanged since the last check is not checked again.
+    """
 
     def __init__(
         self,
@@ -59,8 +78,8 @@ class ExpressionKeeper:
         )
         self._templates: Mapping[str, Mapping[str, Any]] = {}
         self._constraints: Mapping[tuple[str, str], Enforced] = {}
-        self._sources: dict[str, tuple[Mapping[str, Any], CelSource | None, list[Json]]] = {}
-        self._found: dict[tuple[str, str], tuple[CelSource, Types, list[Json]]] = {}
+        self._checked_templates: dict[str, _CheckedTemplate] = {}
+        self._checked_constraints: dict[tuple[str, str], _CheckedConstraint] = {}
 
     def follow(
         self,
@@ -77,7 +96,7 @@ class ExpressionKeeper:
 
     async def _settle(self, key: str) -> None:
         try:
-            await self._look()
+            await self._check()
         except (ApiError, ApiUnreachable) as error:
             self._log.warning(
                 "schemas of kinds cannot be read from the API server; trying again",
@@ -87,9 +106,14 @@ class ExpressionKeeper:
         else:
             self._keeper.settled(key, LOOK_SECONDS)
 
-    async def _look(self) -> None:
-        self._sources = {
-            name: self._source(name, template) for name, template in self._templates.items()
+    async def _check(self) -> None:
+        self._checked_templates = {
+            name: self._check_template(name, template) for name, template in self._templates.items()
+        }
+        statuses: Statuses = {
+            (TEMPLATES, name): {WARNINGS: template.warnings}
+            for name, template in self._checked_templates.items()
+            if template.warnings
         }
         named = {
             key: (source, kinds)
@@ -97,51 +121,45 @@ class ExpressionKeeper:
             if (source := self._source_of(key)) and (kinds := named_kinds(constraint.document))
         }
         known = await self._types.look({kind for _, kinds in named.values() for kind in kinds})
-        statuses: Statuses = {
-            (TEMPLATES, name): {WARNINGS: warnings}
-            for name, (_, _, warnings) in self._sources.items()
-            if warnings
-        }
-        checks = {}
+        constraints = {}
         for key, (source, kinds) in named.items():
             types = {gvk: of for gvk, of in known.items() if gvk.group_kind in kinds}
-            checks[key] = self._checked(key, source, types)
-            if checks[key][2]:
-                statuses[key] = {WARNINGS: checks[key][2]}
+            constraints[key] = self._check_constraint(key, source, types)
+            if warnings := constraints[key].warnings:
+                statuses[key] = {WARNINGS: warnings}
             await asyncio.sleep(0)  # other tasks run between two constraints
-        self._found = checks
+        self._checked_constraints = constraints
         self._notify(statuses)
 
-    def _source(
-        self, name: str, document: Mapping[str, Any]
-    ) -> tuple[Mapping[str, Any], CelSource | None, list[Json]]:
-        known = self._sources.get(name)
-        if known is not None and known[0] is document:
+    def _check_template(self, name: str, document: Mapping[str, Any]) -> _CheckedTemplate:
+        """Checks a template's cost; an invalid template is reported elsewhere, with the place."""
+        known = self._checked_templates.get(name)
+        if known is not None and known.document is document:
             return known
         try:
             code = read_code(document)
         except InvalidTemplate:
-            return document, None, []  # reported as the template's own error, with its place
+            code = None
         if code is None:
-            return document, None, []
+            return _CheckedTemplate(document, None, [])
         # Imported here: a cluster without templates in CEL shall not load the CEL engine.
         from webhook.generation.cost_warnings import cost_warnings  # noqa: PLC0415
 
-        return document, code.source, cost_warnings(code.source)
+        return _CheckedTemplate(document, code.source, cost_warnings(code.source))
 
     def _source_of(self, key: tuple[str, str]) -> CelSource | None:
-        source = self._sources.get(key[0].lower())
-        return None if source is None else source[1]
+        template = self._checked_templates.get(key[0].lower())
+        return None if template is None else template.source
 
-    def _checked(
+    def _check_constraint(
         self, key: tuple[str, str], source: CelSource, types: Types
-    ) -> tuple[CelSource, Types, list[Json]]:
-        known = self._found.get(key)
-        if known is not None and known[0] is source and known[1] == types:
+    ) -> _CheckedConstraint:
+        known = self._checked_constraints.get(key)
+        if known is not None and known.source is source and known.types == types:
             return known
         from webhook.generation.type_warnings import type_warnings  # noqa: PLC0415  # as above
 
-        return source, types, type_warnings(source, types)
+        return _CheckedConstraint(source, types, type_warnings(source, types))
 
 
 def named_kinds(constraint: Mapping[str, Any]) -> frozenset[GroupKind]:

@@ -43,18 +43,18 @@ def kind_type(document: object, gvk: GroupVersionKind) -> ObjectType | None:
         return None
 
 
-def _index(answer: Any) -> dict[str, str]:
-    """Returns the paths of the documents by group and version; entries without a path are left out.
+def _document_urls(answer: Any) -> dict[str, str]:
+    """Returns the URLs of the documents by path, as ``apis/apps/v1``; entries without one are left out.
 
     Raises :class:`~webhook.cluster.errors.ApiUnreachable` if the answer is not an index.
     """
     paths = object_of(answer).get("paths", ())
     if paths is not None and type(paths) is not dict:  # Go encodes an empty one as null
         raise ApiUnreachable("/openapi/v3: the answer is not an index of documents")
-    places = {path: text(place, "serverRelativeURL") for path, place in object_of(paths).items()}
-    # The API server copies paths from aggregated APIs. They are appended to the server's address: a
-    # path without a slash could change the host, and send our token there.
-    return {path: place for path, place in places.items() if place.startswith("/")}
+    urls = {path: text(entry, "serverRelativeURL") for path, entry in object_of(paths).items()}
+    # The API server copies URLs from aggregated APIs. They are appended to the server's address: one
+    # without a slash could change the host, and send our token there.
+    return {path: url for path, url in urls.items() if url.startswith("/")}
 
 
 class KindTypes:
@@ -62,14 +62,14 @@ class KindTypes:
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
-        self._index: dict[str, str] = {}
+        self._urls: dict[str, str] = {}
         self._versions: dict[str, str] = {}
+        """The preferred version of each group; empty if the group is not served."""
         self._known: dict[GroupVersionKind, tuple[str, ObjectType | None]] = {}
+        """Each type with the URL of the document that it was read from."""
 
     async def look(self, kinds: Iterable[GroupKind]) -> dict[GroupVersionKind, ObjectType]:
-        """Returns the types of kinds, each at its group's preferred version.
-
-        Unknown types are left out.
+        """Returns the types of kinds, each at its group's preferred version; unknown ones are left out.
 
         Changed documents are read again. Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -77,42 +77,45 @@ class KindTypes:
         sorted_kinds = sorted(kinds)
         if not sorted_kinds:
             return {}
-        self._index = _index(await self._client.request("GET", "/openapi/v3"))
+        self._urls = _document_urls(await self._client.request("GET", "/openapi/v3"))
         self._versions.clear()
-        types, read = {}, dict[str, Any]()
+        types, documents = {}, dict[str, Any]()
         for kind in sorted_kinds:
-            gvk = await self._at_version(kind)
-            if gvk is not None and (schema := await self._type_of(gvk, read)) is not None:
+            gvk = await self._at_preferred_version(kind)
+            if gvk is not None and (schema := await self._type_of(gvk, documents)) is not None:
                 types[gvk] = schema
         self._known = {
             gvk: kept for gvk, kept in self._known.items() if gvk.group_kind in sorted_kinds
         }
         return types
 
-    async def _at_version(self, of: GroupKind) -> GroupVersionKind | None:
-        if not of.group:
-            return GroupVersionKind("", "v1", of.kind)
-        if of.group not in self._versions:
+    async def _at_preferred_version(self, kind: GroupKind) -> GroupVersionKind | None:
+        group = kind.group
+        if not group:
+            return GroupVersionKind("", "v1", kind.kind)
+        if group not in self._versions:
             try:
-                answer = await self._client.request("GET", f"/apis/{of.group}")
+                answer = await self._client.request("GET", f"/apis/{group}")
             except ApiError as error:
                 if not error.is_absent:
                     raise
-                self._versions[of.group] = ""
-            else:
-                self._versions[of.group] = text(answer, "preferredVersion", "version")
-        version = self._versions[of.group]
-        return GroupVersionKind(of.group, version, of.kind) if version else None
+                answer = None
+            self._versions[group] = text(answer, "preferredVersion", "version")
+        version = self._versions[group]
+        return GroupVersionKind(group, version, kind.kind) if version else None
 
-    async def _type_of(self, gvk: GroupVersionKind, read: dict[str, Any]) -> ObjectType | None:
-        """Returns the type of a kind; ``read`` has the documents of this look, which are megabytes."""
+    async def _type_of(self, gvk: GroupVersionKind, documents: dict[str, Any]) -> ObjectType | None:
+        """Returns the type of a kind.
+
+        ``documents`` has those that this look has read. They are not kept: they are megabytes.
+        """
         path = f"apis/{gvk.group}/{gvk.version}" if gvk.group else f"api/{gvk.version}"
-        url = self._index.get(path)
+        url = self._urls.get(path)
         if url is None:
             return None
         known = self._known.get(gvk)
         if known is None or known[0] != url:  # the URL has a digest of the document
-            if url not in read:
-                read[url] = await self._client.request("GET", url.partition("?")[0])
-            known = self._known[gvk] = url, kind_type(read[url], gvk)
+            if url not in documents:
+                documents[url] = await self._client.request("GET", url.partition("?")[0])
+            known = self._known[gvk] = url, kind_type(documents[url], gvk)
         return known[1]

@@ -1,4 +1,8 @@
-"""ValidatingAdmissionPolicies made from constraints in CEL: compared with the cluster, and written."""
+"""ValidatingAdmissionPolicies made from constraints in CEL: compared with the cluster, and written.
+
+For example, a template whose ``generateVAP`` is true gets a policy, and each of its constraints a
+binding. One that somebody has changed is written again.
+"""
 
 from __future__ import annotations
 

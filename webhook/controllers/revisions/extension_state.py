@@ -59,12 +59,12 @@ class ExtensionState:
 
 
 def _identity(in_force: InForce) -> tuple[int, str, str, str]:
-    """Returns what tells one revision in force from another."""
+    """Returns the fields in which two revisions in force differ."""
     return in_force.generation, in_force.digest, in_force.revision, in_force.rollback
 
 
 def uid_of(document: Mapping[str, Any]) -> str:
-    """Returns an object's UID."""
+    """Returns an object's UID; empty if it has none."""
     uid: str = document["metadata"].get("uid", "")
     return uid
 
@@ -72,10 +72,9 @@ def uid_of(document: Mapping[str, Any]) -> str:
 def extension_status(
     pod: Pod, state: ExtensionState, standing: ExtensionStanding, now: str
 ) -> Json | None:
-    """Makes the status object.
+    """Returns this replica's status object about an extension; ``now`` is in RFC 3339.
 
-    None for a kind without statuses, or a name that Gatekeeper refuses, too. ``now`` is in RFC
-    3339.
+    None for a kind without statuses, or a name that Gatekeeper refuses, too.
     """
     row = kind_of_document(state.document)
     if row is None or row.status is None:

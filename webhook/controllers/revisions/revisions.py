@@ -33,12 +33,12 @@ class NoRevisions:
     """Stands in if no revisions are kept."""
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """Returns no revisions."""
+        """Finds none."""
         del uid
         return ()
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
-        """Returns no refusal."""
+        """Finds none: nothing was tried before."""
         del document, digest
         return ""
 

@@ -48,7 +48,7 @@ def get(object_: Value, name: Value, default: Value) -> Value:
 
 @builtin("object.keys", OBJECT, result=SET, context=True)
 def keys(context: Context, object_: Value) -> RegoSet:
-    """Returns the keys."""
+    """Returns the names of an object's items, as a set."""
     context.charge(len(object_))
     return RegoSet(object_.keys())
 

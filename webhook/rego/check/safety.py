@@ -15,14 +15,14 @@ from webhook.rego.check.strict import nodes
 from webhook.rego.check.variables import (
     LEAVES,
     NESTING,
+    add_all_variables,
+    add_closure_variables,
+    add_pattern_variables,
+    add_variables,
     composites_of,
-    everything,
-    in_closures,
     outputs,
     parts_of,
-    patterned,
     terms_of,
-    visible,
 )
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.location import Location
@@ -48,7 +48,7 @@ class Safety:
         while branch is not None:
             safe = set(ROOTS)
             for arg in branch.args or ():
-                visible(arg, safe)
+                add_variables(arg, safe)
             self._head(branch, safe, scope)
             branch.body = self.body(branch.body, safe, branch.names, scope)
             branch = branch.else_
@@ -70,7 +70,7 @@ class Safety:
         needed: set[str] = set()
         for term in (*rule.rest, rule.key, rule.value):
             if term is not None:
-                visible(term, needed)
+                add_variables(term, needed)
         for name in sorted(needed - bound):
             if not ir.is_generated(name):
                 written = _text(rule.names.get(name, name))
@@ -89,9 +89,9 @@ class Safety:
     def _counted(self, lit: ir.Lit) -> set[str]:
         names: set[str] = set()
         for term in terms_of(lit):
-            visible(term, names)
+            add_variables(term, names)
         for modifier in lit.withs:
-            visible(modifier.value, names)
+            add_variables(modifier.value, names)
         if type(lit) not in NESTING:
             return names
         if isinstance(lit, ir.Not):
@@ -117,7 +117,7 @@ class Safety:
             if isinstance(lit, ir.Eq):
                 for side in (lit.a, lit.b):
                     names: set[str] = set()
-                    visible(side, names)
+                    add_variables(side, names)
                     if isinstance(side, ir.Var):
                         safe -= names
         bound: set[str] = set()
@@ -142,7 +142,7 @@ class Safety:
             given = lit.args if lit.out is None else [*lit.args, lit.out]
             if 0 <= count < len(given):
                 for term in given[count:]:
-                    patterned(term, bound, sets=False)
+                    add_pattern_variables(term, bound, sets=False)
 
     def _reorder(self, body: ir.Body, globals_: set[str]) -> tuple[ir.Body, Unsafe]:
         shown = [self._visible(lit) for lit in body]
@@ -156,7 +156,7 @@ class Safety:
         nested = False
         for lit in body:
             inner: set[str] = set()
-            in_closures(lit, inner)
+            add_closure_variables(lit, inner)
             nested = nested or bool(inner)
             closed.append((inner & body_vars) - globals_ if inner else inner)
         if not nested:  # most bodies hold no others with variables
@@ -259,8 +259,8 @@ class Safety:
         if isinstance(term, ir.Comprehension):
             needed: set[str] = set()
             if term.key is not None:
-                everything(term.key, needed)
-            everything(term.value, needed)
+                add_all_variables(term.key, needed)
+            add_all_variables(term.value, needed)
             bound = set(known)
             for inner in term.body:
                 bound |= self._visible(inner)
@@ -300,7 +300,7 @@ def _errors(unsafe: Unsafe, names: dict[str, str], scope: str) -> list[RegoLoadE
     assigned: set[str] = set()
     for lit, _ in unsafe.values():
         if isinstance(lit, ir.Eq) and lit.assign:
-            visible(lit.a, assigned)
+            add_variables(lit.a, assigned)
     places: dict[str, Location] = {}
     for lit, missing in unsafe.values():
         for name in missing:

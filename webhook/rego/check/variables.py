@@ -1,6 +1,9 @@
 """Stage 7: the variables that a term or literal holds, and the variables that it binds.
 
-It follows OPA (v1/ast/compile.go, unify.go).
+It follows OPA (v1/ast/compile.go, unify.go). *Closures* are comprehensions, template strings and
+nested bodies. A variable is *safe* once something has bound it. In ``x := input.xs[i]``, the
+variables are ``x``, ``input`` and ``i``; where ``input`` is safe, the literal makes ``x`` and ``i``
+safe: :func:`outputs`. Functions named ``add_…`` add names to a set of the caller's.
 """
 
 from __future__ import annotations
@@ -33,43 +36,50 @@ def bodies_of(lit: ir.Lit) -> Sequence[ir.Body]:
     return (lit.body,)  # type: ignore[union-attr]
 
 
-def visible(term: ir.Term, names: set[str]) -> None:
-    """Adds the variables of a term to ``names``, except variables inside comprehensions."""
+def add_variables(term: ir.Term, names: set[str]) -> None:
+    """Adds the variables of a term, except those inside closures."""
     if type(term) is ir.Var:
         names.add(term.name)
     elif type(term) in LEAVES:  # most terms: the other cases need not be tested
         return
     elif isinstance(term, ir.Ref):
-        visible(term.head, names)
+        add_variables(term.head, names)
         for part in term.path:
             if type(part) is not ir.Const:
-                visible(part, names)
+                add_variables(part, names)
     elif isinstance(term, (ir.Array, ir.Set)):
         for item in term.items:
-            visible(item, names)
+            add_variables(item, names)
     elif isinstance(term, ir.Object):
         for name, value in term.items:
-            visible(name, names)
-            visible(value, names)
+            add_variables(name, names)
+            add_variables(value, names)
 
 
-def everything(term: ir.Term, names: set[str]) -> None:
-    """Variables of a term, comprehensions included."""
-    for part in walk(term):
-        if isinstance(part, ir.Var):
-            names.add(part.name)
-    for inner in comprehensions(term):
-        for lit in every_literal(inner.body):
-            if isinstance(lit, ir.Every):
-                names.add(lit.key.name)
-                names.add(lit.value.name)
+def add_all_variables(term: ir.Term, names: set[str]) -> None:
+    """Adds the variables of a term, also those inside closures."""
+    _add_each(walk(term), names)
 
 
-def comprehensions(term: ir.Term) -> Iterator[ir.Comprehension]:
-    """Yields every comprehension in a term."""
-    for part in walk(term):
-        if isinstance(part, ir.Comprehension):
-            yield part
+def add_body_variables(body: ir.Body, names: set[str]) -> None:
+    """Adds the variables of a body, at any depth."""
+    _add_each(walk_body(body), names)
+    _add_declared(body, names)
+
+
+def _add_each(terms: Iterable[ir.Term], names: set[str]) -> None:
+    for term in terms:
+        if isinstance(term, ir.Var):
+            names.add(term.name)
+        elif isinstance(term, ir.Comprehension):
+            _add_declared(term.body, names)
+
+
+def _add_declared(body: ir.Body, names: set[str]) -> None:
+    """Adds the variables that ``every`` declares in a body; they are no terms."""
+    for lit in every_literal(body):
+        if isinstance(lit, ir.Every):
+            names |= {lit.key.name, lit.value.name}
 
 
 def every_literal(body: ir.Body) -> Iterator[ir.Lit]:
@@ -125,7 +135,7 @@ def composites_of(lit: ir.Lit) -> list[ir.Term]:
 
 
 def closures_of(term: ir.Term, closures: list[ir.Comprehension | ir.Template]) -> None:
-    """The outermost comprehensions and template strings of a term."""
+    """Adds the outermost comprehensions and template strings of a term to ``closures``."""
     if isinstance(term, (ir.Comprehension, ir.Template)):
         closures.append(term)
         return
@@ -179,46 +189,34 @@ def _walk_body(body: ir.Body, terms: list[ir.Term]) -> None:
             _walk_body(inner, terms)
 
 
-def all_of_body(body: ir.Body, names: set[str]) -> None:
-    """Every variable in a body, at any depth."""
-    for lit in every_literal(body):
-        for term in terms_of(lit):
-            everything(term, names)
-        for modifier in lit.withs:
-            everything(modifier.value, names)
-        if isinstance(lit, ir.Every):
-            names.add(lit.key.name)
-            names.add(lit.value.name)
-
-
-def in_closures(lit: ir.Lit, names: set[str]) -> None:
-    """Variables inside the comprehensions and nested bodies of a literal."""
+def add_closure_variables(lit: ir.Lit, names: set[str]) -> None:
+    """Adds the variables inside the closures of a literal."""
     closures: list[ir.Comprehension | ir.Template] = []
     for term in composites_of(lit):
         closures_of(term, closures)
     for closure in closures:
-        everything(closure, names)
+        add_all_variables(closure, names)
     for body in bodies_of(lit):
-        all_of_body(body, names)
+        add_body_variables(body, names)
 
 
-def patterned(term: ir.Term, names: set[str], *, sets: bool = True) -> None:
-    """Variables that unification with a value can bind: no heads of references, no keys."""
+def add_pattern_variables(term: ir.Term, names: set[str], *, sets: bool = True) -> None:
+    """Adds the variables that unification with a value can bind: no heads of references, no keys."""
     if isinstance(term, ir.Var):
         names.add(term.name)
     elif isinstance(term, ir.Ref):
         for part in term.path:
-            patterned(part, names, sets=sets)
+            add_pattern_variables(part, names, sets=sets)
     elif isinstance(term, ir.Array) or (sets and isinstance(term, ir.Set)):
         for item in term.items:
-            patterned(item, names, sets=sets)
+            add_pattern_variables(item, names, sets=sets)
     elif isinstance(term, ir.Object):
         for _, value in term.items:
-            patterned(value, names, sets=sets)
+            add_pattern_variables(value, names, sets=sets)
 
 
-def enumerated(term: ir.Term, safe: set[str], names: set[str]) -> None:
-    """Adds variables bound by iteration: in the path of a reference whose head is known."""
+def add_iterated_variables(term: ir.Term, safe: set[str], names: set[str]) -> None:
+    """Adds the variables that iteration binds: in the path of a reference whose head is safe."""
     if type(term) in LEAVES:
         return
     if isinstance(term, ir.Ref):
@@ -227,44 +225,49 @@ def enumerated(term: ir.Term, safe: set[str], names: set[str]) -> None:
             return
         for part in term.path:
             if isinstance(part, ir.Ref):
-                enumerated(part, safe, names)
+                add_iterated_variables(part, safe, names)
                 for inner in part.path:
-                    visible(inner, names)
+                    add_variables(inner, names)
             else:
-                visible(part, names)
-                enumerated(part, safe, names)
+                add_variables(part, names)
+                add_iterated_variables(part, safe, names)
     elif isinstance(term, (ir.Array, ir.Set)):
         for item in term.items:
-            enumerated(item, safe, names)
+            add_iterated_variables(item, safe, names)
     elif isinstance(term, ir.Object):
         for name, value in term.items:
-            enumerated(name, safe, names)
-            enumerated(value, safe, names)
+            add_iterated_variables(name, safe, names)
+            add_iterated_variables(value, safe, names)
 
 
 def outputs(lit: ir.Lit, safe: set[str], arity: Callable[[ir.Function], int]) -> set[str]:
-    """Variables that the literal makes safe where ``safe`` are."""
+    """Returns the variables that a literal makes safe, where those in ``safe`` are.
+
+    There are four cases:
+
+    1. It is negated, contains bodies, or prints: none. So too if a modifier has an unsafe variable.
+    2. A test, or ``every``: the variables by which its term or domain iterates.
+    3. A unification: those too, and what unification binds. ``:=`` binds even a safe name anew.
+    4. A call: the output is bound once all operands are safe.
+    """
     if lit.negated or isinstance(lit, (ir.Not, ir.Logic, ir.Print)):
         return set()
     for modifier in lit.withs:
         needed: set[str] = set()
-        visible(modifier.value, needed)
+        add_variables(modifier.value, needed)
         if needed - safe:
             return set()
     names: set[str] = set()
-    if isinstance(lit, ir.Test):
-        enumerated(lit.term, safe, names)
-        return names
-    if isinstance(lit, ir.Every):
-        enumerated(lit.domain, safe, names)
+    if isinstance(lit, (ir.Test, ir.Every)):
+        add_iterated_variables(lit.term if isinstance(lit, ir.Test) else lit.domain, safe, names)
         return names
     if isinstance(lit, ir.Eq):
-        enumerated(lit.a, safe, names)
-        enumerated(lit.b, safe, names)
+        add_iterated_variables(lit.a, safe, names)
+        add_iterated_variables(lit.b, safe, names)
         known = names | safe
         if lit.assign:
             unbound: set[str] = set()
-            visible(lit.a, unbound)
+            add_variables(lit.a, unbound)
             known -= unbound
         return (known | Unifier(known).run(lit.a, lit.b)) - safe
     return _call_outputs(lit, safe, arity)
@@ -275,18 +278,18 @@ def _call_outputs(lit: ir.Call, safe: set[str], arity: Callable[[ir.Function], i
     if count < 0:
         return set()
     names: set[str] = set()
-    given = lit.args if lit.out is None else [*lit.args, lit.out]
-    for term in given:
-        enumerated(term, safe, names)
-    if count >= len(given):
+    operands = _call_terms(lit)
+    for term in operands:
+        add_iterated_variables(term, safe, names)
+    if count >= len(operands):
         return names
     needed: set[str] = set()
-    for term in given[:count]:
-        patterned(term, needed, sets=False)
+    for term in operands[:count]:
+        add_pattern_variables(term, needed, sets=False)
     if needed - names - safe:
         return set()
-    for term in given[count:]:
-        patterned(term, names, sets=False)
+    for term in operands[count:]:
+        add_pattern_variables(term, names, sets=False)
     return names
 
 
@@ -306,19 +309,25 @@ class Unifier:
     def _known(self, name: str) -> bool:
         return name in self.safe or name in self.unified
 
-    def _ref_safe(self, ref: ir.Ref) -> bool:
+    def _has_safe_head(self, ref: ir.Ref) -> bool:
         return isinstance(ref.head, ir.Var) and ref.head.name in self.safe
 
     def _unify(self, a: ir.Term, b: ir.Term) -> None:
+        """Marks the variables that become bound once ``a`` equals ``b``.
+
+        There are four cases, on either side: 1. A variable. 2. A reference: if its head is safe, it
+        has a value, which binds the other side. 3. A comprehension, whose value is a collection.
+        4. Two collections, part by part.
+        """
         if isinstance(b, ir.Var) and not isinstance(a, ir.Var):
             a, b = b, a
         if isinstance(a, ir.Var):
             self._variable(a.name, b)
         elif isinstance(a, ir.Ref):
-            if self._ref_safe(a):
+            if self._has_safe_head(a):
                 self._mark_all(b)
         elif isinstance(b, ir.Ref):
-            if self._ref_safe(b):
+            if self._has_safe_head(b):
                 self._mark_all(a)
         elif isinstance(a, ir.Comprehension):
             if isinstance(b, ir.Array) or (isinstance(b, ir.Object) and a.kind == "object"):
@@ -342,6 +351,12 @@ class Unifier:
                     self._unify(value, other)
 
     def _variable(self, name: str, b: ir.Term) -> None:
+        """Unifies a variable with a term.
+
+        There are three cases: 1. Another variable: either binds the other; if both are unknown, each
+        waits for the other. 2. A collection, likewise. 3. Another term, which has a value if it is
+        no reference with an unsafe head.
+        """
         if isinstance(b, ir.Var):
             if self._known(b.name):
                 self._mark(name)
@@ -355,20 +370,20 @@ class Unifier:
                 self._mark_all(b)
                 return
             needed: set[str] = set()
-            patterned(b, needed)
+            add_pattern_variables(b, needed)
             needed -= self.safe
             needed -= self.unified
             if needed:
                 self.unknown.setdefault(name, set()).update(needed)
             else:
                 self._mark(name)
-        elif not isinstance(b, ir.Ref) or self._ref_safe(b):
+        elif not isinstance(b, ir.Ref) or self._has_safe_head(b):
             self._mark(name)
 
     def _mark_all(self, term: ir.Term) -> None:
         if isinstance(term, (ir.Var, ir.Array, ir.Object)):
             names: set[str] = set()
-            patterned(term, names)
+            add_pattern_variables(term, names)
             for name in names:
                 self._mark(name)
 
@@ -413,30 +428,31 @@ def lookup(term: ir.Object, name: ir.Term) -> ir.Term | None:
     return None
 
 
-def given_properties(
+def bound_properties(
     rules: Sequence[ir.Rule], pattern: ir.Object, bound: Callable[[ir.Term], bool]
 ) -> list[str] | None:
-    """Names of the pattern's bound properties; None where members cannot be sought by them."""
-    names = property_names(pattern)
-    if names is None or not rules:
+    """Returns the names of the pattern's bound properties, by which members of a set are sought.
+
+    None where they cannot be: unless some properties are bound and some not, and each rule makes
+    members with the same properties, the bound ones as variables or constants.
+    """
+    properties = properties_of(pattern)
+    if properties is None or not rules:
         return None
-    members = []
+    names = [name for name, value in properties.items() if bound(value)]
+    if not names or len(names) == len(properties):
+        return None
     for rule in rules:
-        theirs = property_names(rule.key) if isinstance(rule.key, ir.Object) else None
-        if theirs is None or theirs.keys() != names.keys():
+        member = properties_of(rule.key) if isinstance(rule.key, ir.Object) else None
+        if member is None or member.keys() != properties.keys():
             return None
-        members.append(theirs)
-    given = [key for key, value in names.items() if bound(value)]
-    if not given or len(given) == len(names):
-        return None
-    for theirs in members:
-        if not all(isinstance(theirs[key], ir.Var | ir.Const) for key in given):
+        if not all(isinstance(member[name], ir.Var | ir.Const) for name in names):
             return None
-    return given
+    return names
 
 
-def property_names(term: ir.Object) -> dict[str, ir.Term] | None:
-    """The properties of an object term by name, if all names are constant strings."""
+def properties_of(term: ir.Object) -> dict[str, ir.Term] | None:
+    """Returns the properties of an object term by name; None unless all names are constant strings."""
     properties: dict[str, ir.Term] = {}
     for key, value in term.items:
         if not isinstance(key, ir.Const) or type(key.value) is not str or key.value in properties:

@@ -80,13 +80,13 @@ class BodyLayout:
                 self.expr(expr)
                 lines.write("; ")
             self.expr(body[-1])
-            lines.lose(lines.insert, closing_row(whole, *brackets))
+            lines.attempt(lines.insert, closing_row(whole, *brackets))
             return
         lines.end_line()
         lines.up()
         try:
             self.body(body)
-            lines.lose(lines.insert, closing_row(whole, *brackets))
+            lines.attempt(lines.insert, closing_row(whole, *brackets))
         finally:
             lines.down()
             lines.start_line()
@@ -126,13 +126,13 @@ class BodyLayout:
         elif isinstance(terms, list):
             self._call(terms)
         elif isinstance(terms, SomeNode):
-            self.lines.lose(self._some, terms)
+            self.lines.attempt(self._some, terms)
         elif isinstance(terms, EveryNode):
-            self.lines.lose(self._every, terms, expr.place)
+            self.lines.attempt(self._every, terms, expr.place)
         elif isinstance(terms, NotNode):
-            self.lines.lose(self._not, terms, expr.place)
+            self.lines.attempt(self._not, terms, expr.place)
         else:
-            self.lines.lose(self._logical, expr)
+            self.lines.attempt(self._logical, expr)
 
     def _withs(self, expr: ExprNode) -> None:
         lines, withs = self.lines, expr.withs
@@ -157,9 +157,9 @@ class BodyLayout:
 
     def _with(self, modifier: WithNode, *, indented: bool) -> None:
         lines = self.lines
-        lines.lose(lines.insert, modifier.place.row)
+        lines.attempt(lines.insert, modifier.place.row)
         lines.write("with " if indented else " with ")
-        lines.lose(self.terms.term, modifier.target)
+        lines.attempt(self.terms.term, modifier.target)
         lines.write(" as ")
         with suppress(UnexpectedComment):
             self.terms.term(modifier.value)
@@ -232,15 +232,15 @@ class BodyLayout:
         if symbol is None:
             self.terms.plain_call(terms)
         elif count == 0:
-            lines.lose(self.terms.term, terms[1])
+            lines.attempt(self.terms.term, terms[1])
             lines.write(f" {symbol} ")
             self.terms.term(terms[2])
         elif count == 1:
-            lines.lose(self.terms.term, terms[3])
+            lines.attempt(self.terms.term, terms[3])
             lines.write(" = ")
-            lines.lose(self.terms.term, terms[1])
+            lines.attempt(self.terms.term, terms[1])
             lines.write(f" {symbol} ")
-            lines.lose(self.terms.term, terms[2])
+            lines.attempt(self.terms.term, terms[2])
         else:
             self.terms.refuse_arity(terms[1:], name, terms[0].place)
             self.terms.plain_call(terms)

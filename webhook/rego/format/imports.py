@@ -70,7 +70,7 @@ def _added(imports: list[ImportNode], path: str, source: Source) -> list[ImportN
 
 
 class ImportLayout:
-    """Writes imports."""
+    """Writes a file's imports, in their groups and in order."""
 
     def __init__(self, lines: Lines, options: LayoutRules) -> None:
         self.lines = lines

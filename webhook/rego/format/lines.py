@@ -73,7 +73,7 @@ class Lines:
         self.write("\n")
 
     def blank_line(self) -> None:
-        """Writes a blank line."""
+        """Ends the line, if it has begun, and leaves an empty one."""
         if self.inline:
             self.end_line()
         self.write("\n")
@@ -110,7 +110,7 @@ class Lines:
 
     # --- comments --------------------------------------------------------------------------
 
-    def lose(self, write: Callable[..., None], *args: Any) -> None:
+    def attempt(self, write: Callable[..., None], *args: Any) -> None:
         """Calls ``write``; an unexpected comment drops all comments left, as in OPA."""
         try:
             write(*args)

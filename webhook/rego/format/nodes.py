@@ -43,7 +43,7 @@ class Place:
 
     @property
     def end_row(self) -> int:
-        """The line of the text's last character, counted from the node's line."""
+        """The row of the text's last character, counted from the node's row."""
         return self.row + self.text.count("\n")
 
     def spanning(self, start: int, end: int) -> Place:
@@ -95,7 +95,7 @@ class TermNode:
 
 @dataclass(slots=True, eq=False)
 class WithNode:
-    """A ``with`` modifier."""
+    """A modifier: ``with target as value``."""
 
     target: TermNode
     value: TermNode
@@ -104,7 +104,7 @@ class WithNode:
 
 @dataclass(slots=True, eq=False)
 class SomeNode:
-    """``some``: variables, or one call of ``in``."""
+    """``some x, y``, or ``some x in xs``: variables, or a call of ``in``."""
 
     symbols: list[TermNode]
     place: Place
@@ -112,7 +112,7 @@ class SomeNode:
 
 @dataclass(slots=True, eq=False)
 class EveryNode:
-    """``every``."""
+    """``every key, value in domain { body }``; ``key`` is optional."""
 
     key: TermNode | None
     value: TermNode

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RuleLayout:
-    """Writes rules."""
+    """Writes rules: heads, bodies and ``else`` branches."""
 
     def __init__(
         self, lines: Lines, terms: TermLayout, bodies: BodyLayout, options: LayoutRules
@@ -117,7 +117,7 @@ class RuleLayout:
         with suppress(UnexpectedComment):
             self.bodies.body(rule.body)
         skip = "()" if rule.head.args else "[]" if rule.head.key is not None else ""
-        lines.lose(lines.insert, closing_row(rule.place, "{", "}", skip))
+        lines.attempt(lines.insert, closing_row(rule.place, "{", "}", skip))
         lines.down()
         lines.start_line()
         lines.write("}")
@@ -136,7 +136,7 @@ class RuleLayout:
             lines.start_line()
         head.ref = [TermNode("var", "else", head.place)]
         head.args = []
-        lines.lose(lines.insert, head.place.row)
+        lines.attempt(lines.insert, head.place.row)
         if above and not beside:
             lines.start_line()
         if head.value is not None:
@@ -148,7 +148,7 @@ class RuleLayout:
     def _head(self, head: HeadNode, *, default: bool, constant: bool) -> None:
         lines = self.lines
         if self.options.ref_heads or len(self._reference(head)) == 1:
-            lines.lose(self.terms.ref, self._reference(head))
+            lines.attempt(self.terms.ref, self._reference(head))
         elif lines.comments and head.ref[1].place.row == lines.comments[0].row:
             lines.unformatted(head.place, lines.comments)
             return

@@ -1,7 +1,12 @@
-"""The layout of terms."""
+"""The layout of terms: references and calls, collections, comprehensions, template strings.
+
+A comment that a term has no place for makes the surrounding text unformatted. So most parts are
+written through ``lines.attempt``, which then drops the comments that are left.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.golang.strings import quote
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TermLayout:
-    """Writes terms."""
+    """Writes terms to the lines; :meth:`term` is the entry, :meth:`bare` leaves comments to its caller."""
 
     bodies: BodyLayout
     """Set after construction, as the two layouts need each other."""
@@ -58,10 +63,10 @@ class TermLayout:
         if self.in_parentheses is term:
             self.in_parentheses = None
             parentheses = True
-        lines.lose(lines.insert, term.place.row)
+        lines.attempt(lines.insert, term.place.row)
         if not lines.inline:
             lines.start_line()
-        lines.lose(self._write, term, parentheses)
+        lines.attempt(self._write, term, parentheses)
         if not lines.inline:
             lines.start_line()
 
@@ -72,7 +77,7 @@ class TermLayout:
         elif kind == "string":
             self.lines.write(_as_written(term))
         elif kind == "var":
-            self.lines.write(shown(value))
+            self.lines.write(_variable_text(value))
         elif kind in _BY_KIND:
             _BY_KIND[kind](self, term)
         else:
@@ -84,13 +89,13 @@ class TermLayout:
         """Writes a reference."""
         lines = self.lines
         head, *path = terms
-        lines.lose(self.bare, head, head.kind == "call" and head.place.in_parentheses)
+        lines.attempt(self.bare, head, head.kind == "call" and head.place.in_parentheses)
         for step in path:
             if step.kind == "string":
                 named = not self._is_bracketed(step.value, step.place.text)
                 lines.write(f".{step.value}" if named else f"[{quote(step.value)}]")
             elif step.kind == "var":
-                lines.write(f"[{shown(step.value)}]")
+                lines.write(f"[{_variable_text(step.value)}]")
             else:
                 lines.write("[")
                 try:
@@ -106,6 +111,7 @@ class TermLayout:
         return name in self.options.keywords and written.startswith('"')
 
     def _call(self, term: TermNode, parentheses: bool) -> None:
+        """Writes a call: with its operator first, as ``in``, or as another infix operator."""
         lines, terms = self.lines, term.value
         name = text(terms[0])
         symbol = INFIX.get(name)
@@ -117,21 +123,21 @@ class TermLayout:
             if parentheses:
                 lines.write("(")
             if self._has_arity(terms, name, term.place):
-                lines.lose(self.bare, terms[1], True)
+                lines.attempt(self.bare, terms[1], True)
                 lines.write(f" {symbol} ")
-                lines.lose(self.bare, terms[2], True)
+                lines.attempt(self.bare, terms[2], True)
                 if parentheses:
                     lines.write(")")
 
     def _has_arity(self, terms: list[TermNode], name: str, place: Place) -> bool:
-        """Returns whether a call has the operator's number of operands; else reports it."""
+        """Returns whether a call has the operator's number of operands; reports it if not."""
         if len(terms) - 1 == arity(name):
             return True
         self.refuse_arity(terms[1:], name, place)
         return False
 
     def refuse_arity(self, operands: list[TermNode], name: str, place: Place) -> None:
-        """Raises if the number of operands is not the operator's."""
+        """Reports a call whose number of operands is not the operator's."""
         kinds = ",".join(operand.kind for operand in operands)
         details = (f"have: ({kinds})", f"want: ({','.join(_expected_types(name))})")
         message = f"{name}: arity mismatch"
@@ -156,12 +162,12 @@ class TermLayout:
         if bracketed:
             lines.write("(")
         try:
-            lines.lose(self.bare, keys[0], True)
+            lines.attempt(self.bare, keys[0], True)
             if len(keys) > 1:
                 lines.write(", ")
-                lines.lose(self.bare, keys[1], True)
+                lines.attempt(self.bare, keys[1], True)
             lines.write(" in ")
-            lines.lose(self.bare, domain, True)
+            lines.attempt(self.bare, domain, True)
         finally:
             if bracketed:
                 lines.write(")")
@@ -175,24 +181,20 @@ class TermLayout:
         lines.comments = kept  # the operator consumes no comment
         lines.write("(")
         with lines.closed_by(")"):
-            lines.lose(self.listed, args, operator.place, "()", self.element)
+            lines.attempt(self.listed, args, operator.place, "()", self.element)
 
     # --- collections -----------------------------------------------------------------------
 
-    def _array(self, term: TermNode) -> None:
-        self.lines.write("[")
-        with self.lines.closed_by("]"):
-            self.lines.lose(self.listed, list(term.value), term.place, "[]", self._item)
-
-    def _set(self, term: TermNode) -> None:
+    def _array_or_set(self, term: TermNode) -> None:
         lines = self.lines
-        if not term.value:
+        if term.kind == "set" and not term.value:
             lines.write("set()")
-            lines.lose(lines.insert, closing_row(term.place, "(", ")"))
+            lines.attempt(lines.insert, closing_row(term.place, "(", ")"))
             return
-        lines.write("{")
-        with lines.closed_by("}"):
-            lines.lose(self.listed, list(term.value), term.place, "{}", self._item)
+        brackets = _brackets(term)
+        lines.write(brackets[0])
+        with lines.closed_by(brackets[1]):
+            lines.attempt(self.listed, list(term.value), term.place, brackets, self._item)
 
     def _object(self, term: TermNode) -> None:
         self.lines.write("{")
@@ -216,7 +218,7 @@ class TermLayout:
 
     def _pair(self, pair: tuple[TermNode, TermNode]) -> None:
         key, value = pair
-        self.lines.lose(self._key, key)
+        self.lines.attempt(self._key, key)
         self._item(value)
 
     def _key(self, key: TermNode) -> None:
@@ -247,53 +249,43 @@ class TermLayout:
             lines.up()
             lines.start_line()
         for row in rows[:-1]:
-            lines.lose(self._row, row, write)
+            lines.attempt(self._row, row, write)
             lines.write(",")
             lines.next_line()
-        lines.lose(self._row, rows[-1], write)
+        lines.attempt(self._row, rows[-1], write)
         if len(rows) > 1 or below:
             lines.write(",")
             lines.end_line()
-            lines.lose(lines.insert, end)
+            lines.attempt(lines.insert, end)
             lines.down()
             lines.start_line()
 
     def _row(self, elements: Elements, write: Callable[[Any], None]) -> None:
         for element in elements[:-1]:
-            self.lines.lose(write, element)
+            self.lines.attempt(write, element)
             self.lines.write(", ")
         for element in elements[-1:]:
             write(element)
 
     # --- comprehensions --------------------------------------------------------------------
 
-    def _array_comprehension(self, term: TermNode) -> None:
-        head, body = term.value
-        self.lines.write("[")
-        with self.lines.closed_by("]"):
-            self._comprehension("[]", head, body, term.place)
+    def _comprehension(self, term: TermNode) -> None:
+        brackets = _brackets(term)
+        self.lines.write(brackets[0])
+        with self.lines.closed_by(brackets[1]):
+            *keys, head, body = term.value
+            for key in keys:
+                # The value stays on the line of its key.
+                head.place = head.place.on_row(term.place.row)
+                self.lines.attempt(self._key, key)
+            self._head_and_body(brackets, head, body, term.place)
 
-    def _set_comprehension(self, term: TermNode) -> None:
-        head, body = term.value
-        self.lines.write("{")
-        with self.lines.closed_by("}"):
-            self._comprehension("{}", head, body, term.place)
-
-    def _object_comprehension(self, term: TermNode) -> None:
-        key, value, body = term.value
-        self.lines.write("{")
-        with self.lines.closed_by("}"):
-            # The value stays on the line of its key.
-            value.place = value.place.on_row(term.place.row)
-            self.lines.lose(self._key, key)
-            self._comprehension("{}", value, body, term.place)
-
-    def _comprehension(self, brackets: str, head: TermNode, body: BodyNode, place: Place) -> None:
+    def _head_and_body(self, brackets: str, head: TermNode, body: BodyNode, place: Place) -> None:
         lines = self.lines
         if head.place.row > place.row:
             lines.next_line()
         parentheses = head.kind == "call" and (is_union(head) or head.place.in_parentheses)
-        lines.lose(self.bare, head, parentheses)
+        lines.attempt(self.bare, head, parentheses)
         lines.write(" |")
         self.bodies.inner_body(brackets, body, head.place, place)
 
@@ -337,18 +329,22 @@ class TermLayout:
 
 _BY_KIND: Final[dict[str, Callable[[TermLayout, TermNode], None]]] = {
     "ref": lambda writer, term: writer.ref(term.value),
-    "array": TermLayout._array,  # noqa: SLF001  # the table is the class's
-    "set": TermLayout._set,  # noqa: SLF001
+    "array": TermLayout._array_or_set,  # noqa: SLF001  # the table is the class's
+    "set": TermLayout._array_or_set,  # noqa: SLF001
     "object": TermLayout._object,  # noqa: SLF001
-    "arraycomprehension": TermLayout._array_comprehension,  # noqa: SLF001
-    "setcomprehension": TermLayout._set_comprehension,  # noqa: SLF001
-    "objectcomprehension": TermLayout._object_comprehension,  # noqa: SLF001
+    "arraycomprehension": TermLayout._comprehension,  # noqa: SLF001
+    "setcomprehension": TermLayout._comprehension,  # noqa: SLF001
+    "objectcomprehension": TermLayout._comprehension,  # noqa: SLF001
     "templatestring": TermLayout._template,  # noqa: SLF001
 }
 
 
-def shown(name: str) -> str:
-    """Returns the written name of a variable."""
+def _brackets(term: TermNode) -> str:
+    return "[]" if term.kind.startswith("array") else "{}"
+
+
+def _variable_text(name: str) -> str:
+    """Returns the name of a variable in the source: the parser numbers each ``_``."""
     return "_" if name.startswith("$") else name
 
 
@@ -422,10 +418,7 @@ def _template_text(part: TermNode, raw: bool) -> str:
 
 
 def _braces_escaped(written: str) -> str:
-    return "".join(
-        f"\\{element}" if element == "{" and (at == 0 or written[at - 1] != "\\") else element
-        for at, element in enumerate(written)
-    )
+    return re.sub(r"(?<!\\)\{", r"\\{", written)
 
 
 def _expected_types(name: str) -> list[str]:

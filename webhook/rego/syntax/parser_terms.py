@@ -236,7 +236,7 @@ class TermParser:
         return term
 
     def _group(self, first: int) -> ast.Term:
-        """Reads ``( term )``."""
+        """Reads a term in parentheses, of which only the place remains."""
         cursor = self.cursor
         cursor.i = first + 1
         cursor.enter()

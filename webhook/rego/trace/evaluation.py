@@ -179,7 +179,7 @@ class StepwiseEvaluation(Steps):
         return None
 
     def every(self, query: BodyQuery, lit: ir.Every, then: Then) -> Signal:
-        """``every``."""
+        """Evaluates ``every``: a child query yields the items, another has to hold for each."""
         domain = self.plug(query, lit.domain)
         if not isinstance(domain, (list, dict, RegoObject, RegoSet)):
             self.notify("Fail", query, lit)

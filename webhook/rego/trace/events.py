@@ -70,7 +70,7 @@ class StepTracer(Protocol):
         """Whether steps are to have the variables' values."""
 
     def __call__(self, event: TraceEvent) -> None:
-        """Takes a step."""
+        """Receives a step at the moment at which it is taken."""
 
 
 class StepRecorder:

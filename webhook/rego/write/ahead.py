@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check import ir
-from webhook.rego.check.variables import everything
+from webhook.rego.check.variables import add_all_variables
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.location import NOWHERE
 from webhook.rego.run.limits import EvaluationContext
@@ -76,7 +76,7 @@ class Ahead:
     ) -> Value:
         """Returns a comprehension's collection if its ``bound`` variables are known, else MISSING."""
         used: set[str] = set()
-        everything(term, used)
+        add_all_variables(term, used)
         names = {name: known(name) for name in sorted(used.intersection(bound))}
         if any(value is MISSING for value in names.values()):
             return MISSING  # it would be evaluated as if nothing had bound them

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
-from webhook.rego.check.variables import everything
+from webhook.rego.check.variables import add_all_variables
 from webhook.rego.run.runtime import MISSING
 from webhook.rego.run.values import RegoSet
 from webhook.rego.write.calls import Calls, function_key
@@ -157,7 +157,7 @@ class Bodies:
         if not self._function.unit.purity.term(term):
             return False
         used: set[str] = set()
-        everything(term, used)
+        add_all_variables(term, used)
         return used.isdisjoint(self._function.env)
 
     def collection(self, term: ir.Comprehension) -> Expression:

@@ -15,11 +15,11 @@ from webhook.rego.check import ir
 from webhook.rego.check.names import ROOTS
 from webhook.rego.check.variables import (
     NESTING,
-    everything,
-    in_closures,
+    add_all_variables,
+    add_closure_variables,
+    add_variables,
     outputs,
     terms_of,
-    visible,
     walk,
     walk_body,
 )
@@ -36,11 +36,16 @@ KEYS_MAX: Final = 4
 def keys_of(
     term: ir.Comprehension, around: Iterable[str], arity: Callable[[Function], int]
 ) -> tuple[str, ...]:
-    """Returns the variables ``around`` a comprehension to group its solutions by; none if it may not."""
+    """Returns the variables ``around`` a comprehension to group its solutions by.
+
+    There are none in four cases: 1. It makes an object: conflicts of keys would meet other groups.
+    2. It uses no variable around it, or more than :data:`KEYS_MAX`. 3. It cannot stand alone.
+    4. Its body does not bind each of them.
+    """
     if term.kind == "object":
-        return ()  # its conflicts would be those of others, too
+        return ()
     used: set[str] = set()
-    everything(term, used)
+    add_all_variables(term, used)
     keys = used.intersection(around)
     if not keys or len(keys) > KEYS_MAX or not _is_alone(term, keys):
         return ()
@@ -59,7 +64,7 @@ def _is_alone(term: ir.Comprehension, keys: set[str]) -> bool:
     for lit in term.body:
         if isinstance(lit, ir.Print):
             return False
-        in_closures(lit, inner)
+        add_closure_variables(lit, inner)
     return inner.isdisjoint(keys)
 
 
@@ -73,11 +78,11 @@ def _bound_by(body: Body, keys: set[str], arity: Callable[[Function], int]) -> s
         safe |= outputs(unifying, safe, arity)
         needed: set[str] = set()
         for term in terms_of(unifying):
-            visible(term, needed)
+            add_variables(term, needed)
         for modifier in unifying.withs:
-            visible(modifier.value, needed)
+            add_variables(modifier.value, needed)
         if type(unifying) in NESTING:
-            in_closures(unifying, needed)
+            add_closure_variables(unifying, needed)
             needed &= keys
         if not needed <= safe:
             return None
@@ -101,9 +106,9 @@ def _seeks(lit: Lit, keys: set[str]) -> bool:
         for part in walk(term):
             if not isinstance(part, ir.Ref):
                 continue
-            sought: set[str] = set()
+            steps: set[str] = set()
             for step in part.path:
-                visible(step, sought)
-            if not sought.isdisjoint(keys):
+                add_variables(step, steps)
+            if not steps.isdisjoint(keys):
                 return True
     return False

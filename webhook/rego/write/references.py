@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check import ir
-from webhook.rego.check.variables import given_properties, property_names
+from webhook.rego.check.variables import bound_properties, properties_of
 from webhook.rego.run.runtime import MISSING, index, is_collection, pairs_in_order
 from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.write.constants import NeverHolds
@@ -460,7 +460,7 @@ class References:
             return self._steps(element, path, at + 1)
         plain = function.repeats and not unit.replaceable(node.path)
         if plain and isinstance(part, ir.Object) and at == len(path) - 1:
-            given = given_properties(node.rules, part, function.terms.bound)
+            given = bound_properties(node.rules, part, function.terms.bound)
             if given is not None:
                 return self._matching(node, part, given)
         if plain:
@@ -481,7 +481,7 @@ class References:
     def _matching(self, node: Node, pattern: ir.Object, given: list[str]) -> Expression:
         """Opens a loop over the members of a set that have the pattern's bound properties."""
         function, unit = self._function, self._function.unit
-        values = property_names(pattern)
+        values = properties_of(pattern)
         assert values is not None
         operands = [function.terms.operand(values[key]) for key in given]
         kinds = tuple((key, value.kind) for key, value in zip(given, operands, strict=True))

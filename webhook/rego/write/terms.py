@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.check import ir
-from webhook.rego.check.variables import visible
+from webhook.rego.check.variables import add_variables
 from webhook.rego.run.runtime import MISSING
 from webhook.rego.run.values import UNDEFINED, Value
 from webhook.rego.write.constants import NeverHolds, static
@@ -37,7 +37,7 @@ class Terms:
         if kind is ir.Var:
             return term.name in env or term.name in ("input", "data")  # type: ignore[union-attr]
         names: set[str] = set()
-        visible(term, names)
+        add_variables(term, names)
         return all(name in env or name in ("input", "data") for name in names)
 
     def evaluable(self, term: ir.Term) -> bool:

@@ -6,13 +6,13 @@ import hmac
 import re
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.golang.base64 import encode_url
 from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.jwt import verification_keys as jwt_keys
-from webhook.rego.builtins.jwt.verification_keys import TOKEN_ALGORITHMS, VerificationKey
+from webhook.rego.builtins.jwt.verification_keys import TOKEN_ALGORITHMS
 from webhook.rego.builtins.operands import decode_base64url
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError
@@ -20,6 +20,9 @@ from webhook.rego.run.text import json_text
 from webhook.rego.run.values import RegoObject, Value, compare
 from webhook.rego.types import BOOLEAN, NAMED, OBJECT, STRING, static_array
 from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from webhook.rego.builtins.keys.jwk import Key
 
 # Checking a signature takes about 100 µs, at 50 ns a step.
 _STEPS_A_SIGNATURE: Final = 2_000
@@ -158,7 +161,7 @@ def _verify_with_keys(
     header = _header(token.decoded_header())
     for key in jwt_keys.candidates(keys, header.kid, header.alg):
         context.charge(_STEPS_A_SIGNATURE)
-        if verify(key.public_only, token.signed, signature):
+        if not key.private and verify(key.material, token.signed, signature):
             return True
     return False
 
@@ -202,7 +205,7 @@ class _Constraints:
     """The constraints that a token must meet."""
 
     time_ns: float
-    keys: list[VerificationKey] | None = None
+    keys: list[Key] | None = None
     secret: str = ""
     alg: str = ""
     iss: str = ""

@@ -1,4 +1,7 @@
-"""Keys of tokens: read from certificates and JSON web keys; signatures made and checked."""
+"""Reads the keys of tokens, from certificates and JSON web keys; checks and makes signatures.
+
+An algorithm's name is a family (``RS``, ``PS``, ``ES``, ``HS``, ``Ed``) and the bits of a digest.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from webhook.rego.builtins.registry import Context
 
@@ -40,55 +43,56 @@ TOKEN_ALGORITHMS: Final = frozenset(
 
 # Reading a certificate or a key takes about 200 µs, at 50 ns a step.
 _STEPS_A_KEY: Final = 4_000
-# A key in a set is at least this long.
-_KEY_BYTES_MIN: Final = 40
+# The length of an RSA key of 2048 bits in a set: its modulus alone has 342 characters.
+_KEY_CHARACTERS: Final = 400
 _CACHE: Final = "io_jwt_keys"
-_KEYS: Final[dict[str, tuple[Any, Any]]] = {
-    "RS": (rsa.RSAPublicKey, rsa.RSAPrivateKey),
-    "PS": (rsa.RSAPublicKey, rsa.RSAPrivateKey),
-    "ES": (ec.EllipticCurvePublicKey, ec.EllipticCurvePrivateKey),
-    "Ed": (ed25519.Ed25519PublicKey, ed25519.Ed25519PrivateKey),
-}
-"""The types of a family's public and private keys."""
-
-_KEY_FAULTS: Final = {
-    "RS": ("*rsa.PrivateKey", "failed to produce rsa.PrivateKey"),
-    "PS": ("*rsa.PrivateKey", "failed to produce rsa.PrivateKey"),
-    "ES": ("*ecdsa.PrivateKey", "keyconv: failed to produce ecdsa.PrivateKey"),
-    "Ed": ("ed25519.PrivateKey", "failed to produce ed25519.PrivateKey"),
-}
-"""The expected type and the reason in the error for a private key of another family."""
 
 
 @dataclass(frozen=True, slots=True)
-class VerificationKey:
-    """A key, with the algorithm and key ID from its set, if any."""
+class _Family:
+    """The types of a family's keys, and the error's words for a private key of another family."""
 
-    material: Any
-    algorithm: str = ""
-    identifier: str = ""
-    private: bool = False
-
-    @property
-    def public_only(self) -> Any:
-        """Returns the public key; None for a private key, which ``io.jwt.verify_*`` refuse."""
-        return None if self.private else self.material
+    public: Any
+    private: Any
+    go_type: str
+    failed: str
 
 
-def read_keys(context: Context, text: str) -> list[VerificationKey]:
+_RSA: Final = _Family(
+    rsa.RSAPublicKey, rsa.RSAPrivateKey, "*rsa.PrivateKey", "failed to produce rsa.PrivateKey"
+)
+_FAMILIES: Final = {
+    "RS": _RSA,
+    "PS": _RSA,
+    "ES": _Family(
+        ec.EllipticCurvePublicKey,
+        ec.EllipticCurvePrivateKey,
+        "*ecdsa.PrivateKey",
+        "keyconv: failed to produce ecdsa.PrivateKey",
+    ),
+    "Ed": _Family(
+        ed25519.Ed25519PublicKey,
+        ed25519.Ed25519PrivateKey,
+        "ed25519.PrivateKey",
+        "failed to produce ed25519.PrivateKey",
+    ),
+}
+
+
+def read_keys(context: Context, text: str) -> list[jwk.Key]:
     """Reads a PEM certificate, a PEM public key, or JSON web keys; cached in the query."""
-    cached: dict[str, list[VerificationKey]] = context.cache.setdefault(_CACHE, {})
+    cached: dict[str, list[jwk.Key]] = context.cache.setdefault(_CACHE, {})
     keys = cached.get(text)
     if keys is None:
-        context.charge(_STEPS_A_KEY * (1 + len(text) // _KEY_BYTES_MIN // 10))
+        context.charge(_STEPS_A_KEY * (1 + len(text) // _KEY_CHARACTERS))
         keys = cached[text] = _read_keys(text)
     return keys
 
 
-def _read_keys(text: str) -> list[VerificationKey]:
+def _read_keys(text: str) -> list[jwk.Key]:
     block, rest = pem.decode(utf8(text))
     if block is not None:
-        return [VerificationKey(_pem_key(block, rest))]
+        return [jwk.Key("", "", "", private=False, material=_pem_key(block, rest))]
     try:
         parsed = jwk.parse(text)
     except BuiltinError as error:
@@ -96,11 +100,7 @@ def _read_keys(text: str) -> list[VerificationKey]:
             "failed to parse a JWK key (set): jwk.ParseString: failed to parse string: "
             f"{error.message}"
         ) from None
-    return [
-        VerificationKey(key.material, key.algorithm, key.identifier, key.private)
-        for key in parsed
-        if not key.algorithm or key.algorithm in TOKEN_ALGORITHMS
-    ]
+    return [key for key in parsed if not key.algorithm or key.algorithm in TOKEN_ALGORITHMS]
 
 
 def _pem_key(block: pem.Block, rest: bytes) -> Any:
@@ -122,28 +122,42 @@ def _pem_key(block: pem.Block, rest: bytes) -> Any:
     raise BuiltinError("failed to extract a Key from the PEM certificate")
 
 
-def candidates(
-    keys: Iterable[VerificationKey], identifier: str, algorithm: str
-) -> list[VerificationKey]:
+def candidates(keys: Sequence[jwk.Key], identifier: str, algorithm: str) -> list[jwk.Key]:
     """Returns the keys to try: the key that the token names, else all with a fitting algorithm."""
-    members = list(keys)
     if identifier:
-        for key in members:
+        for key in keys:
             if key.identifier == identifier:
                 return [key]
-    return [key for key in members if key.algorithm in ("", algorithm)]
+    return [key for key in keys if key.algorithm in ("", algorithm)]
 
 
-def verifier(algorithm: str) -> Callable[[Any, bytes, bytes], bool]:
-    """Returns a function that checks a signature by a key, the signed bytes and the signature."""
+def verifier(
+    algorithm: str, pss_salt: Any = padding.PSS.AUTO
+) -> Callable[[Any, bytes, bytes], bool]:
+    """Returns a function that checks a signature by a public key.
+
+    It takes the key, the signed bytes and the signature. A key of another family verifies nothing.
+    Only EdDSA names no digest.
+    """
     family, digest = algorithm[:2], _DIGESTS.get(algorithm[2:])
-    public = _KEYS[family][0]
+    public = _FAMILIES[family].public
 
     def verify(key: Any, signed: bytes, signature: bytes) -> bool:
         if not isinstance(key, public):
             return False
         try:
-            _verify(family, digest, key, signed, signature)
+            if digest is None:
+                key.verify(signature, signed)
+            elif family == "ES":
+                half = len(signature) // 2
+                r = int.from_bytes(signature[:half], "big")
+                s = int.from_bytes(signature[half:], "big")
+                key.verify(encode_dss_signature(r, s), signed, ec.ECDSA(digest))
+            elif family == "RS":
+                key.verify(signature, signed, padding.PKCS1v15(), digest)
+            else:
+                pss = padding.PSS(padding.MGF1(digest), pss_salt)
+                key.verify(signature, signed, pss, digest)
         except (InvalidSignature, ValueError):
             return False
         return True
@@ -151,59 +165,32 @@ def verifier(algorithm: str) -> Callable[[Any, bytes, bytes], bool]:
     return verify
 
 
-def _verify(
-    family: str, digest: hashes.HashAlgorithm | None, key: Any, signed: bytes, signature: bytes
-) -> None:
-    """Raises unless the key made the signature."""
-    if digest is None:
-        key.verify(signature, signed)
-    elif family == "ES":
-        half = len(signature) // 2
-        r, s = int.from_bytes(signature[:half], "big"), int.from_bytes(signature[half:], "big")
-        key.verify(encode_dss_signature(r, s), signed, ec.ECDSA(digest))
-    elif family == "RS":
-        key.verify(signature, signed, padding.PKCS1v15(), digest)
-    else:
-        pss = padding.PSS(padding.MGF1(digest), padding.PSS.AUTO)
-        key.verify(signature, signed, pss, digest)
-
-
-_VERIFIERS: Final = {
-    algorithm: verifier(algorithm)
+_STRICT_VERIFIERS: Final = {
+    algorithm: verifier(algorithm, padding.PSS.DIGEST_LENGTH)
     for algorithm in sorted(TOKEN_ALGORITHMS)
     if algorithm not in SECRET_DIGESTS
 }
 
 
-def verify_strictly(key: VerificationKey, algorithm: str, signed: bytes, signature: bytes) -> bool:
-    """Verifies as ``decode_verify``: by the token's algorithm, also with private or secret keys."""
+def verify_strictly(key: jwk.Key, algorithm: str, signed: bytes, signature: bytes) -> bool:
+    """Verifies as ``decode_verify``: by the token's algorithm, also with private or secret keys.
+
+    It is stricter than :func:`verifier` in two cases: 1. A signature by an elliptic curve has the
+    curve's length. 2. The salt of a ``PS`` signature has the digest's length.
+    """
     if algorithm in SECRET_DIGESTS:
         if not isinstance(key.material, bytes):
             return False
         expected = hmac.digest(key.material, signed, SECRET_DIGESTS[algorithm])
         return hmac.compare_digest(signature, expected)
-    if algorithm not in _VERIFIERS or isinstance(key.material, bytes):
+    if algorithm not in _STRICT_VERIFIERS or isinstance(key.material, bytes):
         return False
     public = key.material.public_key() if key.private else key.material
     if isinstance(public, ec.EllipticCurvePublicKey):
         size = (public.curve.key_size + 7) // 8
         if len(signature) != 2 * size:
             return False
-    if algorithm.startswith("PS") and isinstance(public, rsa.RSAPublicKey):
-        return _verify_pss_of_digest_length(public, algorithm, signed, signature)
-    return _VERIFIERS[algorithm](public, signed, signature)
-
-
-def _verify_pss_of_digest_length(
-    key: rsa.RSAPublicKey, algorithm: str, signed: bytes, signature: bytes
-) -> bool:
-    digest = _DIGESTS[algorithm[2:]]
-    pss = padding.PSS(padding.MGF1(digest), padding.PSS.DIGEST_LENGTH)
-    try:
-        key.verify(signature, signed, pss, digest)
-    except InvalidSignature:
-        return False
-    return True
+    return _STRICT_VERIFIERS[algorithm](public, signed, signature)
 
 
 def parse_signing(text: str) -> jwk.Key:
@@ -215,15 +202,14 @@ def parse_signing(text: str) -> jwk.Key:
 
 
 def sign(key: jwk.Key, algorithm: str, signed: bytes) -> bytes:
-    """Returns the signature of ``signed``; raises :class:`BuiltinError` for a key of another kind."""
+    """Returns the signature of ``signed``; raises BuiltinError for a key of another family."""
     if algorithm in SECRET_DIGESTS:
         if not isinstance(key.material, bytes):
             raise _wrong_key(key, "[]byte", "keyconv: failed to produce []byte")
         return hmac.digest(key.material, signed, SECRET_DIGESTS[algorithm])
     family, digest = algorithm[:2], _DIGESTS.get(algorithm[2:])
-    if not isinstance(key.material, _KEYS[family][1]):
-        expected, failed = _KEY_FAULTS[family]
-        raise _wrong_key(key, expected, failed)
+    if not isinstance(key.material, (types := _FAMILIES[family]).private):
+        raise _wrong_key(key, types.go_type, types.failed)
     if digest is None:
         return bytes(key.material.sign(signed))
     if family == "ES":

@@ -48,7 +48,10 @@ _GO_KINDS: Final = {bool: "bool", int: "number", float: "number", list: "array",
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a set: its identity, and the key itself as ``cryptography`` or bytes hold it."""
+    """A key of a set: its identity, and the key itself as ``cryptography`` or bytes hold it.
+
+    The texts are empty for a key that a PEM block holds alone.
+    """
 
     kind: str
     algorithm: str
