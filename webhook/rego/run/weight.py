@@ -116,7 +116,10 @@ def afford_smaller(a: Any, b: Any) -> None:
 
 
 def tree_steps(value: Any) -> int:
-    """Weigh an array, object or set without its texts; raises ``eval_cancel_error`` beyond ``MAX_STEPS``."""
+    """Weigh an array, object or set without its texts.
+
+    Raises ``eval_cancel_error`` beyond :data:`MAX_STEPS`.
+    """
     steps = _plain_steps(value)
     return _shared_steps(value, MAX_STEPS, texts=False) if steps < 0 else steps
 
