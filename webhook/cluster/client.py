@@ -381,21 +381,13 @@ class ClusterClient:
             await asyncio.sleep(backoff.next_seconds())
         raise AssertionError("the last attempt returns or raises")
 
-    async def apply(
-        self,
-        resource: Resource,
-        body: Object,
-        *,
-        subresource: str = "",
-    ) -> Object:
+    async def apply(self, resource: Resource, body: Object) -> Object:
         """Applies fields of an object with server-side apply, whoever managed them before.
 
         Creates the object if it does not exist.
         """
         metadata = body["metadata"]
-        path = resource.path(
-            metadata["name"], metadata.get("namespace", ""), subresource=subresource
-        )
+        path = resource.path(metadata["name"], metadata.get("namespace", ""))
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         written = await self.request("PATCH", path, query=query, body=body, content_type=_APPLY)
         return self._answered(resource, written)

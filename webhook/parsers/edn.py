@@ -12,7 +12,6 @@ from webhook.golang.format import shown
 from webhook.parsers.errors import ParseError, TextReader
 
 _DEPTH_MAX: Final = 300
-_BLANK: Final = re.compile(r"(?:[\s,]+|;[^\n]*)+")
 _IN_NAMES: Final = r"(?:[^\W\d]|[0-9.*+!?$%&=<>:#'-])"
 _REST: Final = rf"{_IN_NAMES}*(?:/{_IN_NAMES}+)?"
 _END: Final = r"""(?=[\s,;()\[\]{}"\\]|\Z)"""
@@ -50,6 +49,7 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 class _Reader(TextReader):
     action = "unmarshal EDN"
+    blank = re.compile(r"(?:[\s,]+|;[^\n]*)+")
     NOTHING: Final = object()
 
     def value(self, depth: int) -> Any:
@@ -92,11 +92,6 @@ class _Reader(TextReader):
             return _moment(dt.datetime.fromisoformat(whole))
         except ValueError as error:
             raise self._fault(str(error)) from None
-
-    def _skip(self) -> None:
-        match = _BLANK.match(self._text, self._at)
-        if match:
-            self._at = match.end()
 
     def _collection(self, opening: str, depth: int) -> Any:
         begun = self._at

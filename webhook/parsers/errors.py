@@ -5,6 +5,7 @@ A few lines that refer to each other could make gigabytes.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 RECURSIVE_DEPTH_MAX: Final = 200
@@ -29,9 +30,13 @@ def line_at(text: str, offset: int) -> int:
 
 
 class TextReader:
-    """A text with the position of reading; ``action`` begins the messages of its faults."""
+    """A text with the position of reading.
+
+    ``action`` begins the messages of its faults; ``blank`` is what stands between its tokens.
+    """
 
     action = ""
+    blank = re.compile(r"\s+")
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -39,6 +44,10 @@ class TextReader:
 
     def _fault(self, message: str) -> ParseError:
         return ParseError(f"{self.action}: {message}", line_at(self._text, self._at))
+
+    def _skip(self) -> None:
+        if match := self.blank.match(self._text, self._at):
+            self._at = match.end()
 
 
 EXPANDED_MAX: Final = 16 << 20

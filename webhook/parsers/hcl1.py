@@ -8,7 +8,6 @@ from typing import Any, Final
 from webhook.parsers import numbers
 from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, TextReader
 
-_BLANK: Final = re.compile(r"(?:\s+|,|/\*.*?\*/|(?:#|//)[^\n]*)+", re.DOTALL)
 _COMMENT: Final = re.compile(r"/\*.*?\*/|(?:#|//)[^\n]*", re.DOTALL)
 _WORD: Final = re.compile(r"[^\W\d][\w.-]*")
 _NUMBER: Final = re.compile(
@@ -39,6 +38,7 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 class _Reader(TextReader):
     action = "unmarshal hcl"
+    blank = re.compile(r"(?:\s+|,|/\*.*?\*/|(?:#|//)[^\n]*)+", re.DOTALL)
 
     def read(self) -> dict[str, Any]:
         """Returns the items of a file, which may be a single JSON object."""
@@ -52,11 +52,6 @@ class _Reader(TextReader):
         if self._at < len(self._text):
             raise self._fault("object expected closing RBRACE got: EOF")
         return items
-
-    def _skip(self) -> None:
-        match = _BLANK.match(self._text, self._at)
-        if match:
-            self._at = match.end()
 
     def _items(self, depth: int, end: str) -> dict[str, Any]:
         if depth > RECURSIVE_DEPTH_MAX:

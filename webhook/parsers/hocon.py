@@ -14,7 +14,6 @@ from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, Expansion, ParseError, T
 from webhook.parsers.numbers import typed
 from webhook.values import dataclass
 
-_BLANK: Final = re.compile(r"(?:\s+|(?:#|//)[^\n]*)+")
 _UNQUOTED: Final = re.compile(r"(?:(?!//)[^$\"{}\[\]:=+,#`^?!@*&\\\s])+")
 _KEY: Final = re.compile(r"(?:(?!//)[^$\"{}\[\]:=+,#`^?!@*&\\.\n])+")
 _SUBSTITUTION: Final = re.compile(r"\$\{(\??)([^}\n]*)\}")
@@ -59,6 +58,7 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 class _Reader(TextReader):
     action = "parse hocon"
+    blank = re.compile(r"(?:\s+|(?:#|//)[^\n]*)+")
 
     def read(self) -> _Value:
         """Returns the object of a file, with or without braces."""
@@ -74,11 +74,6 @@ class _Reader(TextReader):
 
     def _sees(self, token: str) -> bool:
         return self._text.startswith(token, self._at)
-
-    def _skip(self) -> None:
-        match = _BLANK.match(self._text, self._at)
-        if match:
-            self._at = match.end()
 
     def _object(self, owner: _Value, depth: int, *, closed: bool) -> None:
         if depth > RECURSIVE_DEPTH_MAX:

@@ -82,18 +82,12 @@ class RegistryClient:
             reference, lambda host: self._blob(host, reference, descriptor)
         )
 
-    async def referrers(self, reference: Reference, artifact_type: str = "") -> list[Descriptor]:
+    async def referrers(self, reference: Reference) -> list[Descriptor]:
         """Lists the signatures, attestations and other referrers of the reference's digest.
 
         The list is the registry's, or that of the fallback tag if the registry has no such API.
         """
-        entries = await self._at_any_host(
-            reference, lambda host: self._referrers(host, reference, artifact_type)
-        )
-        # A registry need not filter.
-        return [
-            entry for entry in entries if not artifact_type or entry.artifact_type == artifact_type
-        ]
+        return await self._at_any_host(reference, lambda host: self._referrers(host, reference))
 
     async def _at_any_host(
         self, reference: Reference, ask: Callable[[str], Awaitable[_Answered]]
@@ -139,11 +133,8 @@ class RegistryClient:
             raise UntrustedContent(f"{host} gave a blob with {computed}, not {descriptor.digest}")
         return answer.content
 
-    async def _referrers(
-        self, host: str, reference: Reference, artifact_type: str
-    ) -> list[Descriptor]:
-        query = f"?artifactType={quote(artifact_type, safe='')}" if artifact_type else ""
-        path = f"/v2/{reference.repository}/referrers/{reference.digest}{query}"
+    async def _referrers(self, host: str, reference: Reference) -> list[Descriptor]:
+        path = f"/v2/{reference.repository}/referrers/{reference.digest}"
         entries: list[Descriptor] = []
         for _ in range(_REFERRER_PAGES_MAX):
             try:

@@ -54,22 +54,18 @@ class EventQueue:
         self._delivered: dict[GroupVersionKind, dict[Key, None]] = {}
         """The objects that the consumer has. A set of thousands takes up to twice as much memory."""
         self._filled = asyncio.Event()
-        self.coalesced = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def set(self, gvk: GroupVersionKind, key: Key, obj: Object) -> None:
         """The object is there in this state."""
-        waiting = self._slot((gvk, key))
-        self.coalesced += waiting.set is not None
-        waiting.set = obj
+        self._slot((gvk, key)).set = obj
 
     def delete(self, gvk: GroupVersionKind, key: Key, obj: Object) -> None:
         """The object is there no more."""
         slot = (gvk, key)
         waiting = self._slot(slot)
-        self.coalesced += waiting.set is not None
         waiting.set = None
         if key in self._delivered.get(gvk, ()):
             waiting.delete = waiting.delete or obj

@@ -179,12 +179,8 @@ def test_referrers_are_listed_by_the_registry(registry):
     registry.put(REPOSITORY, "", manifest(subject=subject, artifactType="x/signature"), MANIFEST)
     registry.put(REPOSITORY, "", manifest(subject=subject, artifactType="x/sbom"), MANIFEST)
 
-    of_kind = ask(
-        registry, lambda client: client.referrers(named(registry, f"@{digest}"), "x/sbom")
-    )
     every = ask(registry, lambda client: client.referrers(named(registry, f"@{digest}")))
 
-    assert [one.artifact_type for one in of_kind] == ["x/sbom"]
     assert {one.artifact_type for one in every} == {"x/sbom", "x/signature"}
 
 

@@ -21,8 +21,7 @@ class DeadLetters:
 
     A record is synced before the cursor passes it. The remains of a failed write are cut off, so
     that the next record begins on its own line. At ``max_bytes`` the file is renamed to ``.1``, in
-    place of the previous one, whose bytes are counted in ``discarded_bytes``. The bound is needed
-    since the file may never be read.
+    place of the previous one. The bound is needed since the file may never be read.
     """
 
     def __init__(self, disk: Disk, directory: Path, sink: str, max_bytes: int) -> None:
@@ -33,7 +32,6 @@ class DeadLetters:
         self._file: AppendFile | None = None
         self._size = 0
         self._torn = False
-        self.discarded_bytes = 0
 
     def write(self, line: bytes, reason: str) -> None:
         """Keeps one record; raises :class:`OSError`."""
@@ -97,7 +95,5 @@ class DeadLetters:
     def _rotate(self) -> None:
         self.close()
         aside = self._path.with_name(self._path.name + ".1")
-        if aside.name in self._disk.names(self._path.parent):
-            self.discarded_bytes += self._disk.size(aside)
         self._disk.rename(self._path, aside)
         self._disk.sync_directory(self._path.parent)

@@ -115,10 +115,13 @@ def afford_smaller(a: Any, b: Any) -> None:
     charge(a_steps if b_steps < 0 else min(a_steps, b_steps))
 
 
-def tree_steps(value: Any, most: int = MAX_STEPS) -> int:
-    """Weigh an array, object or set without its texts; raises ``eval_cancel_error`` beyond ``most``."""
+def tree_steps(value: Any) -> int:
+    """Weigh an array, object or set without its texts.
+
+    Raises ``eval_cancel_error`` beyond :data:`MAX_STEPS`.
+    """
     steps = _plain_steps(value)
-    return _shared_steps(value, most, texts=False) if steps < 0 else steps
+    return _shared_steps(value, MAX_STEPS, texts=False) if steps < 0 else steps
 
 
 def _plain_steps(value: Any) -> int:
@@ -142,7 +145,7 @@ def _plain_steps(value: Any) -> int:
     return (PLAIN_PARTS - steps_left) * NODE_STEPS
 
 
-def text_steps(value: Any, most: int = MAX_STEPS) -> int:
+def text_steps(value: Any) -> int:
     """Weigh any value with the lengths of its strings and numbers; raises as :func:`tree_steps`."""
     if type(value) in SCALARS:
         return _scalar_steps(value)
@@ -159,7 +162,7 @@ def text_steps(value: Any, most: int = MAX_STEPS) -> int:
             members = _members(item)
         characters_left -= len(members) * PART_CHARACTERS + COLLECTION_CHARACTERS
         if characters_left < 0:
-            return _shared_steps(value, most, texts=True)
+            return _shared_steps(value, MAX_STEPS, texts=True)
         for member in members:
             kind = type(member)
             if kind is str:
@@ -169,7 +172,7 @@ def text_steps(value: Any, most: int = MAX_STEPS) -> int:
             elif kind is int and not -SHORT < member < SHORT:
                 characters_left -= member.bit_length() * CHARACTERS_A_STEP // BITS_A_STEP
     if characters_left < 0:
-        return _shared_steps(value, most, texts=True)
+        return _shared_steps(value, MAX_STEPS, texts=True)
     return (_PLAIN_CHARACTERS - characters_left) // CHARACTERS_A_STEP
 
 
