@@ -535,7 +535,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "exceptions",
         "webhook.controllers.status.exception_keeper",
         "ExceptionKeeper.follow",
-        "if named != self._named:",
+        "if allowing != self._allowing:",
         "if False:",
         found_by=157,
     ),

@@ -357,7 +357,7 @@ def check(files: Files) -> Findings:
     """``waddle check``: the violations that there will be then; it tells no actions."""
     run = waddle("check", "-f", files.policies, "-f", files.objects, "-o", "json", *files.options)
     found, manifests = _nothing(files.world), json.loads(run.stdout)["manifests"]
-    files.excusing = set(manifests.get("excused", ()))
+    files.excusing = {title for title, count in manifests.get("excused", {}).items() if count}
     for item in manifests["constraints"]:
         key = f"{item['kind']}/{item['name']}"
         for one in item["examples"]:
