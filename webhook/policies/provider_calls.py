@@ -25,6 +25,9 @@ SET_KEYS: Final = "set_keys"
 NO_PROVIDER: Final = "no_provider"
 """Codes of problems."""
 
+NOT_ENABLED: Final = "external data feature flag is not enabled (--enable-external-data)"
+"""The reason why a mutator that asks a provider cannot be used while external data is turned off."""
+
 _SETS: Final = (ast.Set, ast.SetComprehension)
 
 

@@ -14,7 +14,11 @@ from webhook.constraint import template
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.external_data.provider import GROUP, DataProvider
 from webhook.mutation.mutator import GROUP as MUTATIONS
-from webhook.policies.provider_calls import provider_of_mutator, providers_within_reach
+from webhook.policies.provider_calls import (
+    NOT_ENABLED,
+    provider_of_mutator,
+    providers_within_reach,
+)
 from webhook.server.excepting import missing_right
 from webhook.server.submission import Inadmissible, brings_spec
 
@@ -73,7 +77,7 @@ def check_is_on(request: AdmissionRequest) -> Inadmissible | None:
     calls = request.kind.group == MUTATIONS and provider_of_mutator(request.object or {})
     if not calls or not brings_spec(request):
         return None
-    return Inadmissible(422, "external data feature flag is not enabled (--enable-external-data)")
+    return Inadmissible(422, NOT_ENABLED)
 
 
 def _called_providers(request: AdmissionRequest, guarded: frozenset[str]) -> frozenset[str]:

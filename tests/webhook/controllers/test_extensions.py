@@ -79,6 +79,17 @@ def test_each_version_of_a_mutator_is_counted_as_taken_in_or_refused() -> None:
     assert sum(registry.histogram(INGESTION_DURATION, "active").counts) == 2
 
 
+def test_a_mutator_that_asks_is_not_in_force_where_external_data_is_turned_off() -> None:
+    """It refused each request that it matched."""
+    found = ExtensionController(Tracker(lambda: 0.0), POD, external_data=False, now=lambda: NOW)
+    asking = assign("a", "spec.x", 1)
+    asking["spec"]["parameters"]["assign"] = {"externalData": {"provider": "images"}}
+    found.take("Assign", "a", stored(asking))
+    assert found.value(MUTATIONS).mutators == ()
+    [error] = status_of(found)["errors"]
+    assert error["message"].startswith("external data feature flag is not enabled")
+
+
 def test_a_value_that_becomes_true_instead_of_1_is_a_new_version() -> None:
     registry = Registry()
     found = controller(registry)

@@ -25,6 +25,7 @@ from webhook.controllers.revisions.revisions import InForce, NoRevisions, attemp
 from webhook.controllers.status.published import PublishedPolicies
 from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
 from webhook.metrics.providers import PROVIDER_ERRORS
+from webhook.policies.provider_calls import NOT_ENABLED, provider_of_mutator
 from webhook.policy_kinds.kind import REFUSALS
 from webhook.policy_kinds.known import EXTENSIONS, PARTS, extension_named, kind_of_document
 from webhook.policy_kinds.parts import policy_set
@@ -68,7 +69,8 @@ class ExtensionController:
     ) -> None:
         """With ``wait_for_broken`` a broken object holds readiness back.
 
-        Without ``external_data`` no provider is called, and the status of each reports that.
+        Without ``external_data`` no provider is called, and the status of each reports that. A
+        mutator that asks one is refused, as in Gatekeeper.
         ``foreign`` are parts for Kyverno's policies, which are reviewed, too. ``revisions`` are the
         kept revisions; ``now`` gives the time for statuses, in RFC 3339.
         """
@@ -166,6 +168,9 @@ class ExtensionController:
         """Puts a generation in force; returns the refusal, or an empty text."""
         kind = kind_of_document(state.document)
         assert kind is not None
+        calls = kind.part is MUTATIONS and provider_of_mutator(attempt.document)
+        if calls and PROVIDERS in self._disabled:
+            return NOT_ENABLED
         try:
             # The stage is that of the status in the cluster, even for an older generation.
             staged = kind.staged(attempt.document, state.document.get("status"))
