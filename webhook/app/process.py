@@ -259,6 +259,7 @@ class Process:
             retries=self._settings.policies.readiness_retries,
             kyverno=self._settings.policies.kyverno_policies,
             announce=self._trials.announce,
+            external_data=self._settings.deciding.enable_external_data,
         )
         return loader, Watched(paths, loader.load, loader.advise_on_messages)
 

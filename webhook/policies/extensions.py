@@ -15,6 +15,7 @@ from webhook.constraint.inventory import Inventory
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.policies.field_lines import FilesFieldLines
 from webhook.policies.manifests import Manifest, PolicyFault
+from webhook.policies.provider_calls import NOT_ENABLED, provider_of_mutator
 from webhook.policy_kinds.kind import REFUSALS, ExtensionKey, Part, PolicyKind, PolicyPart
 from webhook.policy_kinds.known import (
     PARTS_OF_FILES,
@@ -45,8 +46,14 @@ IN_FORCE: Final = ""
 class Extensions:
     """Collects the policies besides templates and constraints. Used by one task."""
 
-    def __init__(self, parts: Mapping[Part, PolicyPart] | None = None) -> None:
-        """``parts`` replace the default parts."""
+    def __init__(
+        self, parts: Mapping[Part, PolicyPart] | None = None, *, external_data: bool = True
+    ) -> None:
+        """``parts`` replace the default parts.
+
+        Without ``external_data`` a mutator that asks a provider is refused, as in Gatekeeper.
+        """
+        self._external_data = external_data
         self._parts = {part: part.make() for part in PARTS_OF_FILES} | dict(parts or {})
 
     @property
@@ -92,11 +99,16 @@ class Extensions:
             if row is None or row.role == "configuration":
                 stays = row is not None
                 faults += [_fault(item, text, stays=stays) for text in effectless(item.document)]
+            elif row.part is MUTATIONS and not self._may_ask(item.document):
+                faults.append(_fault(item, NOT_ENABLED))
             elif row.part is not None:
                 of_parts[row.part][key_of_extension(item.document)] = item
         for part, of_part in of_parts.items():
             faults += self._load_part(self._parts[part], of_part)
         return faults
+
+    def _may_ask(self, mutator: Mapping[str, Any]) -> bool:
+        return self._external_data or not provider_of_mutator(mutator)
 
     def _load_part(
         self, part: PolicyPart, manifests: dict[ExtensionKey, Manifest]

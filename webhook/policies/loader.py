@@ -46,7 +46,7 @@ FAULTS_SHOWN: Final = 5
 class PolicyLoader:
     """Loads policies and publishes revisions. Used by one thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a process sets
         self,
         client: Client,
         paths: Sequence[Path],
@@ -57,13 +57,21 @@ class PolicyLoader:
         retries: int,
         kyverno: str = "off",
         announce: Announce | None = None,
+        external_data: bool = True,
     ) -> None:
         """After ``retries`` loads with faults the process is ready without the faulty policies.
 
         ``kyverno`` is the mode of Kyverno's policies; ``announce`` is passed to the directory.
+        Without ``external_data`` no mutator may ask a provider.
         """
         self._client = client
-        self._files = PolicyFiles(client, paths, foreign=kyverno_parts(kyverno), announce=announce)
+        self._files = PolicyFiles(
+            client,
+            paths,
+            foreign=kyverno_parts(kyverno),
+            announce=announce,
+            external_data=external_data,
+        )
         self._serving = serving
         self._registry = registry
         self._log = log

@@ -34,15 +34,17 @@ class PolicyFiles:
         *,
         foreign: Mapping[Part, PolicyPart] | None = None,
         announce: Announce | None = None,
+        external_data: bool = True,
     ) -> None:
         """``given`` are objects beside the files' objects; ``announce`` is passed to the directory.
 
-        ``foreign`` are the parts of API server and Kyverno policies that review, too.
+        ``foreign`` are the parts of API server and Kyverno policies that review, too. Without
+        ``external_data`` no mutator may ask a provider.
         """
         self._foreign = foreign or {}
         self._client = client
         self._directory = PolicyDirectory(client, paths, given, announce=announce)
-        self._extensions = Extensions(self._foreign)
+        self._extensions = Extensions(self._foreign, external_data=external_data)
 
     def load(self) -> tuple[PolicySet, PolicyReport]:
         """Reads the files; returns the policies, and a report with all faults."""
