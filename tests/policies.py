@@ -1,7 +1,7 @@
 """Builds the templates and constraints of tests: a test says what is particular about its own."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 Json = dict[str, Any]
 
@@ -90,6 +90,20 @@ def expansion_template(name: str = "e", *, version: str = "v1alpha1", **spec: An
             **spec,
         },
     }
+
+
+CRONJOB_EXPANSIONS: Final = (
+    expansion_template(
+        "of-cronjobs",
+        applyTo=[{"groups": ["batch"], "versions": ["v1"], "kinds": ["CronJob"]}],
+        templateSource="spec.jobTemplate",
+        generatedGVK={"group": "batch", "version": "v1", "kind": "Job"},
+    ),
+    expansion_template(
+        "of-jobs", applyTo=[{"groups": ["batch"], "versions": ["v1"], "kinds": ["Job"]}]
+    ),
+)
+"""From a CronJob to its Jobs, and from these to their Pods."""
 
 
 def definition(

@@ -220,9 +220,15 @@ def test_without_external_data_such_a_template_is_refused(tmp_path):
         assert "undefined function external_data" in json.dumps(event)
 
 
-def test_where_external_data_is_off_a_mutator_of_files_that_asks_is_refused(tmp_path: Path) -> None:
+def asking_mutator() -> dict[str, Any]:
+    """Returns a mutator that asks the provider."""
     mutator = assign("owner", "spec.owner", None)
     mutator["spec"]["parameters"] = {"assign": {"externalData": {"provider": "images"}}}
+    return mutator
+
+
+def test_where_external_data_is_off_a_mutator_of_files_that_asks_is_refused(tmp_path: Path) -> None:
+    mutator = asking_mutator()
     folder = write_policies(tmp_path, json.dumps(mutator))
     with Server(folder, "--enable-external-data=false") as run:
         event = run.wait_for("policy cannot be used")
@@ -230,8 +236,7 @@ def test_where_external_data_is_off_a_mutator_of_files_that_asks_is_refused(tmp_
 
 
 def test_where_external_data_is_off_no_mutator_that_asks_is_admitted(tmp_path: Path) -> None:
-    mutator = assign("owner", "spec.owner", None)
-    mutator["spec"]["parameters"] = {"assign": {"externalData": {"provider": "images"}}}
+    mutator = asking_mutator()
     folder = write_policies(tmp_path, json.dumps(assign("constant", "spec.owner", "x")))
     with Server(folder, "--enable-external-data=false") as server:
         server.ready()

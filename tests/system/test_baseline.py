@@ -37,17 +37,6 @@ PLURALS = {
     "CronJob": ("/apis/batch/v1", "cronjobs"),
     "Job": ("/apis/batch/v1", "jobs"),
 }
-EXPANSIONS = [
-    policies.expansion_template(
-        "of-cronjobs",
-        applyTo=[{"groups": ["batch"], "versions": ["v1"], "kinds": ["CronJob"]}],
-        templateSource="spec.jobTemplate",
-        generatedGVK={"group": "batch", "version": "v1", "kind": "Job"},
-    ),
-    policies.expansion_template(
-        "of-jobs", applyTo=[{"groups": ["batch"], "versions": ["v1"], "kinds": ["Job"]}]
-    ),
-]
 WIDE = "/apis/waddle.dev/v1alpha1"
 
 
@@ -146,7 +135,7 @@ def test_what_runs_goes_on_and_what_is_new_is_refused(plane: Plane) -> None:
     cluster.roll(grafana, "g:latest")
     weekly = cluster.make("CronJob", "weekly", "weekly:latest")
 
-    for expansion in EXPANSIONS:
+    for expansion in policies.CRONJOB_EXPANSIONS:
         plane.api.request(
             "POST", "/apis/expansion.gatekeeper.sh/v1alpha1/expansiontemplate", expansion
         )

@@ -36,15 +36,7 @@ POLICIES = [
         enforcementAction="dryrun",
     ),
     policies.expansion_template("of-deployments"),
-    policies.expansion_template(
-        "of-cronjobs",
-        applyTo=[{"groups": ["batch"], "versions": ["v1"], "kinds": ["CronJob"]}],
-        templateSource="spec.jobTemplate",
-        generatedGVK={"group": "batch", "version": "v1", "kind": "Job"},
-    ),
-    policies.expansion_template(
-        "of-jobs", applyTo=[{"groups": ["batch"], "versions": ["v1"], "kinds": ["Job"]}]
-    ),
+    *policies.CRONJOB_EXPANSIONS,
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
 ]
 BAD = {"containers": [{"name": "c", "image": "a:latest"}]}
