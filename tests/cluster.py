@@ -262,8 +262,9 @@ class Cluster:
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [self.program, "-dir", self.folder, "-exit-with-stdin", *self.arguments],
-                # Memory for time: of an API server's a fifth goes to collecting garbage.
-                env={"GOGC": "200", **os.environ},
+                # Memory for time: of an API server's a fifth goes to collecting garbage. More than
+                # this takes memory alone, and several run beside each other.
+                env={**os.environ, "GOGC": "200"},
                 stdin=subprocess.PIPE,  # closes with this process, and then the cluster ends too
                 stdout=subprocess.PIPE,
                 stderr=log,

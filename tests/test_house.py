@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import doctest
-import gc
 import re
 import statistics
 import subprocess
@@ -19,11 +18,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.usefixtures("without_garbage_collection")
 
 MEDIAN_MAX, P90_MAX = 150, 350
 FUNCTION_LINES_MAX = 60
@@ -635,12 +638,10 @@ def silent(paths: Iterator[Path]) -> set[str]:
 
 
 def test_every_test_asserts_something():
-    """A test that cannot fail is a defect. Collecting garbage among syntax trees is most of the work."""
-    gc.disable()
+    """A test that cannot fail is a defect."""
     try:
         found = silent((ROOT / "tests").rglob("test_*.py"))
     finally:
-        gc.enable()
         helpers.cache_clear()
     assert found - ASSERTED_BY_ENDING.keys() == set()
     assert ASSERTED_BY_ENDING.keys() - found == set(), "asserts something, or is gone"

@@ -24,6 +24,8 @@ OF_OTHERS = {
     "--prefix",
     "--raw",
     "--no-hooks",
+    "--force-conflicts",
+    "--reset-then-reuse-values",
     "--yes",
     "--show-managed-fields",
 }
@@ -111,6 +113,21 @@ def test_refusals_are_worded_as_the_page_has_them() -> None:
         for message in re.findall(r"`([^`]+)`", row.split("|")[1]):
             words = re.sub(r"not ready: policies are", "not ready: {missing} are", message)
             assert words.removesuffix(" …").removesuffix("…").removesuffix(" yet") in code, message
+
+
+def test_lines_of_the_log_are_worded_as_the_page_has_them() -> None:
+    """A reader copies the line from the page to find it."""
+    log = r"\blogs?(?: of logger `\w+`|'s last)?[:,]? `([a-z]\w* [^`]+)`"
+    lines = {
+        *re.findall(log, TEXTS["troubleshooting"]),
+        *re.findall(r"`([a-z]\w* [^`]+)`,? in the (?:sidecar's )?log", TEXTS["troubleshooting"]),
+    }
+    assert len(lines) > 15
+    code = "".join(
+        re.sub(r'"\s*\n\s*f?"', "", path.read_text())
+        for path in sorted((ROOT / "webhook").rglob("*.py"))
+    )
+    assert {line for line in lines if line.removesuffix(" …") not in code} == set()
 
 
 def rules(file: str, name: str) -> list[Any]:

@@ -19,6 +19,8 @@ from tests.prose import (
     sentences,
 )
 
+pytestmark = pytest.mark.usefixtures("without_garbage_collection")
+
 BAD = [
     "No constraint in nothing is ever met.",
     "What is left out is told by the log.",

@@ -6,13 +6,16 @@ the first tier `tests.programs.build` fails, and a test of the second that runs 
 too, so that no test stands in the wrong one unseen.
 
 Workers beside each other share no fixture. Tests that share a cluster, or a server of their
-module, go to one worker, so that it is started once.
+module, go to one worker, so that it is started once. It ends with the last of these tests and not
+with the run: an API server that nobody asks takes CPU from the tests that still run.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
+from _pytest.fixtures import SubRequest
 from _pytest.nodeid import NodeId
 
 from tests import programs
@@ -39,6 +42,9 @@ other. Only the order in which workers begin goes by it."""
 _users: set[pytest.FixtureDef[object]] = set()
 """Fixtures in whose set-up a program was asked for."""
 
+_standing: dict[pytest.FixtureDef[object], SubRequest] = {}
+"""Fixtures of the whole run that are set up, in that order, with the requests for them."""
+
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     if FIXTURE in getattr(item, "fixturenames", ()):
@@ -57,7 +63,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     totals: defaultdict[str, float] = defaultdict(float)
     for item in items:
         totals[_unit(item)] += seconds_of(item)
-    items.sort(key=lambda item: -totals[_unit(item)])
+    # Those of one unit side by side, as a worker runs them: what they share is started once.
+    firsts: dict[str, int] = {}
+    for item in items:
+        firsts.setdefault(_unit(item), len(firsts))
+    items.sort(key=lambda item: (-totals[_unit(item)], firsts[_unit(item)]))
 
 
 def _unit(item: pytest.Item) -> str:
@@ -97,13 +107,32 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: SubRequest
+) -> Iterator[None]:
     before = programs.request_count()
     try:
         return (yield)
     finally:
         if programs.request_count() != before:
             _users.add(fixturedef)
+        if fixturedef.scope == "session" and fixturedef.argname not in CHEAP:
+            _standing[fixturedef] = request
+
+
+def pytest_fixture_post_finalizer(fixturedef: pytest.FixtureDef[object]) -> None:
+    _standing.pop(fixturedef, None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    try:
+        return (yield)
+    finally:
+        if nextitem is not None and _unit(nextitem) != _unit(item):
+            with ExitStack() as stack:
+                for fixturedef, request in _standing.items():
+                    stack.callback(fixturedef.finish, request)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -46,6 +46,7 @@ from webhook.policies.advice import (
     advice_on_template,
     left_out,
 )
+from webhook.policies.exception_advice import warnings_of_exceptions
 from webhook.policies.extensions import foreign_warnings
 from webhook.policies.manifests import Manifest, UnreadableFile, read_text
 from webhook.policies.policy_files import PolicyFiles
@@ -249,8 +250,9 @@ class Policies:
         awaited. A policy that calls another provider has no verdict.
 
         Raises :class:`InvalidPoliciesError` for an unusable policy, and without any policy. Warns
-        (:class:`PolicyWarning`) of constraints that will probably never match, and of objects that
-        are defined more than once: the last definition counts.
+        (:class:`PolicyWarning`) of constraints that will probably never match, of exceptions that
+        have ended, are too wide or excuse less than they say, and of objects that are defined more
+        than once: the last definition counts.
         """
         rego = RegoDriver(disabled_builtins=NEEDS_A_DOOR)
         client = Client(targets=(*TARGETS, *targets), drivers=(CelDriver(), rego))
@@ -270,7 +272,8 @@ class Policies:
             place = places.get((problem.kind, problem.name), "")
             warnings.warn(f"{place}{problem}", PolicyWarning, stacklevel=2)
         foreign_lines = foreign_warnings(policies, report.read)
-        for line in (*foreign_lines, *left_out(report.read), *report.repeated):
+        lines = (*foreign_lines, *left_out(report.read), *report.repeated)
+        for line in (*lines, *warnings_of_exceptions(policies, report)):
             warnings.warn(line, PolicyWarning, stacklevel=2)
         ask = _asking(providers or {})
         known = client.snapshot.targets.items()

@@ -71,6 +71,7 @@ def mutated(server: Server, policy: str, provider: str, image: str) -> tuple[boo
 FAILED = "failed to resolve external data placeholders: "
 UNSENT = "failed to send external data request to provider"
 INVALID = "failed to validate external data response from provider good: "
+NO_ITEM = "failed to retrieve external data item from provider good: "
 NO_TEXT = "failed to convert external data item value from provider good to string, got type "
 
 
@@ -90,7 +91,8 @@ NO_TEXT = "failed to convert external data item value from provider good to stri
         ("good", "partly", f"{INVALID}non-empty system error: "),
         ("good", "missing", "failed to find external data item in response for provider good"),
         ("good", "other", "failed to find external data item in response for provider good"),
-        ("good", "error", "failed to retrieve external data item from provider good: "),
+        ("good", "error", NO_ITEM),
+        ("good", "withdrawn", f"{NO_ITEM}refused later"),
         ("good", "number", f"{NO_TEXT}float64"),
         ("good", "negative", f"{NO_TEXT}float64"),
         ("good", "true", f"{NO_TEXT}bool"),
@@ -118,6 +120,14 @@ def test_what_is_known_is_put_there_whatever_the_policy(server: Server, policy: 
     image = f"known/{next(numbers)}"
     assert mutated(server, policy, "good", image) == (True, f"{image} is known")
     assert mutated(server, policy, "good", f"empty/{next(numbers)}") == (True, "")
+
+
+def test_of_two_items_for_a_key_the_last_counts(server: Server) -> None:
+    """Whichever is the error, as for Gatekeeper."""
+    for rule in ("twice", "corrected"):
+        image = f"{rule}/{next(numbers)}"
+        for _ in range(2):
+            assert mutated(server, "fail", "good", image) == (True, "second")
 
 
 def test_a_part_of_an_answer_that_failed_is_not_used_by_the_next(server: Server) -> None:

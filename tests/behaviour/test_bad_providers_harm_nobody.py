@@ -166,6 +166,8 @@ def server(folder: Path, good: ProviderProcess) -> Iterator[Server]:
         yield serving(folder, stack, [ASKS, CHAINS, CAREFUL, BY_CHANCE, *constraints, *providers])
 
 
+JANE = {"username": "jane"}
+
 numbers = itertools.count()
 
 
@@ -366,6 +368,29 @@ def test_readyz_names_a_provider_that_is_down(good: ProviderProcess, tmp_path: P
         assert "connection refused" in notes()
         assert "look at its Pods" in notes()
         assert server.metric('waddle_providers_suspended{provider="down"}') == 1
+
+
+def test_readyz_names_a_provider_that_hangs_for_a_single_user(tmp_path: Path) -> None:
+    """All requests of that user are refused, and only their answers said why."""
+    asks = policies.constraint("Asks", "asks", kinds=["ConfigMap"])
+    with ExitStack() as stack:
+        process = ProviderProcess(tmp_path / "hanging", authority=make_authority())
+        hanging = stack.enter_context(process).manifest("hanging")
+        server = serving(tmp_path, stack, [ASKS, asks, hanging])
+        with ThreadPoolExecutor(5) as pool:
+            objects = [
+                thing("ConfigMap", namespace="default")
+                | {"provider": "hanging", "keys": [new("hang")]}
+                for _ in range(5)
+            ]
+            for verdict in pool.map(lambda obj: server.admit(obj, userInfo=JANE), objects):
+                assert "context deadline exceeded" in verdict["status"]["message"]
+        assert (
+            "[!]the provider hanging is hardly asked any more for 1 user, since it failed for them "
+            "again and again" in server.get("health", "/readyz?verbose").body.decode()
+        )
+        event = server.wait_for("provider suspended for a user: it failed repeatedly")
+        assert (event["provider"], event["username"]) == ("hanging", JANE["username"])
 
 
 def test_what_is_not_vouched_for_is_denied_whatever_the_provider_does(server: Server) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -116,16 +117,17 @@ def test_a_full_queue_acknowledges_nothing_until_there_is_room(
     }
     with Sidecar(tmp_path, [http_sink(receiver)], queue=queue) as sidecar:
         sender = Sender(sidecar.socket)
-        number = 0
-        while sidecar.metric("queue_blocked") != 1:
-            # Less than a socket holds.
-            sender.records(range(number + 1, number + 4), x="y" * 20_000)
-            number += 3
-        assert sidecar.metric("queue_bytes") <= 4 * 1024 * 1024
-        receiver.set("ok")
-        sender.await_ack(number)
-        found = receiver.wait_for(number)
-        assert [record["sequence"] for record in found] == list(range(1, number + 1))
+        sent = range(1, 401)  # twice what the queue holds
+        with ThreadPoolExecutor(1) as pool:  # Once the queue is full, sending waits for room.
+            sending = pool.submit(sender.records, sent, x="y" * 20_000)
+            sidecar.await_metric("queue_blocked", 1)
+            assert sidecar.metric("queue_bytes") <= 4 * 1024 * 1024
+            assert sidecar.metric("committed_total") < len(sent)
+            receiver.set("ok")
+            sender.await_ack(len(sent))
+            sending.result()
+        found = receiver.wait_for(len(sent))
+        assert [record["sequence"] for record in found] == list(sent)
         sender.close()
 
 

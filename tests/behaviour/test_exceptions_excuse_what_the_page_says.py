@@ -51,6 +51,16 @@ def test_check_counts_an_exception_that_excuses_nothing_too() -> None:
     assert "PolicyException shop/agent excuses 0 violations" in done.stdout
 
 
+def test_the_end_of_an_exception_is_named_beside_a_broken_one_with_a_longer_name() -> None:
+    """The fault of ``agent2`` was taken for one of ``agent``, and nothing told of its end."""
+    file = Path("excused/exception.yaml")
+    ended = file.read_text().replace("2099-", "2020-")
+    file.write_text(f"{ended}---\n{ended.replace('name: agent', 'name: agent2', 1)}  x: 1\n")
+    done = waddle("test", "-f", "excused/")
+    assert "PolicyException shop/agent2: unknown field" in done.stdout + done.stderr
+    assert "PolicyException shop/agent: it ended at 2020-12-31T00:00:00Z" in done.stderr
+
+
 def test_an_exception_for_a_refusal_lets_it_through() -> None:
     (command,) = (typed for typed in TYPED if typed.startswith("except"))
     made = waddle(*split(command))

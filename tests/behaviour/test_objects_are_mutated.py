@@ -244,7 +244,12 @@ def test_without_the_operation_there_is_no_such_path(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, json.dumps(label("owner", "owner", "a")))
     with Server(policies) as server:
         server.ready()
-        assert server.post(review(pod()), "/v1/mutate").status == 404
+        answer = server.post(review(pod()), "/v1/mutate")
+        assert answer.status == 404
+        assert answer.json()["message"] == (
+            "no such path: /v1/mutate; there are /v1/admit, /v1/admit/fail, /v1/admit/ignore, "
+            "/v1/admitlabel; /v1/mutate needs --operation=mutation-webhook"
+        )
 
 
 PREVIEWED = label("soon", "soon", "yes")

@@ -87,7 +87,10 @@ def test_policies_are_not_validated_unless_that_is_enabled(tmp_path: Path) -> No
     with Server(policies) as plain:
         answer = plain.ready().post({"items": [named("team")]}, PATH)
         assert answer.status == 404
-        assert answer.json()["message"].endswith("there are /v1/admit and /v1/admitlabel")
+        message = answer.json()["message"]
+        assert message.endswith(
+            "/v1/admitlabel; /v1/validate-policy needs --enable-validate-policy"
+        )
 
 
 def test_templates_are_admitted_while_a_large_source_is_validated(server: Server) -> None:

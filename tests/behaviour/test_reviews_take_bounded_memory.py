@@ -6,6 +6,7 @@ import pytest
 
 from loadtest.drill.attacks.review_memory import policies
 from tests.behaviour.serving import Server, pod, review, write_policies
+from tests.patience import until
 
 
 def peak_mib(server: Server) -> float:
@@ -22,10 +23,16 @@ def test_an_evaluation_that_makes_hundreds_of_mib_ends(tmp_path: Path, rule: str
         server.ready()
         found = pod(owner="me", tries=rule)
         found["metadata"]["annotations"] = {"notes": "x" * 1024 * 1024}
-        messages = []
-        for _ in range(4):  # And nothing stays of what each had made.
+        messages: list[str] = []
+
+        def has_ended_by_memory() -> bool:
             verdict = server.post(review(found)).verdict
             assert verdict["allowed"] is False
             messages.append(verdict["status"]["message"])
-        assert any("made more than 64 MiB" in message for message in messages), messages
+            return "made more than 64 MiB" in messages[-1]
+
+        # Where other programs have the processors, a review's time ends first.
+        until(has_ended_by_memory, lambda: f"the end by memory: {messages}")
+        for _ in range(3):  # And nothing stays of what each had made.
+            has_ended_by_memory()
         assert peak_mib(server) < 400

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.json_patch import apply_patch
 from webhook.api.encoding import is_same_json
+from webhook.external_data.cache import answered_items, corrected_keys
 from webhook.external_data.exchange import (
     UNKNOWN_PROVIDER,
     Answering,
@@ -20,6 +21,7 @@ from webhook.external_data.exchange import (
     ProviderResponse,
     failure,
 )
+from webhook.external_data.response import AnsweredKey
 from webhook.mutation.annotations import annotated
 from webhook.mutation.errors import InvalidMutator, MutationError
 from webhook.mutation.external import settled, unanswered_keys
@@ -120,13 +122,16 @@ def answers_of(providers: dict[str, Any]) -> Answering:
             return failure("key is not found in provider cache", UNKNOWN_PROVIDER)
         if response.get("sendError"):
             return failure(response["sendError"])
-        items = {item.get("key", ""): item for item in response.get("items") or ()}
+        items = [
+            AnsweredKey(item.get("key", ""), item.get("value"), item.get("error") or "")
+            for item in response.get("items") or ()
+        ]
         return ProviderResponse(
-            tuple((k, one.get("value")) for k, one in items.items() if not one.get("error")),
-            tuple((k, one["error"]) for k, one in items.items() if one.get("error")),
+            *answered_items(items),
             200,
             response.get("systemError") or "",
             bool(response.get("idempotent")),
+            corrected=corrected_keys(items),
         )
 
     return known

@@ -17,7 +17,7 @@ from tests.simulation.cluster_users import BRIEF, NAMESPACE, Users
 from tests.simulation.cluster_world import ClusterWorld
 from tests.simulation.policies import KINDS, constraint
 from webhook.api.timestamp import seconds_of, text_of
-from webhook.exceptions.exception import ANNOTATION
+from webhook.constraint.excusable import ANNOTATION
 from webhook.exceptions.stage import Excusing
 
 if TYPE_CHECKING:

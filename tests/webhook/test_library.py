@@ -298,6 +298,19 @@ def test_a_constraint_on_a_kind_that_there_is_not_is_warned_of(tmp_path):
     assert policies.unmatched == ("K8sDeny/c",)
 
 
+def test_an_exception_that_excuses_nothing_any_more_is_warned_of():
+    """It ended, or its constraint went: nothing told the reader why the object was refused."""
+    ended = exception("e", "K8sDeny/c", namespace="shop", expires="2026-01-01T00:00:00Z")
+    lost = exception("l", "K8sDeny/gone", match={"name": "p"})
+    with pytest.warns(PolicyWarning) as warned:
+        policies = Policies.load(values=[template(), constraint(), ended, lost])
+
+    lines = [str(line.message) for line in warned]
+    assert lines[0].startswith("values[2]: PolicyException shop/e: it ended at 2026-01-01")
+    assert "values[3]: ClusterPolicyException l: there is no constraint K8sDeny/gone" in lines
+    assert policies.review(pod())
+
+
 def test_a_constraint_that_something_matched_is_not_unmatched(policies):
     assert policies.unmatched == policies.constraints
     policies.review(pod())

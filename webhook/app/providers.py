@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from webhook.backoff import Backoff
 from webhook.external_data.cache import ResponseCache
 from webhook.external_data.flights import Flights
+from webhook.printable import quantity
 from webhook.review.policy_set import NO_PROVIDERS
 
 if TYPE_CHECKING:
@@ -100,13 +101,20 @@ class ProviderRequests:
             "look at its Pods, its NetworkPolicy and its certificate"
             for name, fault in sorted(suspended.items())
         )
+        for_users = self._flights.suspended_for_users()
+        failing_for_users = (
+            f"the provider {name} is hardly asked any more for {quantity(count, 'user')}, since it failed "
+            f"for them again and again ({fault}): the log of logger providers names them; look at its "
+            "Pods and at the keys that they ask for"
+            for name, (count, fault) in sorted(for_users.items())
+        )
         slow = (
             f"the provider {name} is slow: its answers take {seconds:.1f} s, over half of its timeout, "
             "and admissions wait for it: look at its Pods and their CPU"
             for name, seconds in sorted(self._flights.slow().items())
-            if name not in suspended
+            if name not in suspended and name not in for_users
         )
-        return (*failing, *slow)
+        return (*failing, *failing_for_users, *slow)
 
     def refresh(self) -> None:
         """Bring the gauges up to date for a scrape."""

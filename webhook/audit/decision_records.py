@@ -128,12 +128,15 @@ class DecisionRecords(AuditSink):
 
     def _record(self, audited: Audited) -> dict[str, Any]:
         outcome = ReviewOutcome(policies=self._policies, duration_ns=audited.duration_ns)
-        return audit_record(
+        settings = self._exporter.settings
+        record = audit_record(
             self._exporter.decision_id(),
             self._run if audited.audit_id else "",
             audited.object,
             audited.responses,
             outcome,
-            include_objects=self._exporter.settings.include_objects,
-            include_answers=self._exporter.settings.include_answers,
+            include_objects=settings.include_objects,
+            include_answers=settings.include_answers,
         )
+        settings.masking.mask_calls(record, object=audited.object)
+        return record

@@ -15,6 +15,7 @@ from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.external_data.exchange import (
+    AnswersOfOne,
     AnswersSoFar,
     AskAsync,
     ProviderAnswers,
@@ -146,7 +147,7 @@ class Reviewer:
             mutates=False,
             reads_namespace=True,
             on_expansion_error="skip",
-            answers=answers.answers,
+            answers=AnswersOfOne(answers.answers),
             rounds=answers.rounds,
             moment=answers.moment,
         )
@@ -155,6 +156,8 @@ class Reviewer:
         except NamespaceGone:
             return None
         responses = outcome.responses
+        if responses.answers:
+            responses = responses._replace(answers=dict(responses.answers))
         if outcome.unexpanded:
             # As in an admission: without an expansion its own results stay.
             self._log_once(f"expansion: {outcome.unexpanded}", outcome.unexpanded, obj)

@@ -62,8 +62,11 @@ class ExpressionReads:
             case ast.Call():
                 return self._call(node, env)
             case ast.ListOf():
-                items = united(self._value(item, env) for item in node.items)
-                return Abstract(items=items, container=True)
+                items = [
+                    self._part(item, env, is_optional=at in node.optional)
+                    for at, item in enumerate(node.items)
+                ]
+                return Abstract(items=united(items), container=True)
             case ast.MapOf():
                 return self._map(node, env)
             case ast.Message():
@@ -117,8 +120,15 @@ class ExpressionReads:
         values = []
         for entry in node.entries:
             self._reader.whole(self._value(entry.key, env))
-            values.append(self._value(entry.value, env))
+            values.append(self._part(entry.value, env, is_optional=entry.optional))
         return Abstract(items=united(values), container=True)
+
+    def _part(self, node: ast.Expr, env: Mapping[str, Abstract], *, is_optional: bool) -> Abstract:
+        """Returns a part of a list or map; the error for one that is no optional shows its value."""
+        value = self._value(node, env)
+        if is_optional and self._checked.types[node].name != "optional_type":
+            self._reader.whole(value)
+        return value
 
     def _fold(self, node: ast.Fold, env: Mapping[str, Abstract]) -> Abstract:
         range_ = self._shallow_value(node.range, env)

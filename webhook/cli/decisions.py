@@ -15,7 +15,7 @@ from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import PROVIDERS, InputPath
 from webhook.cli.table import table
 from webhook.cli.terminal import complain, listed, styled, write
-from webhook.decisions.source import RecordSource, excused_by
+from webhook.decisions.source import RecordSource, actions_of, excused_by
 from webhook.printable import printable, quantity
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def describe(record: Mapping[str, Any]) -> list[str]:
     for result in record.get("results", ()):
         constraint = result.get("constraint", {})
         where = f"{constraint.get('kind', '')}/{constraint.get('name', '')}"
-        text = f"[{where}] {result.get('enforcementAction', '')}: {result.get('message', '')}"
+        text = f"[{where}] {', '.join(actions_of(result))}: {result.get('message', '')}"
         lines.append("    " + _one_line(text))
     for item in record.get("excused", ()):
         named = item.get("constraint", {})
@@ -281,7 +281,7 @@ def _table(title: str, rows: Sequence[tuple[str, int]], top: int) -> None:
 
 
 def _show_replay(replayed: Replay, *, as_json: bool) -> None:
-    from webhook.policies.replay import excusal_line  # noqa: PLC0415  # see replay
+    from webhook.policies.replay import action_line, excusal_line  # noqa: PLC0415  # see replay
 
     if as_json:
         from webhook.cli.formats.document import as_json as document_json  # noqa: PLC0415  # here
@@ -295,8 +295,8 @@ def _show_replay(replayed: Replay, *, as_json: bool) -> None:
         for sign, violations in (("+", change.added), ("-", change.removed)):
             for kind, name, message in violations:
                 write("    " + _one_line(f"{sign} [{kind}/{name}] {message}"))
-        for item in change.excused:
-            write("    " + _one_line(excusal_line(item)))
+        for line in (*map(action_line, change.actions), *map(excusal_line, change.excused)):
+            write("    " + _one_line(line))
         for error in change.errors:
             write("    " + _one_line(f"! {error}"))
     write(
@@ -306,7 +306,10 @@ def _show_replay(replayed: Replay, *, as_json: bool) -> None:
     for line in replayed.totals():
         write("  " + _one_line(line))
     for number, why in (
-        (replayed.without_object, "recorded without an object (includeObjects is off)"),
+        (
+            replayed.without_object,
+            "recorded without an object (includeObjects is off, or maxRecordBytes too low)",
+        ),
         (replayed.without_review, "not reviewed when they were recorded"),
         (replayed.masked, "replayed with masked values"),
     ):
@@ -327,7 +330,7 @@ def _replay_document(replayed: Replay) -> dict[str, Any]:
 
 
 def _change_document(change: ChangedReview) -> dict[str, Any]:
-    from webhook.policies.replay import excusal_document  # noqa: PLC0415  # see replay
+    from webhook.policies.replay import action_document, excusal_document  # noqa: PLC0415  # see replay
 
     def listed(violations: Sequence[tuple[str, str, str]]) -> list[dict[str, str]]:
         return [
@@ -341,6 +344,7 @@ def _change_document(change: ChangedReview) -> dict[str, Any]:
         "after": change.after,
         "added": listed(change.added),
         "removed": listed(change.removed),
+        "actions": [action_document(item) for item in change.actions],
         "excused": [excusal_document(item) for item in change.excused],
         "errors": list(change.errors),
     }

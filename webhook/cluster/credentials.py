@@ -67,8 +67,12 @@ class Credentials:
     def reread(self) -> None:
         """Reads the whole configuration again, after the API server refused our credentials."""
         self.rereads += 1
-        self._configuration = self._load()
-        self._read_token()
+        before, self._configuration = self._configuration, self._load()
+        try:
+            self._read_token()
+        except CredentialsError:
+            self._configuration = before
+            raise
 
     def _read_token(self) -> dict[str, str]:
         self._read_at = time.monotonic()
@@ -77,6 +81,9 @@ class Credentials:
             value = self._configuration.get_api_key_with_prefix("BearerToken")
         except Exception as error:  # most of all a file that is being written
             raise CredentialsError(f"cannot read the token: {error}") from error
+        if not value and self._headers:
+            # Without a token we would be anonymous, and 403 is no reason to read it again.
+            raise CredentialsError("the token is gone: its file is empty, or being written")
         headers = {"Authorization": value.strip()} if value else {}
         self.rotations += bool(self._headers) and headers != self._headers
         self._headers = headers

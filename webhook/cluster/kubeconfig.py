@@ -61,10 +61,13 @@ def faults_of(named: str | Path | None, context: str | None) -> Iterator[str]:
                 else:
                     documents.append(document)
     if documents:
-        yield from _faults(", ".join(map(str, there)), documents, context)
+        yield from _faults(there, documents, context)
 
 
-def _faults(place: str, documents: Sequence[dict[str, Any]], context: str | None) -> Iterator[str]:
+def _faults(
+    files: Sequence[Path], documents: Sequence[dict[str, Any]], context: str | None
+) -> Iterator[str]:
+    place = ", ".join(map(str, files))
     current = next(
         (document["current-context"] for document in documents if document.get("current-context")),
         "",
@@ -98,6 +101,10 @@ def _faults(place: str, documents: Sequence[dict[str, Any]], context: str | None
             f"{place}: user {contexts[name]['user']} signs in by the program {command}, "
             "which is not installed or not in $PATH"
         )
+    if isinstance(token_file := user.get("tokenFile"), str) and token_file:
+        token = files[0].parent / token_file  # relative to its kubeconfig, as in client-go
+        if token.is_file() and not token.read_text("utf-8", "replace").strip():
+            yield f"{place}: user {contexts[name]['user']}: its tokenFile {token} is empty"
 
 
 def _named(

@@ -11,6 +11,7 @@ from webhook.api.gvk import gvk_of, name_of, text
 from webhook.api.revision import InvalidRevision, PolicyRevision, read_revision
 from webhook.api.shapes import integer_of, object_of, objects_of, status_of
 from webhook.api.timestamp import seconds_of
+from webhook.console.exception_states import shown_exception
 from webhook.console.foreign import ForeignRows
 from webhook.console.picture import (
     Picture,
@@ -22,7 +23,7 @@ from webhook.console.picture import (
     ShownViolation,
 )
 from webhook.console.replica_notes import AWAITED
-from webhook.console.sorts import action_of, category_of, described, shown_name
+from webhook.console.sorts import action_of, category_of, described
 from webhook.console.violations import gravity
 from webhook.console.visitor import Right
 from webhook.constraint.rollout import read_record, stage_of
@@ -102,7 +103,7 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         if category is None:
             continue
         if category == EXCEPTIONS.name:
-            policies.append(_exception(document))
+            policies.append(shown_exception(document))
             continue
         kept = revisions.get(text(document, "metadata", "uid"), ())
         converged = converge(document, statuses.get(subject_for(document), ()), replicas, kept)
@@ -192,33 +193,6 @@ def _policy(
         counted=len(counted),
         rollout=None if record is None else record.document(),
         revisions=tuple(revisions.get(text(metadata, "uid"), ())),
-    )
-
-
-_STATES_OF_EXCEPTIONS: Final[Mapping[str, PictureState]] = {
-    "Active": "active",
-    "Unused": "active",
-    "Pending": "pending",
-    "Expired": "not for admission",
-    "Invalid": "error",
-}
-
-
-def _exception(document: Object) -> ShownPolicy:
-    """An exception as its status describes it."""
-    metadata, status = object_of(document["metadata"]), status_of(document)
-    state, message = text(status, "state"), text(status, "message")
-    messages = (message,) if message else ()
-    return ShownPolicy(
-        EXCEPTIONS.name,
-        gvk_of(document).kind,
-        shown_name(document),
-        document,
-        _STATES_OF_EXCEPTIONS.get(state, "pending"),
-        generation=integer_of(metadata.get("generation")),
-        resource_version=text(metadata, "resourceVersion"),
-        faults=messages if state == "Invalid" else (),
-        advice=() if state == "Invalid" else messages,
     )
 
 

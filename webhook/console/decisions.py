@@ -13,7 +13,7 @@ from webhook.api.shapes import object_of, objects_of
 from webhook.api.timestamp import seconds_of
 from webhook.console.listing import choices, position_of
 from webhook.console.visitor import Right
-from webhook.decisions.source import RecordSource, excused_by
+from webhook.decisions.source import RecordSource, actions_of, excused_by, first_deliveries
 from webhook.values import dataclass
 
 ROWS_MAX: Final = 200
@@ -154,10 +154,10 @@ def recorded(path: Path, may: Callable[[Right], bool] | None = None) -> Recorded
     """Returns the newest admissions that were recorded with their objects; raises OSError."""
     until = time.monotonic() + SECONDS_MAX
     reader = _Reader(may)
-    records: deque[dict[str, Any]] = deque(maxlen=TRIED_MAX)
+    records: deque[Mapping[str, Any]] = deque(maxlen=TRIED_MAX)
     without = total = 0
     complete = True
-    for record in RecordSource(path):
+    for record in first_deliveries(RecordSource(path)):
         total += 1
         if total % 1000 == 0 and time.monotonic() > until:
             complete = False
@@ -192,7 +192,7 @@ def look(
     total = matching = newest = 0
     complete = True
     try:
-        for record in source:
+        for record in first_deliveries(source):
             if record.get("eventType") != "decision" or not reader.reads(record):
                 continue
             total += 1
@@ -258,7 +258,7 @@ def row(record: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "kind": object_of(result.get("constraint")).get("kind", ""),
                 "name": object_of(result.get("constraint")).get("name", ""),
-                "action": result.get("enforcementAction", ""),
+                "action": ", ".join(actions_of(result)),
                 "message": result.get("message", ""),
             }
             for result in objects_of(record.get("results"))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
 from webhook.api.admission import InvalidReview
 from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.console.exception_states import judged as judged_exception
 from webhook.console.picture import NotReadable, Picture, ShownPolicy, ShownViolation
 from webhook.console.review import EXCUSED, review
 from webhook.console.sorts import action_of, category_of, described, shown_name
@@ -133,9 +135,15 @@ class FilesSource:
         advice = judged.advice(are_reviewed=bool(self._place.manifests))
         loose = {(kind, name): why for kind, name, why in policies_now.foreign.loose()}
         policies = described(
-            replace(
-                _policy(item, category, faults, loose, _elsewhere(self._client, item, category)),
-                advice=advice.get((item.gvk.kind, shown_name(item.document)), ()),
+            judged_exception(
+                replace(
+                    _policy(
+                        item, category, faults, loose, _elsewhere(self._client, item, category)
+                    ),
+                    advice=advice.get((item.gvk.kind, shown_name(item.document)), ()),
+                ),
+                policies_now,
+                time.time(),
             )
             for item in report.read
             if (category := category_of(item.document)) is not None

@@ -10,6 +10,7 @@ from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.digest import is_same_generation
 from webhook.constraint.errors import InvalidConstraint
+from webhook.constraint.excusable import exceptions_allowed
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ class Constraint:
     """Whether an update is refused only for violations that the old object did not have."""
     failure_policy: FailurePolicy = field(default="ignore", repr=False)
     """Whether requests that it matches pass while no replica answers."""
+    exceptions: frozenset[bool] = field(init=False, repr=False, compare=False)
+    """The kinds of exceptions that it allows: True for cluster-wide ones, False for others."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "exceptions", exceptions_allowed(self.document))
 
     @property
     def logged_fields(self) -> dict[str, str]:

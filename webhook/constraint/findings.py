@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.constraint import containment, enforcement, isolation
 from webhook.constraint.causes import OF_THE_REQUEST, UndecidedCause
+from webhook.constraint.driver import asks_providers
 from webhook.constraint.errors import MatchError, PolicyError
 from webhook.constraint.limits import LEFT_PART, Limits, Observer, Remembering
 from webhook.constraint.result import (
@@ -76,6 +77,7 @@ class Findings:
         "_shared",
         "_shares",
         "_unanswered",
+        "_unsent",
         "_watches",
         "deadline_exceeded",
         "deferred",
@@ -100,6 +102,8 @@ class Findings:
         self.undecided: list[Undecided] = _NONE
         self.requests = _NO_REQUESTS
         """The provider requests without which not everything can be decided."""
+        self._unsent = _NO_REQUESTS
+        """The requests that were not sent yet."""
         self._unanswered: tuple[_Step, ...] = ()
         """The templates that made these requests."""
         self.deadline_exceeded = False
@@ -198,7 +202,8 @@ class Findings:
     def go_on(self, limits: Limits) -> None:
         """Evaluates the templates again that lacked answers, and keeps all other results."""
         self._begin(limits)
-        unanswered, self._unanswered, self.requests = self._unanswered, (), _NO_REQUESTS
+        unanswered, self._unanswered = self._unanswered, ()
+        self.requests = self._unsent = _NO_REQUESTS
         again = {item.key for _, _, groups in unanswered for group in groups for item in group}
         self.results = [result for result in self.results if result.constraint.key not in again]
         self.evaluated -= len(again)
@@ -233,6 +238,11 @@ class Findings:
         rest = None if budget is None else budget.rest
         for step in matching:
             entry, groups = step
+            if self._unsent and (
+                len(self._unsent) == len(self.requests)  # None was sent yet.
+                or not asks_providers(entry.evaluator)
+            ):
+                self._send()
             unfinished = self._evaluate_all(entry, groups, review)
             if unfinished is None:
                 self.deferred = True
@@ -351,12 +361,22 @@ class Findings:
         return unfinished
 
     def _want(self, requests: tuple[ProviderRequest, ...], step: _Step) -> None:
-        """Records provider requests, and sends them while other constraints are evaluated."""
+        """Records provider requests."""
         self.requests += requests
+        self._unsent += requests
         if not self._unanswered or self._unanswered[-1][1] is not step[1]:
             self._unanswered += (step,)
+
+    def _send(self) -> None:
+        """Sends provider requests while other constraints are evaluated.
+
+        The first template's go out at once: the earlier its answer is there, the less is left to do
+        when the last one arrives. The others' go out together: one after another, between
+        evaluations, each takes longer. Whoever waits for the responses sends what is left.
+        """
+        unsent, self._unsent = self._unsent, _NO_REQUESTS
         if self.limits.begin is not None:
-            self.limits.begin(requests)
+            self.limits.begin(unsent)
 
     def _evaluating(self, evaluator: Evaluator, groups: _Groups, review: Review) -> _Evaluate:
         """Returns a function that evaluates these groups in order, and reports to an observer."""

@@ -40,6 +40,17 @@ class Formula:
         for operand in self.operands:
             yield from operand.members()
 
+    def limiting_members(self, *, is_negated: bool = False) -> Iterator[str]:
+        """Yields the members whose acceptance can make the formula false."""
+        if self.member and is_negated:
+            yield self.member
+        for operand in self.operands:
+            if self.operator in ("==", "!="):
+                yield from operand.members()
+            else:
+                negated = is_negated is not (self.operator == "!")
+                yield from operand.limiting_members(is_negated=negated)
+
     def verdict(self, ask: Callable[[str], Verdict]) -> Verdict:
         """Evaluates the formula; calls ``ask`` for members from left to right, while they matter."""
         match self.operator:

@@ -25,6 +25,7 @@ from webhook.constraint.errors import (
     MissingTemplate,
     SchemaViolation,
 )
+from webhook.constraint.existing import is_allowed_to_exist
 from webhook.constraint.formula import read_formula
 from webhook.constraint.group_evaluation import GROUP_EVALUATOR, Group, GroupCase, GroupMember
 from webhook.constraint.group_schema import SCHEMA
@@ -107,7 +108,8 @@ def read_group(document: Mapping[str, Any], target: Target) -> Group:
     if not called:
         raise _invalid("spec.expression calls no member: it would decide nothing")
     _check_known(called, members, "spec.expression")
-    return Group(members, formula, (), " ".join(source.split()), message)
+    compares = is_allowed_to_exist(document)
+    return Group(members, formula, (), " ".join(source.split()), message, compares)
 
 
 def templates_of(document: Mapping[str, Any]) -> frozenset[str]:
@@ -122,13 +124,6 @@ def templates_of(document: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(kind.lower() for kind in kinds if type(kind) is str)
 
 
-def called_members(group: Group) -> frozenset[str]:
-    """Returns the members that can be evaluated."""
-    if group.formula is not None:
-        return frozenset(group.formula.members())
-    return frozenset(case.member for case in group.cases if case.member)
-
-
 def _invalid(message: str) -> InvalidConstraint:
     return InvalidConstraint(f"invalid {CONSTRAINT_GROUP}: {message}")
 
@@ -136,7 +131,10 @@ def _invalid(message: str) -> InvalidConstraint:
 def _member(name: str, written: Mapping[str, Any]) -> GroupMember:
     path = f"spec.members.{name}"
     if not is_identifier(name):
-        raise _invalid(f"{path}: a member's name is an identifier of CEL: letters, digits and _")
+        raise _invalid(
+            f"{path}: a member's name is an identifier of CEL: letters, digits and _, no digit first, and "
+            "no word that CEL reserves, such as in and namespace"
+        )
     kind, reference = written.get("kind"), written.get("constraint")
     if (kind is None) is (reference is None):
         raise _invalid(f"{path} has to have either kind (of a template) or constraint")

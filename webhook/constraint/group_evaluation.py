@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.api.shapes import object_of
 from webhook.constraint import containment
 from webhook.constraint.driver import DriverViolation, Evaluator
 from webhook.constraint.errors import MatchError, PolicyError
@@ -65,8 +66,17 @@ class Group:
     cases: tuple[GroupCase, ...]
     source: str
     message: str
+    compares: bool = False
+    """Whether violations are compared with those of the old object: then each member is evaluated
+    for an object that the group does not accept. So it is for objects that are being deleted."""
     read: Constraint | None = None
     """The group's constraint before its members were resolved; None for that constraint itself."""
+
+    def called_members(self) -> tuple[str, ...]:
+        """Returns the members that can be evaluated, in the order of their first calls."""
+        if self.formula is not None:
+            return tuple(dict.fromkeys(self.formula.members()))
+        return tuple(dict.fromkeys(case.member for case in self.cases if case.member))
 
 
 class GroupReview(NamedTuple):
@@ -107,6 +117,7 @@ class _MemberStates:
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None
     ) -> None:
         self._arguments = limits, inventory, shared
+        self.budget = limits.budget
         self._states: dict[int, Any] = {}
 
     def state_of(self, evaluator: Any) -> Any:
@@ -121,7 +132,7 @@ class _Members:
 
     def __init__(self, group: Group, question: GroupReview, states: _MemberStates) -> None:
         self._group = group
-        self._question = question
+        self.question = question
         self._states = states
         self.violations: dict[str, Sequence[DriverViolation]] = {}
         """The violations of each evaluated member."""
@@ -141,9 +152,21 @@ class _Members:
                 return None
             except Exception as raised:  # noqa: BLE001  # any error fails this member alone
                 error = containment.of_evaluation(raised)
-                self.failures[name] = quoting_no_secret(error, self._question.review.document)
+                self.failures[name] = quoting_no_secret(error, self.question.review.document)
                 return None
         return not self.violations[name]
+
+    def evaluate_others(self) -> None:
+        """Evaluates the members on which the verdict did not depend.
+
+        Raises the error of a member that may take longer on another thread.
+        """
+        budget = self._states.budget
+        for name in self._group.called_members():
+            if self.accepts(name) is None and budget is not None and budget.deferrable:
+                error = self.failures.get(name)
+                if error is not None and error.overrun and not error.too_deep:
+                    raise self._error_of(name)
 
     def check_answers(self) -> None:
         """Raises :class:`~webhook.external_data.exchange.Unanswered` for a missing provider response."""
@@ -151,21 +174,21 @@ class _Members:
             raise Unanswered([item for requests in self._requests.values() for item in requests])
 
     def _evaluated(self, name: str) -> Sequence[DriverViolation]:
-        member, operation = self._group.members[name], self._question.operation
+        member, operation = self._group.members[name], self.question.operation
         evaluator, template = member.evaluator, member.template
         if evaluator is None or template is None:
             raise AssertionError("a group whose members cannot be evaluated is not asked")
         if operation is not None and not template.matches_operation(operation):
             return ()  # a constraint of this template would not be evaluated either
         state = self._states.state_of(evaluator)
-        return tuple(evaluator.evaluate(member.given, self._question.review.document, state))
+        return tuple(evaluator.evaluate(member.given, self.question.review.document, state))
 
     def member_of_case(self) -> str:
         """Returns the member of the first case that matches; empty if the case accepts everything.
 
         Cases match the object as it will be: an update cannot keep the case that it leaves.
         """
-        review = self._question.review
+        review = self.question.review
         if len(review.subject.views) > 1:
             review = replace(
                 review, subject=replace(review.subject, views=review.subject.views[:1])
@@ -180,7 +203,10 @@ class _Members:
 
     def undecided(self) -> PolicyError:
         """Returns the error of the group: that of its first undecided member."""
-        name, error = next(iter(self.failures.items()))
+        return self._error_of(next(iter(self.failures)))
+
+    def _error_of(self, name: str) -> PolicyError:
+        error = self.failures[name]
         return PolicyError(
             f"member {name}: {error}",
             no_verdict=error.no_verdict,
@@ -220,6 +246,15 @@ def _shown(violation: DriverViolation) -> dict[str, Any]:
     return {"msg": violation.msg, "details": violation.details}
 
 
+def _ends(document: Mapping[str, Any]) -> bool:
+    """Whether a request is about an object that is being deleted.
+
+    An update of it may be compared with the old object for any group.
+    """
+    metadata = object_of(object_of(document.get("object")).get("metadata"))
+    return bool(metadata.get("deletionTimestamp") and document.get("operation"))
+
+
 def _violations_of_formula(group: Group, members: _Members) -> Sequence[DriverViolation]:
     assert group.formula is not None
     verdict = group.formula.verdict(members.accepts)
@@ -228,6 +263,9 @@ def _violations_of_formula(group: Group, members: _Members) -> Sequence[DriverVi
         raise members.undecided()
     if verdict:
         return ()
+    if group.compares or _ends(members.question.review.document):
+        members.evaluate_others()
+        members.check_answers()
     message = group.message or f"{group.source} is false: {members.summary()}"
     return (DriverViolation(message, members.details()),)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -26,7 +27,8 @@ class Excuse:
     """The exception that excuses a violation, with the fields that records, reports and pages show.
 
     ``namespace`` is empty for a cluster-scoped one; ``expires`` (RFC 3339) is empty for one without
-    an end. ``report_result`` is the result of an excused violation in reports.
+    an end. ``report_result`` is the result of an excused violation in reports. ``others`` are the
+    exceptions that excuse the violation only together with this one.
     """
 
     kind: str
@@ -38,6 +40,12 @@ class Excuse:
     ticket: str = ""
     owner: str = ""
     report_result: Literal["skip", "pass"] = "skip"
+    others: tuple[Excuse, ...] = field(default=(), repr=False)
+
+    @property
+    def needed(self) -> tuple[Excuse, ...]:
+        """Returns all exceptions that the violation needs: this one, and its others."""
+        return (self, *self.others)
 
     @property
     def title(self) -> str:

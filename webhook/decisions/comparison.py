@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from webhook.api import names
+from webhook.decisions.source import first_deliveries
 from webhook.values import dataclass
 
 _DENIED: Final = "denied admission: "
@@ -83,15 +84,9 @@ def compare(records: Iterable[Mapping[str, Any]], lines: Iterable[str]) -> LogCo
 
 
 def _of_records(records: Iterable[Mapping[str, Any]]) -> Iterator[ComparedViolation]:
-    seen: set[tuple[Any, ...]] = set()
-    for record in records:
+    for record in first_deliveries(records):
         if record.get("eventType") != "decision" or record.get("enforcementPoint") != names.WEBHOOK:
             continue
-        key = (record.get("podUID"), record.get("process"), record.get("sequence"))
-        if key[2] is not None:  # records of other senders may have none
-            if key in seen:
-                continue
-            seen.add(key)
         for result in record.get("results", ()):
             constraint = result.get("constraint", {})
             yield (

@@ -6,7 +6,8 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -63,6 +64,31 @@ def excused_by(item: Mapping[str, Any]) -> str:
     exception = object_of(item.get("exception"))
     place = f"{exception['namespace']}/" if exception.get("namespace") else ""
     return f"{exception.get('kind', '')} {place}{exception.get('name', '')}"
+
+
+def actions_of(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the actions of a recorded violation; those at the place of the review if it is scoped."""
+    action, scoped = str(result.get("enforcementAction", "")), result.get("enforcementActions")
+    return tuple(map(str, scoped)) if action == "scoped" and type(scoped) is list else (action,)
+
+
+def first_deliveries(
+    records: Iterable[Mapping[str, Any]], repeated: Callable[[], object] = lambda: None
+) -> Iterator[Mapping[str, Any]]:
+    """Yields each record once, however often it was delivered; calls ``repeated`` for the others.
+
+    Records of other senders may have no number, and then all count.
+    """
+    seen: defaultdict[tuple[Any, Any], set[Any]] = defaultdict(set)
+    for record in records:
+        number = record.get("sequence")
+        if number is not None:
+            known = seen[record.get("podUID"), record.get("process")]
+            if number in known:
+                repeated()
+                continue
+            known.add(number)
+        yield record
 
 
 class RecordSource:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
+from webhook.decisions.source import first_deliveries
 from webhook.values import dataclass
 
 
@@ -40,16 +41,12 @@ class DecisionStatistics:
 def count(records: Iterable[Mapping[str, Any]]) -> DecisionStatistics:
     """Counts decisions; a decision that was delivered twice counts once."""
     statistics = DecisionStatistics()
-    seen: set[tuple[Any, ...]] = set()
-    for record in records:
-        if record.get("eventType") != "decision":
-            continue
-        key = (record.get("podUID"), record.get("process"), record.get("sequence"))
-        if key[2] is not None:
-            if key in seen:
-                statistics.duplicates += 1
-                continue
-            seen.add(key)
+
+    def repeated() -> None:
+        statistics.duplicates += 1
+
+    decisions = (record for record in records if record.get("eventType") == "decision")
+    for record in first_deliveries(decisions, repeated):
         statistics.decisions += 1
         verdict = str(record.get("verdict", ""))
         statistics.verdicts[verdict] += 1

@@ -10,7 +10,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.exceptions.exception import API_VERSION, CLUSTER_KIND, GROUP, KIND
+from webhook.api.encoding import encode
+from webhook.exceptions.exception import (
+    API_VERSION,
+    CLUSTER_KIND,
+    GENERATED_BEGINNING_MAX,
+    GROUP,
+    KIND,
+)
 from webhook.exceptions.permission import allows
 from webhook.exceptions.writing import exception_name, name_pattern
 
@@ -23,10 +30,6 @@ if TYPE_CHECKING:
 
 LABEL: Final = f"{GROUP}/baseline"
 """The label of all exceptions of a baseline, to list them and to delete them together."""
-
-
-GENERATED_BEGINNING_MAX: Final = 58
-"""The longest beginning of a generated name: 63 without 5 random letters (apiserver's names)."""
 
 
 class Owner(NamedTuple):
@@ -155,24 +158,36 @@ def _beginning(owner: str, name: str) -> str:
 
 
 def _name(violation: StandingViolation, *, is_own: bool) -> str:
-    """Returns the exception's name: deterministic, and shared by the Pods of one Deployment."""
-    owner = violation.owner
-    by = violation.name if owner is None or "*" not in _named(violation)["name"] else owner.name
+    """Returns the exception's name: deterministic, and shared by the Pods of one Deployment.
+
+    Others have names of their own: a Pod ``web``, and the Pods of a StatefulSet ``web``.
+    """
+    owner, named = violation.owner, _named(violation)
+    by = violation.name if owner is None or "*" not in named["name"] else owner.name
     identity = [
         *violation.constraint.key,
         violation.group,
         violation.kind,
-        by,
+        encode(named, sort_keys=True).decode(),
         "" if is_own else violation.namespace,
     ]
     return exception_name(f"{violation.constraint.name}-{violation.kind}-{by}", identity)
 
 
 def selector_labels(document: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """Returns the labels that an owner's selector requires by equality."""
+    """Returns the labels that an owner's selector requires by equality.
+
+    A Job's selector has its UID, and the Job that takes its place has another: such labels are left
+    out. A ReplicationController's selector is made of labels alone.
+    """
+    metadata = document.get("metadata")
+    uid = metadata.get("uid") if type(metadata) is dict else None
     spec = document.get("spec")
     selector = spec.get("selector") if type(spec) is dict else None
     labels = selector.get("matchLabels") if type(selector) is dict else None
+    if document.get("kind") == "ReplicationController":
+        labels = selector
     if type(labels) is not dict:
         return ()
-    return tuple(sorted((key, value) for key, value in labels.items() if type(value) is str))
+    texts = ((key, value) for key, value in labels.items() if type(value) is str)
+    return tuple(sorted((key, value) for key, value in texts if value != uid))

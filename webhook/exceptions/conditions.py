@@ -11,6 +11,7 @@ from webhook.cel.check.types import BOOL
 from webhook.cel.engine import compile_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
+from webhook.constraint.drivers.cel_evaluation import EvaluationClock
 from webhook.constraint.drivers.cel_review import variables_of
 from webhook.constraint.drivers.cel_validator import conditions_hold
 from webhook.exceptions.exception import InvalidException
@@ -19,17 +20,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from webhook.cel.engine import Expression
+    from webhook.constraint.limits import Limits
 
 
-def compile_conditions(sources: Sequence[str]) -> Callable[[dict[str, Any]], bool]:
+def compile_conditions(sources: Sequence[str]) -> Callable[[dict[str, Any], Limits], bool]:
     """Returns the test of a review's document; raises :class:`InvalidException`.
 
-    The test raises :class:`~webhook.cel.errors.EvaluationError` if it cannot be decided.
+    The test raises :class:`~webhook.cel.errors.EvaluationError` if it cannot be decided, and
+    :class:`~webhook.cel.errors.TimeUp` after the deadline of the review or the budget of one
+    evaluation.
     """
     expressions = [_compiled(source, number) for number, source in enumerate(sources)]
 
-    def hold(document: dict[str, Any]) -> bool:
-        return conditions_hold(expressions, variables_of(document))
+    def hold(document: dict[str, Any], limits: Limits) -> bool:
+        look = EvaluationClock(limits).look
+        return conditions_hold(expressions, variables_of(document), look)
 
     return hold
 

@@ -12,6 +12,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from webhook.constraint.limits import Limits
     from webhook.constraint.match import MatchSubject, View
     from webhook.constraint.result import Excuse, Result
     from webhook.exceptions.parts import Parts
@@ -28,8 +29,8 @@ GROUP_KIND: Final = names.CONSTRAINT_GROUP
 ANY: Final = "*"
 """The name that stands for every constraint of a kind."""
 
-ANNOTATION: Final = "waddle.dev/exceptions"
-"""The annotation of a constraint for the exceptions that it allows."""
+GENERATED_BEGINNING_MAX: Final = 58
+"""The longest beginning of a generated name: 63 without 5 random letters (apiserver's names)."""
 
 SOON_SECONDS: Final = 3600.0
 """The lead time of an exception: the API server's own policy is withdrawn this long before the
@@ -76,8 +77,8 @@ class PolicyException:
     subjects: SubjectTests | None = field(default=None, repr=False)
     violation: Callable[[Result], bool] | None = field(default=None, repr=False)
     parts: Parts | None = field(default=None, repr=False)
-    conditions: Callable[[dict[str, Any]], bool] | None = field(default=None, repr=False)
-    """Raises :class:`~webhook.cel.errors.EvaluationError` if it cannot be decided."""
+    conditions: Callable[[dict[str, Any], Limits], bool] | None = field(default=None, repr=False)
+    """Raises :class:`~webhook.cel.errors.EvaluationError` if it cannot be decided, or not in time."""
     generation: int = field(default=0, repr=False)
     """The generation of the object; 0 in files."""
 

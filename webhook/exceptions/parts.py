@@ -59,6 +59,17 @@ class Parts:
         return self.image is not None and type(image) is str and self.image(image)
 
 
+def takes_all_containers(path: Location) -> bool:
+    """Returns whether an object has no containers without a path: it is theirs, or leads to them."""
+    last = path[-1]
+    fields = path[:-1] if type(last) is ListItem and last.value is None else path
+    names = [node.name if type(node) is Field else None for node in fields]
+    lists = ([*place, "containers"] for place in _POD_SPECS)
+    if len(fields) < len(path):
+        return names in lists
+    return any(names == names_of_list[: len(names)] for names_of_list in lists)
+
+
 def _changed(
     obj: dict[str, Any], place: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api import names
 from webhook.constraint import enforcement
-from webhook.exceptions.exception import ANNOTATION, ANY, CLUSTER_KIND, GROUP, GROUP_KIND
+from webhook.constraint.excusable import ALLOWS, ANNOTATION, annotation_of, exceptions_allowed
+from webhook.exceptions.exception import ANY, CLUSTER_KIND, GROUP, GROUP_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,15 +22,6 @@ if TYPE_CHECKING:
 VERB: Final = "except"
 """The verb that a user needs on a constraint to create exceptions from it."""
 
-_ALLOWS: Final[dict[Any, frozenset[bool]]] = {
-    None: frozenset({True}),
-    "none": frozenset(),
-    "cluster": frozenset({True}),
-    "all": frozenset({True, False}),
-}
-"""The kinds that an annotation's value allows: True for cluster-wide exceptions, False for others.
-"""
-
 
 class ExceptionFault(NamedTuple):
     """Why an exception is refused; ``code`` is the response's status code."""
@@ -40,9 +32,8 @@ class ExceptionFault(NamedTuple):
 
 def fault_of_annotation(document: Mapping[str, Any]) -> str:
     """Returns what is wrong with the annotation of a constraint, or an empty text."""
-    annotations = (document.get("metadata") or {}).get("annotations") or {}
-    value = annotations.get(ANNOTATION)
-    if value in _ALLOWS:
+    value = annotation_of(document)
+    if value in ALLOWS:
         return ""
     return (
         f'its annotation {ANNOTATION} is "{value}", which allows no exceptions: '
@@ -51,12 +42,8 @@ def fault_of_annotation(document: Mapping[str, Any]) -> str:
 
 
 def allows(document: Mapping[str, Any], *, of_cluster: bool) -> bool:
-    """Returns whether a constraint allows exceptions of the cluster, or of namespaces.
-
-    An annotation other than ``none``, ``cluster`` or ``all`` allows none.
-    """
-    annotations = (document.get("metadata") or {}).get("annotations") or {}
-    return of_cluster in _ALLOWS.get(annotations.get(ANNOTATION), frozenset())
+    """Returns whether a constraint allows exceptions of the cluster, or of namespaces."""
+    return of_cluster in exceptions_allowed(document)
 
 
 def closed_by(item: PolicyException, constraints: Iterable[Constraint]) -> ExceptionFault | None:

@@ -24,7 +24,7 @@ from webhook.exceptions.exception import (
     SubjectTests,
 )
 from webhook.exceptions.globs import any_glob, glob
-from webhook.exceptions.parts import Parts
+from webhook.exceptions.parts import Parts, takes_all_containers
 from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.location import Field, parse
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.api.shapes import Json
+    from webhook.constraint.limits import Limits
     from webhook.constraint.match import MatchSubject, View
     from webhook.constraint.result import Result
     from webhook.mutation.location import Location
@@ -96,19 +97,36 @@ def warnings_of_exception(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def warnings_in_files(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
-    """Returns the probable mistakes of an exception in a file; files may have ended exceptions."""
-    item = read_exception(document)
+def warning_of_times(item: PolicyException, now: float) -> str:
+    """Returns why an exception has no effect at a time; empty if it has."""
     if item.ends <= now:
-        return (f"it ended at {item.excuse.expires}, and has no effect any more",)
-    return warnings_of_exception(document)
+        return f"it ended at {item.excuse.expires}, and has no effect any more"
+    if item.begins > now:
+        return f"it begins at {text_of(item.begins)}, and has no effect before"
+    return ""
+
+
+def warnings_in_files(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
+    """Returns the probable mistakes of an exception in a file; files may have exceptions of any time."""
+    return warnings_of_written(read_exception(document), document, now)
+
+
+def warnings_of_written(
+    item: PolicyException, document: Mapping[str, Any], now: float
+) -> tuple[str, ...]:
+    """Returns the probable mistakes of an exception that was read from a document in a file."""
+    warning = warning_of_times(item, now)
+    others = () if item.ends <= now else warnings_of_exception(document)
+    return (warning, *others) if warning else others
 
 
 NOT_FOR_AUDIT: Final = "spec.subjects: only an admission has a user, so the audit and reports still find the violations"
 
 
-def seconds_of(text: str) -> float:
+def seconds_of(text: object) -> float:
     """Returns a time of RFC 3339 in seconds since the epoch; raises ``ValueError``."""
+    if type(text) is not str:
+        raise ValueError("no text")  # the schema's check of a format lets a list pass
     time = dt.datetime.fromisoformat(text.upper())
     if time.tzinfo is None:
         raise ValueError("no offset")
@@ -134,6 +152,7 @@ class _Reader:
             )
         match = self._match()
         constraints = self._constraints()
+        parts = self._parts()
         self._check_narrow()
         places: list[str] = match.get("namespaces") or []
         place = self._namespace or (
@@ -164,7 +183,7 @@ class _Reader:
             named if is_pattern else "",
             self._subjects(),
             self._violation(),
-            self._parts(),
+            parts,
             self._conditions(),
         )
 
@@ -278,7 +297,7 @@ class _Reader:
             ),
         )
 
-    def _conditions(self) -> Callable[[dict[str, Any]], bool] | None:
+    def _conditions(self) -> Callable[[dict[str, Any], Limits], bool] | None:
         listed = self._spec.get("matchConditions")
         if not listed:
             return None
@@ -293,8 +312,9 @@ def _is_narrow(spec: Mapping[str, Any]) -> bool:
     subjects, violations = spec.get("subjects"), spec.get("violations")
     return (
         not all(_takes_all(field, value) for field, value in (spec.get("match") or {}).items())
-        or bool(spec.get("parts") or spec.get("matchConditions"))
-        or bool(subjects and not any(_is_any(item["name"]) for item in subjects))
+        or bool(spec.get("matchConditions"))
+        or not _takes_all_containers(spec.get("parts"))
+        or bool(subjects and not any(map(_is_anybody, subjects)))
         or bool(
             violations
             and not any(
@@ -318,6 +338,21 @@ def _takes_all(field: str, value: Any) -> bool:
     if field == "source":
         return value in (None, "", "All")
     return not value or _is_any(value)
+
+
+def _is_anybody(subject: Mapping[str, Any]) -> bool:
+    """Returns whether a subject is every user; all service accounts of a namespace are not."""
+    is_in_place = subject["kind"] == "ServiceAccount" and not _is_any(subject.get("namespace"))
+    return _is_any(subject["name"]) and not is_in_place
+
+
+def _takes_all_containers(parts: Mapping[str, Any] | None) -> bool:
+    """Returns whether parts, which are readable, leave no container, or there are none."""
+    if not parts:
+        return True
+    patterns = (*(parts.get("containers") or ()), *(parts.get("images") or ()))
+    paths = map(parse, parts.get("paths") or ())
+    return any(map(_is_any, patterns)) or any(map(takes_all_containers, paths))
 
 
 def _is_any(text: object) -> bool:

@@ -35,7 +35,10 @@ NOTICE_SECONDS: Final = 7 * 24 * 3600.0
 
 _ENDS: Final = "it ends at"
 
-_UNKNOWN: Final = "it has no effect, because its conditions could not be evaluated: "
+_BECAUSE: Final = "its conditions could not be evaluated: "
+
+UNKNOWN: Final = f"an object was not excused, because {_BECAUSE}"
+"""The words before an error of an exception's conditions."""
 
 _BETWEEN: Final = "; "
 """The separator of notes in a message."""
@@ -114,7 +117,7 @@ def _notes(
         if key in constraints and (fault := closed_by(item, [constraints[key]])) is not None:
             yield fault.message
     if condition_fault:
-        yield f"{_UNKNOWN}{condition_fault}"
+        yield f"{UNKNOWN}{condition_fault}"
 
 
 def _fault(document: Mapping[str, Any], item: PolicyException, fault: str) -> str:
@@ -125,7 +128,7 @@ def _fault(document: Mapping[str, Any], item: PolicyException, fault: str) -> st
     """
     generation, status = document["metadata"].get("generation", 0), status_of(document)
     if status.get("observedGeneration") == generation:
-        reported = str(status.get("message", "")).partition(_UNKNOWN)[2]
+        reported = str(status.get("message", "")).partition(_BECAUSE)[2]
         if reported:
             return reported
     return fault if item.generation == generation else ""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.constraint.result import DEFERRED
 from webhook.constraint.review import AugmentedObject
+from webhook.external_data.exchange import Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.constraint.result import ExcuseEffect, Responses, Result
+    from webhook.constraint.result import Excuse, ExcuseEffect, Responses, Result
     from webhook.exceptions.exception import PolicyException
     from webhook.exceptions.parts import Parts
+    from webhook.external_data.exchange import ProviderRequest
     from webhook.review.policy_set import Examination
 
 AGAIN_MAX: Final = 16
@@ -38,20 +41,33 @@ class WithoutParts:
         """Whether the object has parts of an exception, by its identity."""
         self._gone: dict[tuple[int, ...], Mapping[tuple[str, str], Counter[_Violation]]] = {}
         """The violations that vanish without the parts of some exceptions, by constraint."""
+        self._requests: list[ProviderRequest] = []
+        """The provider requests of these reviews that have no answer yet."""
 
-    def excusing(self, result: Result, items: Sequence[PolicyException]) -> list[PolicyException]:
+    def check_answers(self) -> None:
+        """Raises :class:`~webhook.external_data.exchange.Unanswered` for missing provider responses.
+
+        The requests of all exceptions are sent at once: there are more exceptions than rounds.
+        """
+        if self._requests:
+            raise Unanswered(self._requests)
+
+    def excusing(self, result: Result, items: Sequence[PolicyException]) -> list[Excuse]:
         """Returns the exceptions whose parts cause a violation.
 
-        If only several exceptions excuse it together, the strictest effect among them applies.
+        If only several exceptions excuse it together, the strictest effect among them applies. The
+        one that ends first is then shown, with the others.
         """
         items = [item for item in items if self._is_present(item)]
         if alone := [item for item in items if self._goes_without(result, (item,))]:
-            return alone
+            return [item.excuse for item in alone]
+        if self._requests:
+            return []  # Only with the answers it is known whether several are needed together.
         tried = 1
         for rank in range(len(LENIENT)):
             some = tuple(item for item in items if _rank(item) <= rank)
             if len(some) > tried and self._goes_without(result, some):
-                return [max(some, key=_rank)]
+                return [_shared(some)]
             tried = max(tried, len(some))
         return []
 
@@ -76,10 +92,15 @@ class WithoutParts:
         messages may describe the rest in other words.
         """
         value = _without(self._examined.value, parts)
-        earlier = self._examined.again(value)
+        try:
+            earlier = self._examined.again(value)
+        except Unanswered as wanting:
+            self._requests += wanting.requests
+            return {}
         if earlier is DEFERRED:
             raise Deferred
-        if earlier.faults or earlier.deadline_exceeded:
+        faulty = {fault.kind for fault in earlier.faults}
+        if "" in faulty or earlier.deadline_exceeded:
             return {}
         before = _by_constraint(self._responses.results)
         after = _by_constraint(earlier.results)
@@ -87,7 +108,9 @@ class WithoutParts:
         return {
             key: violations - after.get(key, Counter())
             for key, violations in before.items()
-            if key not in undecided and not after.get(key, Counter()) - violations
+            if key not in undecided
+            and key[0] not in faulty
+            and not after.get(key, Counter()) - violations
         }
 
 
@@ -96,6 +119,11 @@ _Violation = tuple[str, bytes]
 
 def _rank(item: PolicyException) -> int:
     return LENIENT.index(item.excuse.effect)
+
+
+def _shared(items: Iterable[PolicyException]) -> Excuse:
+    shown, *others = sorted(items, key=lambda item: (-_rank(item), item.ends))
+    return replace(shown.excuse, others=tuple(item.excuse for item in others))
 
 
 def _parts_of(items: Iterable[PolicyException]) -> list[Parts]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from webhook.api.encoding import encode
 from webhook.api.shapes import Json
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.exceptions.exception import API_VERSION, CLUSTER_KIND, GROUP, KIND
@@ -20,7 +21,10 @@ _OTHERS: Final = re.compile(r"[^a-z0-9]+")
 
 
 class KnownViolation(NamedTuple):
-    """A violation as in a report, record or message: its constraint and its object."""
+    """A violation as in a report, record or message: its constraint and its object.
+
+    ``is_connection`` says that the name is the request's: the options of a CONNECT have none.
+    """
 
     constraint: tuple[str, str]
     group: str
@@ -28,6 +32,7 @@ class KnownViolation(NamedTuple):
     namespace: str
     name: str
     message: str
+    is_connection: bool = False
 
 
 class ExceptionTerms(NamedTuple):
@@ -43,7 +48,10 @@ class ExceptionTerms(NamedTuple):
 
 
 def narrow_exceptions(violations: Iterable[KnownViolation], terms: ExceptionTerms) -> list[Json]:
-    """Returns an exception for each constraint and object, with the messages of its violations."""
+    """Returns an exception for each constraint and object, with the messages of its violations.
+
+    Of more messages than an exception may have, there are several.
+    """
     messages: dict[KnownViolation, dict[str, None]] = {}
     for violation in violations:
         message = (
@@ -53,36 +61,48 @@ def narrow_exceptions(violations: Iterable[KnownViolation], terms: ExceptionTerm
         )
         messages.setdefault(violation._replace(message=""), {})[message] = None
     return [
-        _exception(known, list(message)[:_MESSAGES_MAX], terms)
-        for known, message in sorted(messages.items(), key=lambda item: item[0])
+        _exception(known, part, terms, number)
+        for known, of_object in sorted(messages.items(), key=lambda item: item[0])
+        for number, part in enumerate(_parts(list(of_object)))
     ]
 
 
-def _exception(violation: KnownViolation, messages: Sequence[str], terms: ExceptionTerms) -> Json:
+def _parts(messages: Sequence[str]) -> list[Sequence[str]]:
+    return [messages[at : at + _MESSAGES_MAX] for at in range(0, len(messages), _MESSAGES_MAX)]
+
+
+def _exception(
+    violation: KnownViolation, messages: Sequence[str], terms: ExceptionTerms, number: int
+) -> Json:
     is_own = bool(violation.namespace) and not terms.of_cluster
     match: Json = {"kinds": [{"apiGroups": [violation.group], "kinds": [violation.kind]}]}
     if violation.namespace and not is_own:
         match["namespaces"] = [violation.namespace]
-    if violation.name:
+    conditions = []
+    if violation.is_connection and violation.name:
+        text = encode(violation.name).decode()
+        conditions.append({"name": "name", "expression": f"request.name == {text}"})
+    elif violation.name:
         match["name"] = name_pattern(violation.name)
     kind, name = violation.constraint
     spec: Json = {
         "constraints": [{"kind": kind, "name": name}],
         "match": match,
         "violations": [{"message": _pattern(message)} for message in messages if message],
+        "matchConditions": conditions,
         "effect": terms.effect,
         "reason": terms.reason,
         "ticket": terms.ticket,
         "owner": terms.owner,
         "expires": terms.expires,
     }
-    metadata: Json = {"name": _name(violation)}
-    if is_own:
-        metadata["namespace"] = violation.namespace
     return {
         "apiVersion": f"{GROUP}/{API_VERSION}",
         "kind": KIND if is_own else CLUSTER_KIND,
-        "metadata": metadata,
+        "metadata": {
+            "name": _name(violation, number),
+            **({"namespace": violation.namespace} if is_own else {}),
+        },
         "spec": {field: value for field, value in spec.items() if value},
     }
 
@@ -101,11 +121,11 @@ def name_pattern(name: str) -> str:
     return before + star if before else star + after.rpartition("*")[2]
 
 
-def _name(violation: KnownViolation) -> str:
-    """Returns a readable and deterministic name of an exception."""
+def _name(violation: KnownViolation, number: int) -> str:
+    """Returns a readable and deterministic name of an exception; ``number`` is 0 for an object's first."""
     return exception_name(
         f"{violation.constraint[1]}-{violation.kind}-{violation.name}",
-        [*violation.constraint, *violation[1:5]],
+        [*violation.constraint, *violation[1:5], *([str(number)] if number else [])],
     )
 
 

@@ -215,3 +215,16 @@ def answered_items(items: Iterable[AnsweredKey]) -> tuple[tuple[Any, ...], tuple
         else:
             responses.append((item.key, item.value))
     return tuple(responses), tuple(errors)
+
+
+def corrected_keys(items: Iterable[AnsweredKey]) -> frozenset[str]:
+    """Returns the keys whose last item has a value and an earlier one an error."""
+    refused: set[str] = set()
+    corrected: set[str] = set()
+    for item in items:
+        if item.error:
+            refused.add(item.key)
+            corrected.discard(item.key)
+        elif item.key in refused:
+            corrected.add(item.key)
+    return frozenset(corrected)

@@ -87,7 +87,7 @@ class ProviderCall:
         self._client = client
         self._notify = notify
         self._is_over = False
-        self.until = asyncio.get_running_loop().time() + client.provider.timeout_seconds
+        self.until = client.loop.time() + client.provider.timeout_seconds
         """When it times out, on the loop's clock."""
 
     @property
@@ -124,6 +124,7 @@ class ProviderClient:
     def __init__(self, provider: DataProvider, pair: ClientPair | None) -> None:
         """``pair`` is the client certificate for providers that request one."""
         self.provider = provider
+        self.loop = asyncio.get_running_loop()  # To ask for it costs a system call each time.
         self._pair = pair
         self._shown: object = None
         self._contexts = [
@@ -189,7 +190,7 @@ class ProviderClient:
             self._stop_timer()
 
     def _time_out_after(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._time_out)
+        self._timer = self.loop.call_later(seconds, self._time_out)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -198,7 +199,7 @@ class ProviderClient:
 
     def _time_out(self) -> None:
         """Ends the calls whose time is over, and waits for the next."""
-        loop = asyncio.get_running_loop()
+        loop = self.loop
         for call in tuple(self._running):
             if call.until > loop.time() + TIMER_SECONDS:
                 break
@@ -236,7 +237,7 @@ class ProviderClient:
             self._open_for(call)
 
     def _open_for(self, call: ProviderCall) -> None:
-        call.task = asyncio.get_running_loop().create_task(self._open())
+        call.task = self.loop.create_task(self._open())
         call.task.add_done_callback(partial(self._opened, call))
 
     async def _open(self) -> ProviderConnection:
@@ -320,7 +321,7 @@ class ProviderClient:
 
     def _read_beside(self, call: ProviderCall, answer: WholeAnswer) -> None:
         """Reads a large answer on another thread, so that others are answered meanwhile."""
-        reading = asyncio.get_running_loop().run_in_executor(None, _read, answer.body)
+        reading = self.loop.run_in_executor(None, _read, answer.body)
 
         def read(done: asyncio.Future[ProviderAnswer | Exception]) -> None:
             if not done.cancelled():
@@ -337,7 +338,7 @@ class ProviderClient:
         """Gives the free connection slot to the next call, in the next turn of the loop."""
         self._used -= 1
         if self._waiting:
-            asyncio.get_running_loop().call_soon(self._next)
+            self.loop.call_soon(self._next)
 
     def _next(self) -> None:
         if self._waiting and self._used < CONNECTIONS_PER_PROVIDER:
@@ -472,7 +473,7 @@ def _head(url: Url) -> bytes:
     target = (url.escaped_path or "/") + (f"?{url.raw_query}" if url.raw_query else "")
     lines = [
         f"POST {target} HTTP/1.1",
-        f"Host: {url.host.encode('idna').decode() if not url.host.isascii() else url.host}",
+        f"Host: {_host(url)}",
         f"User-Agent: waddle/{__version__}",
         "Content-Type: application/json",
         # Small compressed data may decompress to any size.
@@ -482,6 +483,13 @@ def _head(url: Url) -> bytes:
         credentials = f"{url.user[0]}:{url.user[1] or ''}".encode()
         lines.append(f"Authorization: Basic {base64.b64encode(credentials).decode()}")
     return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+def _host(url: Url) -> str:
+    if url.host.isascii():
+        return url.host
+    name = url.hostname.encode("idna").decode()
+    return f"{name}:{url.port}" if url.port else name
 
 
 def _reason(error: BaseException) -> str:

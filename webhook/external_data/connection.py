@@ -101,10 +101,7 @@ class ProviderConnection:
             raise
 
     def post(self, request: bytes, begun: Callable[[], None], answered: Answered) -> None:
-        """Sends a request.
-
-        Calls ``begun`` when its answer begins, ``answered`` with the whole answer.
-        """
+        """Sends a request; calls ``begun`` when its answer begins, ``answered`` when it ends."""
         self._answered, self._begun = answered, begun
         self._framing = 0
         self._reset()
@@ -155,19 +152,22 @@ class ProviderConnection:
 
     def _readable(self) -> None:
         """Reads what has arrived, and then passes a whole answer on: its receiver may post again."""
-        self._read()
+        has_more = self.is_open and self._read()
         if self._whole is not None:
             self._notify(self._whole)
+        elif has_more and self.is_open and self._answered is not None:
+            # uvloop calls only once if the peer has reset the connection behind this data.
+            self._loop.call_soon(self._readable)
 
-    def _read(self) -> None:
-        """Reads arrived bytes, or the end of the stream."""
+    def _read(self) -> bool:
+        """Reads arrived bytes, or the end of the stream; returns whether there may be more."""
         try:
             count = self._socket.recv_into(self._buffer)
         except (BlockingIOError, InterruptedError):
-            return
+            return False
         except OSError as error:
             self._end(error)
-            return
+            return False
         if count:
             self._incoming.write(self._buffer[:count])
         else:
@@ -177,17 +177,18 @@ class ProviderConnection:
                 data = self._tls.read(RECORD_BYTES)
                 if not data:  # The peer has closed its side.
                     self._ended()
-                    return
+                    break
                 self._received(data)
                 # One read takes a whole record.
                 if count and not self._incoming.pending:
-                    return
+                    break
         except ssl.SSLWantReadError:
             self._reply()
         except ssl.SSLEOFError:
             self._ended()
         except OSError as error:
             self._end(error)
+        return count > 0
 
     def _reply(self) -> None:
         """Sends TLS's own messages, such as acknowledgements of new keys."""

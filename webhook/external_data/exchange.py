@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 REQUEST_KEYS_MAX: Final = 1_000
@@ -52,6 +52,8 @@ class ProviderResponse(NamedTuple):
     """Whether the cache had all keys, so that the provider was not called."""
     milliseconds: float = 0.0
     """The duration of the provider's answer."""
+    corrected: frozenset[str] = frozenset()
+    """The keys with an error and, later in the answer, a value. For mutators the last one counts."""
 
 
 ProviderAnswers: TypeAlias = "Mapping[ProviderRequest, ProviderResponse]"
@@ -94,6 +96,11 @@ def has_no_provider(response: ProviderResponse) -> bool:
     return response.status_code == _NO_PROVIDER
 
 
+def is_failure(response: ProviderResponse) -> bool:
+    """Returns whether the call was not sent, or has no readable answer."""
+    return response.responses is None
+
+
 def without_providers(requests: Sequence[ProviderRequest], advice: str = "") -> ProviderAnswers:
     """Returns failures for all requests, without any available provider."""
     return {request: no_provider(request.provider, advice) for request in requests}
@@ -102,6 +109,13 @@ def without_providers(requests: Sequence[ProviderRequest], advice: str = "") -> 
 TOO_MANY_ROUNDS: Final = failure(
     f"the review has already asked {ROUNDS_MAX} times, and may not ask again"
 )
+
+
+def noting(answers: dict[ProviderRequest, ProviderResponse], rounds: int) -> Answering:
+    """Answers like :func:`answering`; what fails after the last round becomes one of the answers."""
+    if rounds < ROUNDS_MAX:
+        return answers.get
+    return lambda request: answers.setdefault(request, TOO_MANY_ROUNDS)
 
 
 def answering(answers: ProviderAnswers, rounds: int) -> Answering:
@@ -117,13 +131,15 @@ class ReviewMoment:
     Keys may contain them: with a new time in each round, no request would ever be answered.
     """
 
-    __slots__ = ("_taken", "begun")
+    __slots__ = ("_taken", "begun", "failed")
 
     _taken: tuple[int, int]
 
     def __init__(self) -> None:
         self.begun: tuple[Any, Any] | None = None
         """The value under review and its results, if only answers are missing."""
+        self.failed: tuple[Any, frozenset[ProviderRequest]] | None = None
+        """The value, and its failed requests before it is reviewed in another form."""
 
     def take(self) -> tuple[int, int]:
         """Returns nanoseconds since 1970 and a seed, both fixed at the first call."""
@@ -133,6 +149,43 @@ class ReviewMoment:
             seed = random.getrandbits(64)  # rand.intn promises no secrecy
             self._taken = time.time_ns(), seed
             return self._taken
+
+
+def of_another_form(known: Answering, failed: Collection[ProviderRequest]) -> Answering:
+    """Returns the answers for a review of the value in another form: without parts, or as it was.
+
+    A policy may take a failure for good news, and two failures read alike. So a failure decides
+    nothing there, unless the same request failed for the value itself: ``failed``.
+    """
+
+    def answer(request: ProviderRequest) -> ProviderResponse | None:
+        response = known(request)
+        if response is None or not is_failure(response) or request in failed:
+            return response
+        return no_provider(request.provider)
+
+    return answer
+
+
+class AnswersOfOne(Mapping[ProviderRequest, ProviderResponse]):
+    """The answers for one of the objects that are reviewed at once: only those that it uses."""
+
+    __slots__ = ("_all", "_used")
+
+    def __init__(self, answers: ProviderAnswers) -> None:
+        """``answers`` are those of all objects."""
+        self._all = answers
+        self._used: dict[ProviderRequest, ProviderResponse] = {}
+
+    def __getitem__(self, request: ProviderRequest) -> ProviderResponse:
+        response = self._used[request] = self._all[request]
+        return response
+
+    def __iter__(self) -> Iterator[ProviderRequest]:
+        return iter(self._used)
+
+    def __len__(self) -> int:
+        return len(self._used)
 
 
 class AnswersSoFar(NamedTuple):

@@ -14,7 +14,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.external_data.cache import answered_items
+from webhook.external_data.cache import answered_items, corrected_keys
 from webhook.external_data.exchange import (
     REQUEST_KEYS_MAX,
     UNKNOWN_PROVIDER,
@@ -75,6 +75,8 @@ TAKEN_AT_ONCE: Final = 8
 UNKNOWN: Final = "key is not found in provider cache"
 """Gatekeeper's message for an unknown provider."""
 
+_NO_KEYS: Final[frozenset[str]] = frozenset()
+
 
 class _Question(NamedTuple):
     """A caller that waits for keys."""
@@ -134,6 +136,7 @@ class ProviderRound:
         "_on_given_up",
         "answers",
         "flights",
+        "is_fresh",
         "is_given_up",
         "requester",
     )
@@ -143,9 +146,13 @@ class ProviderRound:
         begin: Callable[[ProviderRequest, ProviderRound], None],
         on_given_up: Callable[[ProviderRound], None],
         requester: str,
+        *,
+        is_fresh: bool = False,
     ) -> None:
         self.answers: dict[ProviderRequest, ProviderResponse] = {}
         self.requester = requester
+        self.is_fresh = is_fresh
+        """Whether keys are requested anew unless they have just been answered."""
         self.flights: list[_Flight] = []
         """The flights that the round waits for."""
         self._begin = begin
@@ -210,11 +217,16 @@ class _Station:
         self.noted = 0.0
         """When the last one ended, on the monotonic clock."""
 
-    def note_time(self, seconds: float) -> None:
-        """Notes how long a request took."""
+    def note_time(self, seconds: float, now: float) -> None:
+        """Notes how long a request took that ended now."""
         before = self.seconds if self.noted else seconds
         self.seconds = before + (seconds - before) / AVERAGED
-        self.noted = time.monotonic()
+        self.noted = now
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether some requester may have no more flights: half of the places are taken, or it failed."""
+        return 2 * len(self.flights) >= FLIGHTS_MAX or self.suspension.has_faults
 
     def is_crowded(self, requester: str) -> bool:
         """Whether a requester may have no more flights: it has as many as there are places left.
@@ -284,17 +296,11 @@ class Flights:
 
         With ``fresh``, keys are requested anew unless they have just been answered.
         """
-        return ProviderRound(self._ask_fresh if fresh else self._ask_kept, self._abandon, requester)
+        return ProviderRound(self._ask, self._abandon, requester, is_fresh=fresh)
 
-    def _ask_fresh(self, request: ProviderRequest, asker: ProviderRound) -> None:
-        self._ask(request, asker, fresh=True)
-
-    def _ask_kept(self, request: ProviderRequest, asker: ProviderRound) -> None:
-        self._ask(request, asker, fresh=False)
-
-    def _ask(self, request: ProviderRequest, asker: ProviderRound, *, fresh: bool) -> None:
+    def _ask(self, request: ProviderRequest, asker: ProviderRound) -> None:
         provider = self._note_changes(request.provider)
-        lookup = self._cache.look(request.provider, request.keys, fresh=fresh)
+        lookup = self._cache.look(request.provider, request.keys, fresh=asker.is_fresh)
         if not lookup.missing:
             asker.answered(request, self._from_cache(request, lookup))
         elif provider is None:
@@ -397,11 +403,13 @@ class Flights:
 
         Answers with a failure if refused.
         """
-        station = self._station(question.provider)
+        station = self._stations.get(question.provider.name)
+        if station is None or station.client.provider is not question.provider:
+            station = self._station(question.provider)
         keys = question.known.missing
         flight = station.flights.get(keys)
         if flight is None:
-            if refusal := self._refusal(station, question):
+            if station.may_refuse and (refusal := self._refusal(station, question)):
                 _notify(question, failure(refusal))
                 return
             flight = station.flights[keys] = _Flight(station, keys, question.requester)
@@ -471,10 +479,11 @@ class Flights:
 
     def _landed(self, flight: _Flight, answer: ProviderAnswer | Exception, status: int) -> None:
         """Ends a flight with its answer: informs all callers, then caches and counts the answer."""
-        seconds = time.monotonic() - flight.began
-        milliseconds = round(seconds * 1000, 3)
-        station, name = flight.station, flight.provider.name
-        station.note_time(seconds)
+        now = time.monotonic()
+        seconds = now - flight.began
+        milliseconds = int(seconds * 1_000_000) / 1000  # round() takes several times as long
+        station = flight.station
+        station.note_time(seconds, now)
         if type(answer) is ProviderAnswer:
             if station.suspension.has_faults:
                 self._answered(station, flight.requester)
@@ -482,11 +491,13 @@ class Flights:
             self._note_later(flight, answer, seconds)
             items, fault, is_idempotent = answer
             responses, errors = answered_items(items)
+            corrected = corrected_keys(items) if errors and responses else _NO_KEYS
             response = ProviderResponse(
-                responses, errors, status, fault, is_idempotent, False, milliseconds
+                responses, errors, status, fault, is_idempotent, False, milliseconds, corrected
             )
             self._resolve(flight, response, items)
             return
+        name = flight.provider.name
         outcome, response = "bug", failure(f"{SENT}: internal error")
         if isinstance(answer, ProviderFault):
             outcome, response = answer.outcome, failure(str(answer))
@@ -532,12 +543,19 @@ class Flights:
             _notify(question, response, items)
 
     def _failed(self, station: _Station, requester: str, fault: ProviderFault) -> None:
-        was_open = station.suspension.is_open
-        station.suspension.failed(requester, str(fault), connected=fault.connected)
-        if station.suspension.is_open and not was_open:
-            name = station.client.provider.name
+        suspension, name = station.suspension, station.client.provider.name
+        was_open, was_open_for = suspension.is_open, suspension.is_open_for(requester)
+        suspension.failed(requester, str(fault), connected=fault.connected)
+        if suspension.is_open and not was_open:
             self._log.warning(
                 "provider suspended: it failed repeatedly", provider=name, error=str(fault)
+            )
+        elif suspension.is_open_for(requester) and not was_open_for:
+            self._log.warning(
+                "provider suspended for a user: it failed repeatedly",
+                provider=name,
+                username=requester,
+                error=str(fault),
             )
 
     def _answered(self, station: _Station, requester: str) -> None:
@@ -593,6 +611,16 @@ class Flights:
         stations = dict(self._stations)
         return {name: fault for name, item in stations.items() if (fault := item.suspension.fault)}
 
+    def suspended_for_users(self) -> dict[str, tuple[int, str]]:
+        """Returns how many users a provider is suspended for, and their last fault, by its name.
+
+        Those that are suspended for all are left out; any thread may call it.
+        """
+        stations = dict(self._stations)
+        return {
+            name: users for name, item in stations.items() if (users := item.suspension.users)[0]
+        }
+
     def slow(self) -> dict[str, float]:
         """Returns the mean time in seconds of each provider that uses over half of its timeout.
 
@@ -641,6 +669,9 @@ def _notify(
         responses, errors = answered_items((*known.items, *items))
         is_idempotent = response.is_idempotent and known.is_idempotent
         response = response._replace(
-            responses=responses, errors=errors, is_idempotent=is_idempotent
+            responses=responses,
+            errors=errors,
+            is_idempotent=is_idempotent,
+            corrected=corrected_keys((*known.items, *items)),
         )
     question.round.answered(question.request, response)

@@ -105,6 +105,8 @@ def read_provider(document: Mapping[str, Any]) -> DataProvider:
         raise InvalidProvider(f"invalid provider url: no host. value: {address}")
     if not _is_host(parsed.hostname):
         raise InvalidProvider(f"invalid provider url: no name of a host. value: {address}")
+    if not parsed.is_port_in_range:
+        raise InvalidProvider(f"invalid provider url: no port. value: {address}")
     seconds = float(min(timeout, TIMEOUT_SECONDS_MAX)) or TIMEOUT_SECONDS
     return DataProvider(
         name,

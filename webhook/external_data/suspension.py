@@ -3,8 +3,9 @@
 The provider is suspended for all users after consecutive faults of the connection itself, or of
 requests for several users. A request without an answer may fail because of its keys, and a user who
 chooses an image's name must not suspend a provider for all others. Consecutive faults of one user
-suspend it for that user only. After a jittered back-off one trial request is sent. Its answer ends
-the suspension, its fault doubles the back-off.
+suspend it for that user only. Audits and renewals of cached answers have no user and count as one:
+their keys are of objects that any user may have written. After a jittered back-off one trial
+request is sent. Its answer ends the suspension, its fault doubles the back-off.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ BACKOFF_SECONDS_MAX: Final = 30.0
 
 BACKOFF_JITTER: Final = 0.2
 """The random part of a back-off: replicas must not retry simultaneously."""
+
+NEWS_SECONDS: Final = 300.0
+"""How long a user for whom the provider is suspended counts after the last trial."""
 
 USERS_MAX: Final = 256
 """The number of users whose faults are remembered; the user with
@@ -76,6 +80,22 @@ class Suspension:
         return self._all.message if self.is_open else ""
 
     @property
+    def users(self) -> tuple[int, str]:
+        """Returns the number of users for whom alone the provider is suspended, and the last fault.
+
+        Any thread may call it.
+        """
+        since = self.clock() - NEWS_SECONDS
+        rows = () if self.is_open else tuple(self._own.values())
+        suspended = [row.message for row in rows if row.is_open and row.retry_at > since]
+        return len(suspended), suspended[-1] if suspended else ""
+
+    def is_open_for(self, requester: str) -> bool:
+        """Returns whether the provider is suspended for this user alone."""
+        row = self._own.get(requester)
+        return not self.is_open and row is not None and row.is_open
+
+    @property
     def has_faults(self) -> bool:
         """Returns whether an answer changes anything: there were faults since the last one."""
         return self._all.faults > 0 or bool(self._own)
@@ -88,7 +108,8 @@ class Suspension:
         if not self.has_faults:
             return ""
         now = self.clock()
-        for row, whom in ((self._all, ""), (self._own.get(requester), " for this user")):
+        for_whom = " for this user" if requester else ""
+        for row, whom in ((self._all, ""), (self._own.get(requester), for_whom)):
             if row is None or not row.is_open:
                 continue
             seconds_left = row.retry_at - now
@@ -114,17 +135,16 @@ class Suspension:
     def failed(self, requester: str, message: str, *, connected: bool) -> None:
         """Records a fault; ``connected`` is whether the provider received the request."""
         row = self._all
-        if not connected or not requester or requester not in self._requesters:
+        if not connected or requester not in self._requesters:
             self._fail(row, message)
-        if requester:
-            self._requesters.add(requester)
-            if len(self._requesters) > USERS_MAX:
-                self._requesters.clear()
-            own_row = self._own.pop(requester, None) or _Row()
-            if len(self._own) >= USERS_MAX:
-                del self._own[next(iter(self._own))]
-            self._own[requester] = own_row
-            self._fail(own_row, message)
+        self._requesters.add(requester)
+        if len(self._requesters) > USERS_MAX:
+            self._requesters.clear()
+        own_row = self._own.pop(requester, None) or _Row()
+        if len(self._own) >= USERS_MAX:
+            del self._own[next(iter(self._own))]
+        self._own[requester] = own_row
+        self._fail(own_row, message)
 
     def _fail(self, row: _Row, message: str) -> None:
         row.faults += 1

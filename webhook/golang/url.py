@@ -20,6 +20,8 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)?:")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 _USERINFO: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 _PORT: Final = re.compile(r"(:[0-9]*)?")
+_PORT_MAX: Final = 65535
+_PORT_DIGITS: Final = len(str(_PORT_MAX))
 _UNRESERVED: Final = "A-Za-z0-9\\-_.~"
 # The characters that stay unescaped in each component (net/url, gen_encoding_table.go).
 _HOST_BYTE: Final = re.compile(f"[{_UNRESERVED}!$&'()*+,;=:\\[\\]<>\"]")
@@ -58,6 +60,12 @@ class Url:
     def port(self) -> str:
         """The digits of the port, or an empty text."""
         return _split_host(self.host)[1]
+
+    @property
+    def is_port_in_range(self) -> bool:
+        """Whether Go can dial the port. Resolvers take a larger one for another port."""
+        digits = self.port.lstrip("0")
+        return len(digits) <= _PORT_DIGITS and int(digits or 0) <= _PORT_MAX
 
     @property
     def escaped_path(self) -> str:

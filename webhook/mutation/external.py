@@ -125,7 +125,10 @@ def _read(request: ProviderRequest, response: ProviderResponse) -> _ProviderValu
         return _ProviderValues(fault=f"{refused}: non-empty system error: {system_error}")
     if not response.is_idempotent:
         return _ProviderValues(fault=f"{refused}: non-idempotent response")
-    return _ProviderValues(dict(response.responses), dict(response.errors))
+    errors = dict(response.errors)
+    for key in response.corrected:
+        errors.pop(key, None)
+    return _ProviderValues(dict(response.responses), errors)
 
 
 def unanswered_keys(mutated: Mutated) -> dict[str, tuple[str, ...]]:

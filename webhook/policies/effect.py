@@ -105,7 +105,10 @@ class Effect:
         self.objects += 1
         after = tuple(after)
         self.excused.update(
-            result.excuse.title for result in (*excused, *after) if result.excuse is not None
+            excuse.title
+            for result in (*excused, *after)
+            if result.excuse is not None
+            for excuse in result.excuse.needed
         )
         old, new = self._messages(before), self._messages(after)
         for key, constraint in self.constraints.items():

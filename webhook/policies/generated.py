@@ -8,9 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.admission import InvalidReview, read_request
+from webhook.api.config import WEBHOOK_PROCESS
 from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.shapes import object_of
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
+from webhook.constraint.match import for_process
 from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedReview
 from webhook.exceptions.withdrawal import withdrawn_for
@@ -130,15 +133,24 @@ def agreement(
 
 
 def _decided_everywhere(client: Client, keys: Collection[tuple[str, str]]) -> Snapshot:
-    """Returns the policies, with results of scoped actions of the enforcement point vap.k8s.io."""
+    """Returns the policies as the enforcement point vap.k8s.io decides by them.
+
+    They have results of its scoped actions, and spare the namespaces that admissions leave out.
+    """
     other = client.copy()
     other.adopt(client.snapshot)
     for constraint in client.snapshot.constraints:
-        if constraint.key in keys and constraint.enforcement_action == "scoped":
-            document = {**constraint.document, "spec": {**constraint.document["spec"]}}
-            document["spec"].pop("scopedEnforcementActions")
-            document["spec"]["enforcementAction"] = "deny"
-            other.add_constraint(document)
+        if constraint.key not in keys:
+            continue
+        spec = {**object_of(constraint.document.get("spec"))}
+        if constraint.enforcement_action == "scoped":
+            spec.pop("scopedEnforcementActions")
+            spec["enforcementAction"] = "deny"
+        match = for_process(object_of(spec.get("match")), WEBHOOK_PROCESS)
+        if "processes" in match:
+            spec["match"] = {name: value for name, value in match.items() if name != "processes"}
+        if spec != constraint.document.get("spec"):
+            other.add_constraint({**constraint.document, "spec": spec})
     return other.snapshot
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.constraint import enforcement, group
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.targets import admission
+from webhook.constraint.template import CEL
 from webhook.policies.problem import Problem
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.snapshot import Snapshot
+    from webhook.constraint.template import Template
 
 GROUP: Final = "group"
 """The code of a problem."""
@@ -40,7 +42,7 @@ def advice_on_groups(
             continue
         for name, key in keys.items():
             member = constraints.get(key)
-            action = "" if member is None else _action(member)
+            action = "" if member is None else _action(member, members[name].template)
             if action:
                 does = "warns of" if action.startswith(WARN) else "refuses"
                 message = (
@@ -50,11 +52,19 @@ def advice_on_groups(
                 yield Problem(*constraint.key, "warning", GROUP, message)
 
 
-def _action(member: Constraint) -> str:
-    """Returns a constraint's strongest action, and where it is scoped; empty if it only records."""
+def _action(member: Constraint, template: Template | None) -> str:
+    """Returns a constraint's strongest action, and where it is scoped; empty if it only records.
+
+    The API server enforces constraints of templates in CEL.
+    """
     if member.enforcement_action != "scoped":
         return "" if member.enforcement_action == DRYRUN else member.enforcement_action
-    actions = {action: point for point, of in member.points.items() for action in of}
+    is_cel = template is not None and any(code.engine == CEL for code in template.code)
+    points = enforcement.KNOWN_POINTS if is_cel else enforcement.POINTS
+    actions: dict[str, str] = {}
+    for point, of_point in enforcement.points_of(member.document, points).items():
+        for action in of_point:
+            actions.setdefault(action, point)  # that of admissions comes first
     action = min(actions.keys() - {DRYRUN}, default="")  # deny is before warn
     return f"{action} at {actions[action]}" if action else ""
 
@@ -70,7 +80,7 @@ def advice_on_group(document: Mapping[str, Any]) -> Iterator[str]:
         is_idle = is_scoped and not enforcement.points_of(document, enforcement.POINTS)
     except ConstraintFrameworkError:
         return  # Its fault is reported elsewhere.
-    for name in sorted(known.members.keys() - group.called_members(known)):
+    for name in sorted(known.members.keys() - set(known.called_members())):
         yield f"its member {name} is never asked"
     if is_idle:
         yield f"it is enforced nowhere: {enforcement.VAP} does not support groups; name another point"

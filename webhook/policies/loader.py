@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from webhook.admission_policies.kinds import MUTATING_POLICY, POLICY
 from webhook.constraint import constraint
+from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
 from webhook.metrics.policies import RELOAD_FAULT, RELOAD_SECONDS, RELOADS, TEMPLATES
+from webhook.metrics.providers import KNOWN_PROVIDERS
+from webhook.mutation.mutator import VERSIONS as MUTATOR_VERSIONS
 from webhook.policies.advice import advice_on_document, advice_on_messages
+from webhook.policies.exception_advice import warnings_of_exceptions
 from webhook.policies.extensions import Extensions, foreign_warnings
 from webhook.policies.policy_files import PolicyFiles
 from webhook.policy_kinds.known import (
@@ -122,7 +127,7 @@ class PolicyLoader:
             self._log.info("mutators in force", **extensions)
         if takes and (previous is None or _is_other(revision.snapshot, previous.snapshot)):
             self._log_in_force(revision, report, seconds)
-        self._notify(report, was_serving=previous is not None)
+        self._notify(policies, report, was_serving=previous is not None)
         if previous is None or _is_other(revision.snapshot, previous.snapshot):
             self._advise_on_foreign(report, policies)
         return not report.faults
@@ -171,8 +176,8 @@ class PolicyLoader:
         if self._idle:
             self._log.warning("no constraint is in force: every request is allowed")
 
-    def _notify(self, report: PolicyReport, *, was_serving: bool) -> None:
-        """Logs each fault when it is new, not at every load."""
+    def _notify(self, policies: PolicySet, report: PolicyReport, *, was_serving: bool) -> None:
+        """Logs each fault and warning when it is new, not at every load."""
         if report.skipped and report.skipped != self._skipped:
             self._log.info(
                 "files that hold no Kubernetes object are skipped",
@@ -195,7 +200,7 @@ class PolicyLoader:
             for manifest in report.read
             if manifest.gvk.group in _NAMING_KINDS
             for problem in advice_on_document(manifest.document)
-        )
+        ).union(warnings_of_exceptions(policies, report))
         for text in sorted(advice - self._advised):
             self._log.warning("a policy is probably not as intended", policy=text)
         self._advised = advice
@@ -237,8 +242,20 @@ class PolicyLoader:
         self._registry.count(RELOADS, "policies", "error" if failing else "success")
         self._registry.set(RELOAD_FAULT, int(failing), "policies")
         self._registry.set(RELOAD_SECONDS, seconds, "policies")
-        templates = sum(fault.title.startswith("ConstraintTemplate ") for fault in report.faults)
+        broken = Counter(fault.title.partition(" ")[0] for fault in report.faults)
+        templates = broken["ConstraintTemplate"]
         self._registry.replace(TEMPLATES, {("active",): report.templates, ("error",): templates})
+        revision = self._serving.revision
+        expansions, conflicts = (
+            (0, 0)
+            if revision is None
+            else (len(revision.expansion.names), len(revision.mutations.conflicts))
+        )
+        mutators = sum(broken[kind] for kind in MUTATOR_VERSIONS)
+        self._registry.set(MUTATORS, conflicts + mutators, "error")
+        self._registry.set(KNOWN_PROVIDERS, broken["Provider"], "error")
+        self._registry.set(EXPANSION_TEMPLATES, expansions, "active")
+        self._registry.set(EXPANSION_TEMPLATES, broken["ExpansionTemplate"], "error")
 
 
 def _is_other(now: Snapshot, before: Snapshot) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from webhook.values import dataclass
 
@@ -11,6 +11,9 @@ OVERRUN: Final = "overrun"
 
 FAULT: Final = "fault"
 """The code of an internal fault: it would occur in force, too, and prevent decisions."""
+
+
+Severity: TypeAlias = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +29,25 @@ class Problem:
 
     kind: str
     name: str
-    severity: Literal["error", "warning"]
+    severity: Severity
     code: str
     message: str
+    namespace: str = ""
+    """The namespace of an exception; other policies are found by kind and name."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Kind and name, after the namespace if there is one."""
+        return self.kind, f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def __str__(self) -> str:
-        return f"{self.kind}/{self.name}: {self.message}"
+        return f"{'/'.join(self.key)}: {self.message}"
 
     def document(self) -> dict[str, str]:
         """As JSON."""
         return {
             "kind": self.kind,
+            **({"namespace": self.namespace} if self.namespace else {}),
             "name": self.name,
             "severity": self.severity,
             "code": self.code,

@@ -46,7 +46,7 @@ def provider_calls(template: Template) -> ProviderCalls:
     """
     names: set[str] = set()
     lines: list[int] = []
-    for code in template.code:
+    for code in (code for part in template.parts for code in part.code):
         for module in _modules(code.source):
             sets = {
                 rule.head.ref.head.name

@@ -1,4 +1,4 @@
-"""Recorded answers of providers in files, for commands without a network.
+"""Recorded answers of providers in files and decisions, for commands without a network.
 
 A file has the answers of one provider: ``items`` by key, each with a ``value`` or an ``error``, and
 optionally a ``systemError``, which fails the whole request.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.external_data.exchange import ProviderResponse, no_provider
+from webhook.api.shapes import objects_of
+from webhook.external_data.exchange import ProviderRequest, ProviderResponse, no_provider
 from webhook.policies.manifests import UnreadableFile, read_values
 from webhook.values import dataclass
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest
+    from webhook.external_data.exchange import ProviderAnswers
 
 STATUS_CODE: Final = 200
 _FIELDS: Final = frozenset({"items", "systemError"})
@@ -98,7 +99,9 @@ def recorded_provider(document: Any, place: str) -> RecordedProvider:
             raise InvalidAnswers(
                 f"{place}: unknown field {name!r}: there are items and systemError"
             )
-    system_error = document.get("systemError") or ""
+    system_error = document.get("systemError")
+    if system_error is None:
+        system_error = ""
     if type(system_error) is not str:
         raise InvalidAnswers(f"{place}: systemError must be a string")
     items = document.get("items")
@@ -112,12 +115,56 @@ def recorded_provider(document: Any, place: str) -> RecordedProvider:
         if type(item) is not dict or len(item) != 1 or not item.keys() <= {"value", "error"}:
             raise InvalidAnswers(f"{place}: items[{key!r}] must hold a value or an error")
         if "value" in item:
-            values[key] = item["value"]
+            values[key] = _value(item["value"], key, place)
         elif type(item["error"]) is not str or not item["error"]:
-            raise InvalidAnswers(f"{place}: items[{key!r}].error must be a string")
+            raise InvalidAnswers(f"{place}: items[{key!r}].error must be a text that is not empty")
         else:
             errors[key] = item["error"]
     return RecordedProvider(values, errors, system_error)
+
+
+def _value(value: Any, key: str, place: str) -> Any:
+    if type(value) is str:
+        return value
+    # Imported here: commands without such answers do not need it.
+    from webhook.external_data.response import UnreadableAnswer, read_value  # noqa: PLC0415
+
+    try:
+        return read_value(value, f"items[{key!r}].value")
+    except UnreadableAnswer as error:
+        raise InvalidAnswers(f"{place}: {error}") from None
+
+
+def answers_of(record: Mapping[str, Any]) -> dict[ProviderRequest, ProviderResponse]:
+    """Returns the providers' answers in a decision, if the record has all of them."""
+    answers = {}
+    for call in objects_of(record.get("externalData")):
+        provider, keys, status = call.get("provider"), call.get("keys"), call.get("statusCode") or 0
+        if type(provider) is not str or type(keys) is not list or type(status) is not int:
+            continue
+        if "idempotent" not in call:
+            continue
+        try:
+            answers[ProviderRequest(provider, tuple(map(str, keys)))] = ProviderResponse(
+                _pairs(call.get("responses")),
+                _pairs(call.get("errors")),
+                status,
+                str(call.get("systemError") or ""),
+                bool(call["idempotent"]),
+            )
+        except (InvalidAnswers, TypeError, ValueError):
+            continue  # the answer is missing then
+    return answers
+
+
+def _pairs(value: Any) -> tuple[tuple[str, Any], ...] | None:
+    if type(value) is not list:
+        return None
+    return tuple(
+        (pair[0], _value(pair[1], pair[0], "responses"))
+        for pair in value
+        if type(pair) is list and len(pair) == 2
+    )
 
 
 def is_answers(document: Any) -> bool:

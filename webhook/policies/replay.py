@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from dataclasses import field
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.admission import InvalidReview, read_request
@@ -14,8 +15,10 @@ from webhook.constraint.failure_policy import FAILURE_POLICIES
 from webhook.constraint.limits import Limits
 from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.decisions.exporter.admission import verdict_of
-from webhook.external_data.exchange import ProviderRequest, ProviderResponse, without_providers
+from webhook.decisions.source import actions_of, first_deliveries
+from webhook.external_data.exchange import ROUNDS_MAX, without_providers
+from webhook.policies.recorded_answers import answers_of
+from webhook.policies.replayed_verdict import replayed_verdict
 from webhook.printable import quantity
 from webhook.review.loops import review
 from webhook.review.subject import Subject
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from webhook.constraint.result import Responses
-    from webhook.external_data.exchange import Ask, ProviderAnswers
+    from webhook.external_data.exchange import Ask, ProviderAnswers, ProviderRequest
     from webhook.review.policy_set import PolicySet
 
 ReplayedViolation = tuple[str, str, str]
@@ -34,9 +37,11 @@ ReplayedViolation = tuple[str, str, str]
 Excusal = tuple[ReplayedViolation, str, str]
 """A violation, the kind and name of the exception that excuses it, and the exception's effect."""
 
+ActionChange = tuple[ReplayedViolation, str, str]
+"""A violation with its recorded actions and the present ones, separated by commas."""
 _NOT_RECORDED: Final = "its answer was not recorded (includeAnswers)"
-
 _FROM_REQUEST: Final = (enforcement.WEBHOOK, "")
+_REVIEWING: Final = (*_FROM_REQUEST, *enforcement.POINTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class ChangedReview:
     """A review with a changed verdict; ``added`` and ``removed`` are violations.
 
     ``excused`` are violations that exceptions now excuse or weaken, recorded without an exception.
+    ``actions`` are those with other actions for another reason, such as a constraint's own action.
     """
 
     record: Mapping[str, Any]
@@ -53,6 +59,7 @@ class ChangedReview:
     removed: tuple[ReplayedViolation, ...]
     errors: tuple[str, ...] = ()
     excused: tuple[Excusal, ...] = ()
+    actions: tuple[ActionChange, ...] = ()
 
 
 class ReplayDifference(NamedTuple):
@@ -121,6 +128,18 @@ def excusal_document(item: Excusal) -> dict[str, str]:
     return {"kind": kind, "name": name, "message": message, "exception": title, "effect": effect}
 
 
+def action_line(item: ActionChange) -> str:
+    """For people."""
+    (kind, name, message), before, after = item
+    return f"{before} then {after}: {kind}/{name}: {message}"
+
+
+def action_document(item: ActionChange) -> dict[str, str]:
+    """As JSON."""
+    (kind, name, message), before, after = item
+    return {"kind": kind, "name": name, "message": message, "before": before, "after": after}
+
+
 def replay(
     records: Iterable[Mapping[str, Any]],
     policies: PolicySet,
@@ -130,14 +149,16 @@ def replay(
     """Reviews recorded objects again, and compares the verdicts.
 
     Providers give the recorded answers, if there are any; else ``ask`` answers. With ``keys``,
-    kinds and names of constraints, only changes of these count.
+    kinds and names of constraints, only changes of these count. A decision that was delivered twice
+    counts once.
     """
     replayed = Replay()
-    for record in records:
+    for record in first_deliveries(records):
         if record.get("eventType") != "decision":
             continue
-        if "constraintsEvaluated" not in record or record.get("verdict") == "error":
-            # Exempted before the review, or answered without a verdict.
+        reviewed = "constraintsEvaluated" in record and record.get("verdict") != "error"
+        if not reviewed or record.get("enforcementPoint", "") not in _REVIEWING:
+            # Exempted before the review, answered without a verdict, or from no review known here.
             replayed.without_review += 1
             continue
         subject = subject_of(record)
@@ -154,7 +175,7 @@ def recorded_requests(records: Iterable[Mapping[str, Any]]) -> list[dict[str, An
     """Returns the requests of admissions that were recorded with their objects."""
     return [
         _request(record)
-        for record in records
+        for record in first_deliveries(records)
         if record.get("eventType") == "decision"
         and record.get("enforcementPoint", "") in _FROM_REQUEST
         and (type(record.get("object")) is dict or type(record.get("oldObject")) is dict)
@@ -200,39 +221,22 @@ def policies_of_record(record: Mapping[str, Any], policies: PolicySet) -> Policy
 
 
 def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
-    """Returns recorded answers of providers, if there are any; else ``ask`` answers."""
-    recorded = answers_of(record)
+    """Returns recorded answers of providers, if there are any; else ``ask`` answers.
+
+    For one review. The last round has all recorded answers: the decision had some from the cache,
+    without a round for them.
+    """
+    recorded, rounds = answers_of(record), count(1)
 
     def answered(requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
         missing = tuple(request for request in requests if request not in recorded)
         more = without_providers(missing, _NOT_RECORDED) if ask is None else ask(missing)
+        if next(rounds) >= ROUNDS_MAX:
+            return {**more, **recorded}
         known = {key: recorded[key] for key in requests if key in recorded}
         return {**more, **known}
 
     return answered
-
-
-def answers_of(record: Mapping[str, Any]) -> dict[ProviderRequest, ProviderResponse]:
-    """Returns the providers' answers in a decision, if the record has all of them."""
-    answers = {}
-    for call in objects_of(record.get("externalData")):
-        provider, keys = call.get("provider"), call.get("keys")
-        if type(provider) is not str or type(keys) is not list or "idempotent" not in call:
-            continue
-        answers[ProviderRequest(provider, tuple(map(str, keys)))] = ProviderResponse(
-            _pairs(call.get("responses")),
-            _pairs(call.get("errors")),
-            int(call.get("statusCode") or 0),
-            str(call.get("systemError") or ""),
-            bool(call["idempotent"]),
-        )
-    return answers
-
-
-def _pairs(value: Any) -> tuple[tuple[str, Any], ...] | None:
-    if type(value) is not list:
-        return None
-    return tuple((pair[0], pair[1]) for pair in value if type(pair) is list and len(pair) == 2)
 
 
 def decided_at(record: Mapping[str, Any]) -> float | None:
@@ -282,7 +286,7 @@ def _compare(
     outcome = review(policies_of_record(record, policies), again, ask=recorded_ask(record, ask))
     responses = outcome.responses
     before = {
-        violation: _actions(result)
+        violation: actions_of(result)
         for result in record.get("results", ())
         if (violation := _recorded(result)) and (keys is None or violation[:2] in keys)
     }
@@ -295,11 +299,13 @@ def _compare(
     replayed.count(added, removed)
     excused = _excusals(record, responses, keys)
     replayed.excused.update(title for _, title, _ in excused)
+    weakened = {violation for violation, _, _ in excused}
     errors = tuple(str(fault) for fault in (*responses.faults, *responses.undecided))
-    verdict = "error" if errors and not responses.results else verdict_of(responses.results)
+    verdict = replayed_verdict(responses)
     errors += outcome.faults
     # Violations of policies that are absent here are no effect of these policies.
-    is_theirs = keys is None or before != after or bool(excused)
+    undecided = {item.constraint.key for item in responses.undecided}
+    is_theirs = keys is None or before != after or bool(excused) or bool(undecided & set(keys))
     if verdict != record.get("verdict") and is_theirs:
         replayed.changes.append(
             ChangedReview(
@@ -310,6 +316,11 @@ def _compare(
                 tuple(sorted(removed)),
                 errors,
                 excused,
+                tuple(
+                    (violation, ",".join(before[violation]), ",".join(after[violation]))
+                    for violation in sorted(before.keys() & after.keys() - weakened)
+                    if sorted(before[violation]) != sorted(after[violation])
+                ),
             )
         )
     elif added or removed:
@@ -325,21 +336,16 @@ def _recorded(result: Mapping[str, Any]) -> ReplayedViolation:
     )
 
 
-def _actions(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the actions of a recorded violation."""
-    action = str(result.get("enforcementAction", ""))
-    return tuple(result.get("enforcementActions") or ()) if action == "scoped" else (action,)
-
-
 def _excusals(
     record: Mapping[str, Any], responses: Responses, keys: Collection[tuple[str, str]] | None
 ) -> tuple[Excusal, ...]:
     """Return the violations that are excused now and were not then, by any exception."""
     known = {_recorded(excusal) for excusal in objects_of(record.get("excused"))}
     return tuple(
-        (violation, result.excuse.title, result.excuse.effect)
+        (violation, excuse.title, excuse.effect)
         for result in (*responses.excused, *responses.results)
         if result.excuse is not None
         and (keys is None or result.constraint.key in keys)
         and (violation := (result.constraint.kind, result.constraint.name, result.msg)) not in known
+        for excuse in result.excuse.needed
     )

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api.shapes import texts_of
 from webhook.constraint.drivers.references import data_refs
+from webhook.constraint.errors import InvalidTemplate
 from webhook.constraint.template import REGO, Code, Template
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax import ast
@@ -22,9 +23,10 @@ from webhook.rego.syntax.parser import parse_module
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from webhook.reads.abstract import Abstract
     from webhook.rego.syntax.ast import RegoVersion
 
-    _Path = tuple[str, ...]
+_Path: TypeAlias = tuple[str, ...]
 
 _FIELDS: Final = frozenset(
     {
@@ -55,6 +57,9 @@ _ELSEWHERE: Final = re.compile(
 
 _ALWAYS: Final = frozenset({"oldObject", "options", "userInfo"})
 """The fields of a review without a request; they are empty."""
+_PLACE: Final = ("input", "review")
+_TOLERANT: Final = ("object.get", "null")
+"""Texts in code that may have a rule for the absence of a field."""
 ABSENT: Final = "elsewhere the operation is empty, and there is no user and no old object"
 
 _OPERATION: Final = "input.review.operation"
@@ -152,7 +157,44 @@ def _of_rego(code: Code) -> frozenset[str]:
     known: dict[_Path, _Needs] = {}
     for library in libraries:
         known[_texts_of(library.package)] = _Needs(library, known)
-    return _Needs(entry, known).of_name("violation")
+    needed = _Needs(entry, known).of_name("violation")
+    if not is_suspect or any(map(is_never_there, needed)):
+        return needed
+    is_tolerant = any(name in text for text in written for name in _TOLERANT)
+    return _confirmed(code, needed, is_tolerant=is_tolerant)
+
+
+def _confirmed(code: Code, needed: frozenset[str], *, is_tolerant: bool) -> frozenset[str]:
+    """Checks needs by what the rules can find without a request; may find more of them.
+
+    Not of a tolerant template, which has a rule for the absence.
+    """
+    # Imported here: a process that only serves gives no advice about templates.
+    from webhook.constraint.drivers.reads import possible_violations  # noqa: PLC0415
+    from webhook.reads.abstract import EMPTY, scalar  # noqa: PLC0415
+    from webhook.reads.storage import NOTHING  # noqa: PLC0415
+
+    without_request: dict[_Path, Abstract | None] = {
+        (*_PLACE, name): None for name in _FIELDS - _ALWAYS
+    }
+    without_request |= {
+        (*_PLACE, "operation"): scalar(""),
+        (*_PLACE, "oldObject"): scalar(None),
+        (*_PLACE, "options"): scalar(None),
+        (*_PLACE, "userInfo"): EMPTY,
+    }
+    try:
+        possible = possible_violations(code, without_request)
+    except (InvalidTemplate, RegoErrors):
+        return needed  # The compiler reports the fault.
+    if possible is None:
+        return needed
+    if possible.given:
+        return frozenset()
+    if needed or is_tolerant or not possible.ever:
+        return needed
+    review = possible.reads.at(*_PLACE) or NOTHING
+    return frozenset(f"input.review.{name}" for name in review.children if name in _FIELDS)
 
 
 def _texts(code: Code) -> list[Any]:

@@ -32,6 +32,7 @@ from webhook.exceptions.stage import Excusing
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.policies.advice import advice_on_messages
 from webhook.policies.assertion import AssertionFailure
+from webhook.policies.exception_advice import warnings_of_stage
 from webhook.policies.extensions import foreign_warnings
 from webhook.policies.manifests import Manifest, UnreadableFile, is_object, read_file, read_values
 from webhook.policies.recorded_answers import InvalidAnswers, RecordedAnswers, read_answers
@@ -132,6 +133,9 @@ class SuiteRunner:
                     tried=tried,
                 )
                 cases = self._run_cases(client, suite, at, extensions, warnings)
+                for excusing in stages:
+                    if isinstance(excusing, Excusing):
+                        warnings.update(dict.fromkeys(warnings_of_stage(excusing, client.snapshot)))
         except _Failure as failure:
             error = _placed(failure, suite, at)
         seconds = time.perf_counter() - start

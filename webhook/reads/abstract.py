@@ -31,7 +31,8 @@ class Abstract:
     array's values at known keys, ``items`` those at any key, ``members`` those of a set.
     ``container`` is a container that may be empty. ``text`` has the parts of a text whose reads are
     not recorded yet; ``anything`` is true then, too. So it is for ``tested``: results of tests of
-    the texts at places, which are not recorded yet either.
+    the texts at places, which are not recorded yet either. ``varies`` is whether some of the
+    ``fields`` may be missing, as in arrays of several lengths.
     """
 
     places: frozenset[ReadPath] = frozenset()
@@ -43,6 +44,7 @@ class Abstract:
     container: bool = False
     text: Abstract | None = None
     tested: frozenset[tuple[ReadPath, TextTest]] = frozenset()
+    varies: bool = False
 
     @property
     def known(self) -> frozenset[Scalar] | None:
@@ -128,6 +130,7 @@ def _union(first: Abstract, other: Abstract) -> Abstract:
         first.container or other.container,
         united((first.text, other.text)),
         first.tested | other.tested,
+        first.varies or other.varies or len(fields) > min(len(first.fields), len(other.fields)),
     )
 
 
@@ -146,10 +149,10 @@ def _numbers(scalars: frozenset[Scalar]) -> bool:
 class AbstractReader:
     """Follows abstract values, and records the reads of their places.
 
-    ``given`` has known values by place.
+    ``given`` has known values by place, None for one where nothing is.
     """
 
-    def __init__(self, given: Mapping[ReadPath, Abstract]) -> None:
+    def __init__(self, given: Mapping[ReadPath, Abstract | None]) -> None:
         self.record = ReadRecorder()
         self._given = given
         self._left = STEPS_MAX
@@ -234,7 +237,8 @@ class AbstractReader:
         results: list[Abstract | None] = []
         for place in value.places:
             below = (*place, key if isinstance(key, str) else EVERY_KEY)
-            results.append(self._given.get(below) or Abstract(places=frozenset((below,))))
+            is_given = below in self._given
+            results.append(self._given[below] if is_given else Abstract(places=frozenset((below,))))
         for name, field in value.fields:
             if key in (EVERY_KEY, name):
                 results.append(field)
@@ -279,7 +283,7 @@ def _constant(value: Any, budget: list[int]) -> Abstract:
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return scalar(value)
     parts = getattr(value, "parts", None)
-    if parts is not None and not hasattr(value, "keys"):  # a set of Rego's
+    if parts is not None and not hasattr(value, "entries"):  # a set of Rego's
         members = united(_constant(item, budget) for item in parts())
         return Abstract(members=members, container=True)
     return ANYTHING

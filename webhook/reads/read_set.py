@@ -7,6 +7,7 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from webhook.reads.text_tests import IS_TEXT
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -198,6 +199,8 @@ class ReadRecorder:
                 if name == EVERY_KEY or (below | every) != every
             }
         tests = frozenset() if self.is_scalar else frozenset(self._tests)
+        if len(tests) > 1:  # each other test shows that it is a text
+            tests -= {(IS_TEXT,)}
         return ReadSet(scalar=self.is_scalar, children=MappingProxyType(children), tests=tests)
 
 

@@ -47,6 +47,7 @@ def _same(value: Any) -> Any:
 
 EACH: Final = TextStep("each", "", "texts", "text", _same)
 COUNT: Final = TextStep("count", "", "texts", "scalar", len)
+IS_TEXT: Final = TextStep("is_string", "", "text", "scalar", lambda _: True)
 
 
 def _name(test: TextTest) -> list[tuple[str, str]]:

@@ -33,7 +33,8 @@ from webhook.rego.check.variables import (
     walk,
     walk_body,
 )
-from webhook.rego.text_calls import joined, of_known, of_texts
+from webhook.rego.known_calls import joined, of_known
+from webhook.rego.text_calls import of_texts
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -81,11 +82,11 @@ def read(
     tree: Tree,
     builtins: Mapping[str, Builtin],
     path: Sequence[str],
-    given: Mapping[ReadPath, Abstract] | None = None,
+    given: Mapping[ReadPath, Abstract | None] | None = None,
 ) -> Reading:
     """Finds the reads of the document at a path below ``data``.
 
-    ``given`` has known values of places.
+    ``given`` has known values of places, None for one where nothing is.
     """
     node = tree.find(tuple(path))
     assert node is not None
@@ -156,7 +157,7 @@ class _Interpretation:
         self,
         tree: Tree,
         builtins: Mapping[str, Builtin],
-        given: Mapping[ReadPath, Abstract],
+        given: Mapping[ReadPath, Abstract | None],
         *,
         has_distinct_keys: bool = False,
     ) -> None:
@@ -505,7 +506,10 @@ class _Interpretation:
     def _child(self, value: Abstract, key: Any) -> Abstract | None:
         """Returns the value at a known key; for a set, the membership of the key."""
         if value.members is not None:
-            self.reader.shallow(value.members)
+            sought = constant(key)
+            self.reader.compare(value.members, sought)
+            if are_different(value.members, sought):
+                value = replace(value, members=None)
         return self.reader.step(value, key if type(key) in (str, int) else EVERY_KEY)
 
     def _concatenated(self, args: Iterable[Abstract]) -> Abstract:
@@ -525,7 +529,7 @@ class _Interpretation:
         self.reader.keys(Abstract(places=other.places))
         if items is not None:
             self.reader.compare(first, items)
-        return ANYTHING
+        return scalar(False) if items is None or are_different(first, items) else ANYTHING
 
     # --- terms -------------------------------------------------------------------------------
 
@@ -760,6 +764,8 @@ def _written_path(key: Abstract) -> list[list[Any]] | None:
     if known is not None:
         return [[name for _, name in known]]
     if key.places or key.anything or key.items is not None or key.members is not None:
+        return None
+    if key.scalars or key.varies:  # It has one step or another number of them.
         return None
     steps = []
     for at, (name, value) in enumerate(key.fields):

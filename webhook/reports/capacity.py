@@ -45,19 +45,37 @@ class Capacity:
         self._counted_at: float | None = None
         self._counting = asyncio.Lock()
         self.count = 0
+        self._pending = 0
+        """The creations under way, which a count by the API server may not have yet."""
+        self._created = 0
+        """The creations that ended since the last count began, which it may not have either."""
+        self.counts = 0
+        """How often the API server has counted."""
         self._refused_at: float | None = None
 
     async def has_room(self) -> bool:
-        """Returns whether one more report may be created; raises the errors of requests."""
+        """Returns whether one more report may be created; raises the errors of requests.
+
+        If it may, call :meth:`settle` after the attempt.
+        """
         async with self._counting:
             if self._counted_at is None or self._clock() - self._counted_at >= COUNT_SECONDS:
                 await self._look()
             room = self.count < self._max
             if room:
                 self.count += 1  # the caller's own
+                self._pending += 1
         if not room:
             self.refuse()
         return room
+
+    def settle(self, *, is_created: bool) -> None:
+        """Notes the end of a creation."""
+        self._pending -= 1
+        if is_created:
+            self._created += 1
+        else:
+            self.count = max(self.count - 1, 0)
 
     async def room(self) -> int:
         """Returns how many more reports may be created, counted now.
@@ -87,12 +105,24 @@ class Capacity:
         return at is not None and self._clock() - at < REACHED_SECONDS
 
     async def _look(self) -> None:
-        self.count = sum([await self._number(item) for item in self._api.resources])
-        self._counted_at = self._clock()
+        """Has the API server count.
 
-    def deleted(self) -> None:
-        """Counts a deletion."""
-        self.count = max(self.count - 1, 0)
+        A report that is created meanwhile may count twice, until the next count: rather too few
+        are made than too many.
+        """
+        self._created = 0
+        counted = sum([await self._number(item) for item in self._api.resources])
+        self.count = counted + self._pending + self._created
+        self._counted_at = self._clock()
+        self.counts += 1
+
+    def deleted(self, counts: int) -> None:
+        """Notes the end of a deletion; ``counts`` is :attr:`counts` at its beginning.
+
+        A count meanwhile may be without the deleted report already.
+        """
+        if counts == self.counts:
+            self.count = max(self.count - 1, 0)
 
     async def _number(self, resource: Resource) -> int:
         """Returns the number of objects of a kind.

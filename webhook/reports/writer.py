@@ -122,11 +122,11 @@ class ReportWriter:
             return "foreign"
         if write.action == "create" and not await self._capacity.has_room():
             return "limit"
+        counts, is_refused = self._capacity.counts, False
         try:
             await self._request(write.action, write.document, namespace)
         except ApiError as error:
-            if write.action == "create":
-                self._capacity.deleted()
+            is_refused = True
             if _is_terminating(error):
                 return "terminating"
             if error.is_conflict or (error.is_absent and write.action != "create"):
@@ -134,8 +134,11 @@ class ReportWriter:
             if error.is_absent:
                 raise NotServed(str(error)) from error
             raise
+        finally:
+            if write.action == "create":  # Without an answer it may have been created.
+                self._capacity.settle(is_created=not is_refused)
         if write.action == "delete":
-            self._capacity.deleted()
+            self._capacity.deleted(counts)
         return write.action
 
     def lost_race(self, name: str) -> ApiUnreachable:

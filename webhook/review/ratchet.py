@@ -5,19 +5,22 @@ It does so for constraints that ask for it, and for all policies where the objec
 add results of Kyverno's policies and of groups. The API server's own policies are left out, because
 the API server refuses by them whatever Waddle says. The old object is reviewed as an update to
 itself. A violation is the same if constraint, message and details are equal. A violation that grew
-worse has another message, and is refused.
+worse has another message, and is refused. A group has one violation for all its members' violations:
+it is the same if no member has a violation that it had not, and none that accepts now is its reason.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook.admission_policies.kinds import POLICY
 from webhook.api.encoding import encode
+from webhook.api.names import CONSTRAINT_GROUP
 from webhook.constraint.result import DEFERRED, answer_order
 from webhook.constraint.review import AugmentedReview
+from webhook.external_data.exchange import Unanswered
 from webhook.review.releasing import is_of_ending
 from webhook.slices import sorted_in_slices
 
@@ -25,9 +28,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.constraint.result import Responses, Result
+    from webhook.external_data.exchange import ProviderRequest
     from webhook.review.policy_set import Examination
 
 _Violation: TypeAlias = "tuple[tuple[str, str], str, str]"
+
+
+class _Verdicts(NamedTuple):
+    """A group's violation: the members that accept, that failed, and the violations of the others.
+
+    ``implied`` is the beginning of the message about an implied object. ``limiting`` are the members
+    whose acceptance can be the reason of the violation, as in ``!a()``.
+    """
+
+    implied: str
+    accepting: frozenset[str]
+    failed: frozenset[str]
+    violations: Counter[tuple[str, str, str]]
+    limiting: frozenset[str]
+
+    def includes(self, other: _Verdicts) -> bool:
+        """Whether another violation of the group is the same or a part of this."""
+        return (
+            self.implied == other.implied
+            and other.accepting & other.limiting <= self.accepting
+            and other.failed <= self.failed
+            and other.violations <= self.violations
+        )
+
+
+_IMPLIED: Final = re.compile(r"\[Implied by [^]]*\] ")
 
 _PATH: Final = re.compile(r"\b[A-Za-z]\w*+(?:\.[A-Za-z]\w*+|\[\d{1,6}\])++")
 """A path in a message: fields, and indexes below the most items that an object can have.
@@ -57,20 +87,34 @@ def ratchet(examined: Examination, responses: Responses) -> Responses:
         for result in responses.results
     ]
     known: Counter[_Violation] = Counter()
+    verdicts: dict[_Violation, _Verdicts] = {}
     pending = Counter(violation for violation in violations if violation is not None)
+    requests: list[ProviderRequest] = []
     for value in _before(examined.value):
-        before = examined.again(value)
+        try:
+            before = examined.again(value)
+        except Unanswered as wanting:
+            requests += wanting.requests
+            continue
         if before is DEFERRED:
             return DEFERRED
-        known |= Counter(
-            _violation(result, request.old_object)
-            for result in before.results
-            if _may_stay(result, ends=ends)
-        )
+        were = [result for result in before.results if _may_stay(result, ends=ends)]
+        of_before = [_violation(result, request.old_object) for result in were]
+        known |= Counter(of_before)
+        for result, violation in zip(were, of_before, strict=True):
+            if (of_members := _verdicts(result, request.old_object)) is not None:
+                verdicts[violation] = of_members
         if pending <= known:
             break
+    if requests and not pending <= known:
+        raise Unanswered(requests)  # of both forms, which take one round so
     if not known:
         return responses
+    if verdicts:
+        violations = [
+            violation and _known_as(violation, _verdicts(result, request.object), known, verdicts)
+            for result, violation in zip(responses.results, violations, strict=True)
+        ]
     results = [
         result if violation is None else _ratcheted(result, violation, known)
         for result, violation in zip(responses.results, violations, strict=True)
@@ -103,6 +147,44 @@ def _before(value: AugmentedReview) -> Iterator[AugmentedReview]:
 def _violation(result: Result, obj: Mapping[str, Any] | None) -> _Violation:
     details = encode(result.details, sort_keys=True).decode()
     return result.constraint.key, _with_items(result.msg, obj), _with_items(details, obj)
+
+
+def _verdicts(result: Result, obj: Mapping[str, Any] | None) -> _Verdicts | None:
+    """Returns the members' verdicts in a group's violation; None for that of a constraint."""
+    if result.constraint.kind != CONSTRAINT_GROUP:
+        return None
+    members = result.details["members"]
+    formula = result.constraint.parameters.formula
+    return _Verdicts(
+        implied[0] if (implied := _IMPLIED.match(result.msg)) else "",
+        frozenset(name for name, member in members.items() if member.get("accepts")),
+        frozenset(name for name, member in members.items() if "error" in member),
+        Counter(
+            (
+                name,
+                _with_items(violation["msg"], obj),
+                _with_items(encode(violation["details"], sort_keys=True).decode(), obj),
+            )
+            for name, member in members.items()
+            for violation in member.get("violations", ())
+        ),
+        frozenset(() if formula is None else formula.limiting_members()),
+    )
+
+
+def _known_as(
+    violation: _Violation,
+    of_members: _Verdicts | None,
+    known: Counter[_Violation],
+    verdicts: Mapping[_Violation, _Verdicts],
+) -> _Violation:
+    """Returns the old violation that tolerates a new one, or the new one itself."""
+    if of_members is None or known[violation]:
+        return violation
+    for old, of_old in verdicts.items():
+        if old[0] == violation[0] and known[old] and of_old.includes(of_members):
+            return old
+    return violation
 
 
 def _with_items(text: str, obj: Mapping[str, Any] | None) -> str:

@@ -62,7 +62,7 @@ class Subject:
     @property
     def known(self) -> Answering:
         """Returns the provider responses so far."""
-        return answering(self.answers or {}, self.rounds)
+        return answering({} if self.answers is None else self.answers, self.rounds)
 
     def with_answers(self, answers: ProviderAnswers) -> Subject:
         """Returns the subject with the responses of one more round of provider requests."""

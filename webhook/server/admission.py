@@ -498,7 +498,8 @@ class Admission:
         name = "" if self._names is None else next(self._names)
         if responses.undecided:
             self._observer.undecided(request, responses.undecided)
-        if not responses.results and not responses.excused:
+        is_excused = bool(responses.excused)
+        if not responses.results:
             response = verdict.judge(request.uid, responses, name)
         else:
             if case.gathered is not None and case.gathered[0] is responses:
@@ -508,8 +509,9 @@ class Admission:
                 gathered = self._observer.gathered(request, responses, name)
                 response = gathered.response
             self._observer.violations(gathered)
-            if gathered.is_excused:
-                self._observer.excused(request, responses)
+            is_excused = gathered.is_excused
+        if is_excused:
+            self._observer.excused(request, responses)
         if unexpanded:
             self._observer.unexpanded(request, unexpanded)
             response = verdict.with_warning(response, unexpanded)

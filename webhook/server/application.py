@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from webhook.server.validation import PATH
 from webhook.serving.recorder import Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -132,6 +132,7 @@ class AdmissionApplication(Starlette):
         """``others`` may wait, and are found by routing; ``stop`` ends their work."""
         self.stop = stop
         every: dict[str, AsgiEndpoint] = {**endpoints, **others}
+        self._paths = sorted(every)
         super().__init__(
             routes=[
                 ExactRoute(path, endpoint, name=path.rpartition("/")[2])
@@ -146,11 +147,21 @@ class AdmissionApplication(Starlette):
     def build_middleware_stack(self) -> ASGIApp:
         """Returns the router without middleware."""
         self.router.redirect_slashes = False
-        self.router.default = _not_found
+        self.router.default = partial(_not_found, self._paths)
         return self.router
 
 
-async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    message = f"no such path: {scope['path'][:256]}; there are /v1/admit and /v1/admitlabel"
+_TURNED_ON_BY: Final = {
+    "/v1/mutate": "--operation=mutation-webhook",
+    PATH: "--enable-validate-policy",
+}
+"""The flags for paths that are not always answered."""
+
+
+async def _not_found(paths: Sequence[str], scope: Scope, receive: Receive, send: Send) -> None:
+    path = scope["path"]
+    message = f"no such path: {path[:256]}; there are {', '.join(paths)}"
+    if path in _TURNED_ON_BY:
+        message += f"; {path} needs {_TURNED_ON_BY[path]}"
     response = Response(failure(404, message), 404, media_type="application/json")
     await response(scope, receive, send)

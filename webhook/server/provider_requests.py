@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from webhook.external_data.exchange import (
     ROUNDS_MAX,
     ReviewMoment,
-    answering,
     failure,
     no_provider,
+    noting,
 )
 from webhook.server.preparation import Awaiting
 from webhook.server.responsibility import acting_user, requester
@@ -76,7 +76,7 @@ class ReviewRequests:
     @property
     def answering(self) -> Answering:
         """Returns :meth:`known`; after the first round only the responses of this review count."""
-        return answering(self.answers, self.rounds) if self.rounds else self.known
+        return noting(self.answers, self.rounds) if self.rounds else self.known
 
     def begin(self, requests: Sequence[ProviderRequest]) -> None:
         """Sends requests while the rest of the review goes on."""

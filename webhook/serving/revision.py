@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.client import Client
     from webhook.constraint.expansion import Expansion
-    from webhook.constraint.result import Responses
+    from webhook.constraint.result import Excuse, Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.review.policy_set import PolicySet, ResultStage
@@ -33,9 +33,10 @@ class ExceptionUses:
 
     def note(self, responses: Responses) -> None:
         """Notes the time of use of the exceptions that excused something in these responses."""
-        excuses = [
-            result.excuse for result in (*responses.excused, *responses.results) if result.excuse
-        ]
+        excuses: list[Excuse] = []
+        for result in (*responses.excused, *responses.results):
+            if result.excuse is not None:
+                excuses += result.excuse.needed
         if not excuses:
             return
         now = time.time()

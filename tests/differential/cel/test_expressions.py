@@ -37,6 +37,7 @@ def differences(oracle: CelOracle, questions: Iterator[Question]) -> tuple[list[
     return found, counted
 
 
+@pytest.mark.slow(40)
 def test_every_function_with_operands_of_every_kind(oracle: CelOracle) -> None:
     """Each overload as it should be, and with each operand in turn a wrong one."""
     questions = dict.fromkeys((*calls(), *arities()))
@@ -46,6 +47,7 @@ def test_every_function_with_operands_of_every_kind(oracle: CelOracle) -> None:
     assert counted["value"] > 500
 
 
+@pytest.mark.slow(60)
 def test_every_function_that_reads_a_text(oracle: CelOracle) -> None:
     """Texts that are right and that are not, known before they are read or not, and their parts."""
     found, counted = differences(oracle, map(Question, dict.fromkeys(readings())))
@@ -112,6 +114,7 @@ def test_optionals_in_every_place(oracle: CelOracle) -> None:
     assert counted["eval"] > 50
 
 
+@pytest.mark.slow(30)
 def test_numbers_and_spans_of_time(oracle: CelOracle) -> None:
     """Numbers and durations are shown, converted, compared and computed with any other value."""
     found, counted = differences(oracle, map(Question, dict.fromkeys(numbers())))

@@ -21,6 +21,7 @@ from tests.properties.doors.findings import (
     without_excusals,
 )
 from tests.properties.doors.in_cluster import audits
+from tests.properties.doors.replays import recorded, replay_faults, world_before, world_now
 from tests.properties.doors.worlds import ANSWERS
 from tests.webhook.cli.in_process import waddle
 from webhook import Policies, PolicyWarning
@@ -41,7 +42,13 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import Responses
 from webhook.constraint.targets.known import TARGETS
-from webhook.decisions.exporter.admission import calls_of
+from webhook.decisions.exporter.admission import (
+    RecordedPolicies,
+    ReviewOutcome,
+    admission_record,
+    calls_of,
+    why,
+)
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.policies.loader import PolicyLoader
@@ -152,6 +159,14 @@ class _Server:
         self._admission(read_review(review_of(stored, old)), b"", time.monotonic())
         return stored
 
+    def record(self, obj: Json | None, old: Json | None, operation: str) -> Json:
+        """The record of a request with objects as they would be stored."""
+        self.listener.record = None
+        request = read_review(review_of(obj, old, operation))
+        self._admission(request, b"", time.monotonic())
+        assert self.listener.record is not None
+        return self.listener.record
+
 
 def serve(files: Files) -> Findings:
     """A server, when the objects are made."""
@@ -207,30 +222,46 @@ class _Listener:
 
     def __init__(self) -> None:
         self.responses: Responses | None = None
+        self.record: Json | None = None
         self.names = iter(lambda: "", 1)
 
     def answered(self, request: Any, responses: Responses | None, *rest: Any) -> Any:
         self.responses = responses
-        return rest[-1]
+        snapshot, answer = rest[0], rest[-1]
+        outcome = ReviewOutcome(
+            answer.allowed,
+            answer.code,
+            *why(answer.allowed, answer.code, answer.message),
+            policies=RecordedPolicies.of(snapshot),
+        )
+        self.record = admission_record(
+            "", request, responses, outcome, include_objects=True, include_answers=True
+        )
+        return answer
 
     def unanswered(self, reviewed: Any, code: int, error: str) -> None:
         raise AssertionError(error)
 
 
-def review_of(obj: Json, old: Json | None = None) -> Json:
+def review_of(obj: Json | None, old: Json | None = None, operation: str = "") -> Json:
     """The AdmissionReview that an API server would send when the object is made, or updated."""
-    group, _, version = obj["apiVersion"].rpartition("/")
+    subject: Any = obj or old
+    group, _, version = subject["apiVersion"].rpartition("/")
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "request": {
             "uid": "u",
-            "kind": {"group": group, "version": version, "kind": obj["kind"]},
-            "resource": {"group": group, "version": version, "resource": plural_of(obj["kind"])},
-            "name": obj["metadata"]["name"],
-            "namespace": obj["metadata"]["namespace"],
-            "operation": "CREATE" if old is None else "UPDATE",
-            "userInfo": {"username": "jane"},
+            "kind": {"group": group, "version": version, "kind": subject["kind"]},
+            "resource": {
+                "group": group,
+                "version": version,
+                "resource": plural_of(subject["kind"]),
+            },
+            "name": subject["metadata"]["name"],
+            "namespace": subject["metadata"]["namespace"],
+            "operation": operation or ("CREATE" if old is None else "UPDATE"),
+            "userInfo": {"username": "jane", "groups": ["staff"]},
             "object": obj,
             **({} if old is None else {"oldObject": old}),
         },
@@ -293,7 +324,9 @@ def _of_test(files: Files, objects: Path) -> Findings:
         metadata = constraint["metadata"]
         place = f"{metadata['namespace']}/" if "namespace" in metadata else ""
         key = f"{constraint['kind']}/{place}{metadata['name']}"
-        _note(found, item["violatingObject"], (key, item["msg"], item["enforcementAction"]))
+        action = item["enforcementAction"]
+        actions = ",".join(item["scopedActions"]) if action == "scoped" else action
+        _note(found, item["violatingObject"], (key, item["msg"], actions))
     return found
 
 
@@ -518,7 +551,7 @@ def _excused(result: Result) -> Json:
 
 
 def _record(obj: Json, found: frozenset[Finding]) -> Json:
-    actions = {action for _, _, action in found}
+    actions = {action for _, _, listed in found for action in listed.split(",")}
     verdict = next((one for one in ("deny", "warn", "dryrun") if one in actions), "allow")
     group, _, version = obj["apiVersion"].rpartition("/")
     return {
@@ -609,6 +642,18 @@ def updates(files: Files) -> dict[str, Findings]:
     }
 
 
+def replayed_changes(files: Files) -> list[str]:
+    """Returns the differences between replays by these policies and these policies' records."""
+    world, by_time = world_now(files.world), []
+    for title, then in (("before", world_before(world)), ("now", world)):
+        folder = files.policies.parent / title
+        folder.mkdir()
+        held = Files(then, folder)
+        by_time.append(recorded(world, _Server(held).record))
+    before, now = by_time
+    return replay_faults(before, now, held.policies, held.options)
+
+
 def differences(world: World, folder: Path) -> list[str]:
     """Returns the differences between the server's findings and those of each other way in."""
     files = Files(world, folder)
@@ -642,5 +687,6 @@ def differences(world: World, folder: Path) -> list[str]:
         if findings != skipped:
             lines.append(f"{world}\ntest: {name}: {findings} excused, not {skipped}")
     lines += [f"{world}\nreplay: {line}" for line in replayed(files, by_server)]
+    lines += [f"{world}\nreplay of records: {line}" for line in replayed_changes(files)]
     lines += [f"{world}\nverify: {line}" for line in verified(files, by_server)]
     return lines

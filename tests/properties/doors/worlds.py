@@ -28,15 +28,15 @@ violation[{"msg": msg}] {
 }
 """
 LABELLED = """package labelled
-violation[{"msg": msg}] {
+violation[{"msg": msg, "details": {"label": wanted, "kind": input.review.kind.kind}}] {
   wanted := input.parameters.label
   not input.review.object.metadata.labels[wanted]
   msg := sprintf("no label %v", [wanted])
 }
 """
 IMAGES = """package images
-violation[{"msg": msg}] {
-  container := input.review.object.spec.containers[_]
+violation[{"msg": msg, "details": {"image": container.image}}] {
+  container := input.review.object.spec[["containers", "initContainers"][_]][_]
   endswith(container.image, ":latest")
   msg := sprintf("%v is latest", [container.image])
 }
@@ -60,7 +60,23 @@ violation[{"msg": msg}] {
   msg := sprintf("%v is %v", asked.responses[_])
 }
 """
+AWAY = """package away
+violation[{"msg": msg}] {
+  images := [container.image | container := input.review.object.spec.containers[_]]
+  asked := external_data({"provider": "away", "keys": images})
+  msg := sprintf("says (%v) of %v", [asked.system_error, count(images)])
+}
+"""
+FICKLE = """package fickle
+word = "one" { input.review.object.metadata.labels.tier }
+word = "two" { input.review.object.metadata.labels.tier }
+violation[{"msg": msg}] { msg := word }
+violation[{"msg": "no label app"}] { not input.review.object.metadata.labels.app }
+"""
+"""It fails for some objects, which no exception excuses."""
 REGO = {
+    "Away": AWAY,
+    "Fickle": FICKLE,
     "NoPrivileged": PRIVILEGED,
     "Labelled": LABELLED,
     "Images": IMAGES,
@@ -76,6 +92,7 @@ ANSWERS: dict[str, Json] = {
         }
     },
     "owners": {"items": {"a:1": {"value": "ada"}, "a:latest": {"value": "bob"}}},
+    "away": {"systemError": "it is away"},
     "mirrors": {"items": {"a:1": {"value": "mirror/a:1"}, "given:latest": {"error": "none"}}},
 }
 """Each provider's answers, in every world."""
@@ -132,7 +149,64 @@ def world(seed: int) -> World:
     policies += _kyverno_mutating(random.Random(f"kyverno mutating of {seed}"))
     policies += _exceptions(random.Random(f"exceptions of {seed}"), policies)
     olds = tuple(_old(chance, obj) for obj in objects)
+    chance = random.Random(f"more of {seed}")
+    _scope(chance, policies)
+    _narrow(chance, [item for item in policies if item["kind"].endswith("PolicyException")])
+    for obj in {id(obj): obj for obj in (*objects, *olds)}.values():
+        _add_containers(chance, obj)
     return World(seed, tuple(policies), objects, olds)
+
+
+def _scope(chance: random.Random, policies: list[Json]) -> None:
+    """Give some constraints and groups several actions, the same at every enforcement point."""
+    for item in policies:
+        if item["apiVersion"].startswith("constraints") or item["kind"] == "ConstraintGroup":
+            if chance.random() < 0.7:
+                continue
+            actions = chance.sample(["deny", "warn", "dryrun"], chance.randint(1, 2))
+            item["spec"] |= {
+                "enforcementAction": "scoped",
+                "scopedEnforcementActions": [
+                    {"action": action, "enforcementPoints": [{"name": "*"}]} for action in actions
+                ],
+            }
+
+
+def _narrow(chance: random.Random, exceptions: list[Json]) -> None:
+    """Let some exceptions be about details, other parts, or a later time."""
+    details = ({"label": "owner"}, {"image": "*:latest"}, {"kind": "Pod", "label": "tier"})
+    parts = (
+        {"containers": ["side"]},
+        {"containers": ["first", "main"]},
+        {"images": ["a:*"]},
+        {"paths": ["spec.template.metadata.labels"], "containers": ["side"]},
+        {"paths": ["spec.containers[name: main].securityContext.privileged"]},
+    )
+    for item in exceptions:
+        spec = item["spec"]
+        if "violations" in spec and chance.random() < 0.6:
+            spec["violations"].append({"details": chance.choice(details)})
+            del spec["violations"][: chance.randint(0, 1)]
+        if "parts" in spec and chance.random() < 0.6:
+            spec["parts"] = chance.choice(parts)
+        if chance.random() < 0.1:
+            spec["notBefore"] = chance.choice(["2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"])
+            spec["expires"] = "2100-01-01T00:00:00Z"
+
+
+def _add_containers(chance: random.Random, obj: Json) -> None:
+    """Give a Pod, or the Pods of a controller, further containers."""
+    spec = obj.get("spec", {})
+    for name in ("jobTemplate", "spec", "template", "spec"):
+        spec = spec.get(name, spec)
+    if "containers" not in spec or chance.random() < 0.5:
+        return
+    for field, name in (("containers", "side"), ("initContainers", "first")):
+        if chance.random() < 0.6:
+            container: Json = {"name": name, "image": chance.choice(["a:1", "a:latest", "b:2"])}
+            if chance.random() < 0.4:
+                container["securityContext"] = {"privileged": True}
+            spec[field] = [*spec.get(field, ()), container]
 
 
 def _old(chance: random.Random, obj: Json) -> Json:

@@ -21,6 +21,7 @@ from webhook.decisions.exporter.encoding import Origin
 from webhook.decisions.exporter.exporter import Exporter
 from webhook.decisions.exporter.settings import read_settings
 from webhook.decisions.sidecar.gatekeeper import violation_events
+from webhook.external_data.exchange import ProviderRequest, ProviderResponse
 
 QUEUE = 50
 POLICIES = snapshot(template("A"))
@@ -170,3 +171,29 @@ def test_two_sweeps_of_one_second_have_an_id_each_and_changes_between_them_have_
     (event,) = violation_events(received.records[-1])
     assert event["eventType"] == "violation_audited"
     assert event["id"], "a reader groups by it"
+
+
+def test_what_is_masked_in_an_audited_object_is_no_key_of_a_provider(
+    loop: asyncio.AbstractEventLoop, tmp_path: Path
+) -> None:
+    requests = [ProviderRequest("p", (key,)) for key in ("confidential", "other")]
+    answers = {request: ProviderResponse((), (), 200) for request in requests}
+    (item,) = items(["web"], "space")
+    item["spec"] = {"token": "confidential"}
+    found = Responses((result(),), answers=answers)
+
+    async def sweep(exporter: Exporter) -> None:
+        sink = DecisionRecords(exporter, loop)
+        await sink.start(SweepStart("run", POLICIES, frozenset()))
+        await sink.audited(Audited("run", identity("web"), item, found, POLICIES))
+        await sink.end(SweepEnd("run", POLICIES, frozenset(), violations=1))
+
+    path = tmp_path / "s"
+    with Received(path) as received:
+        exporter = make(loop, sidecarURL=f"unix://{path}?ack=none", mask=["object.spec.token"])
+        asyncio.run(sweep(exporter))
+        running = asyncio.run_coroutine_threadsafe(exporter.run(), loop)
+        asyncio.run_coroutine_threadsafe(exporter.drain(60), loop).result()
+        running.result()
+    (record,) = (record for record in received.records if record["eventType"] == "decision")
+    assert [call["keys"] for call in record["externalData"]] == [["**masked**"], ["other"]]

@@ -31,10 +31,31 @@ def paths(expression, parameters=None, **source):
         ("variables.anyObject.a == 1", ["review.object.a", "review.oldObject.a"]),
         ("has(variables.inventory.cluster)", ["data.inventory.cluster"]),
         ("object.xs.map(x, x.y).exists(y, y.z == 1)", ["review.object.xs[*].y.z"]),
+        # What is empty is null to expressions, or not there.
+        ("namespaceObject == null", ["review.namespaceObject[*]"]),
+        (
+            "has(namespaceObject.metadata.labels)",
+            ["review.namespaceObject[*]", "review.namespaceObject.metadata.labels[*]"],
+        ),
+        ("has(request.userInfo.groups)", ["review.userInfo.groups[*]"]),
+        ("size(dyn(request.userInfo)) == 1", ["review.userInfo[*][*]"]),
+        ("request.userInfo.username == 'a'", ["review.userInfo.username"]),
+        ("has(object.metadata.labels)", ["review.object.metadata.labels"]),
     ],
 )
 def test_the_paths_that_a_template_reads(expression: str, read: list[str]) -> None:
     assert paths(expression) == read
+
+
+@pytest.mark.parametrize("part", ["[?object.spec]", "{?'a': object.spec}"])
+def test_an_error_that_shows_a_value_hangs_on_all_of_it(part: str) -> None:
+    cel = {"validations": [{"expression": f"{part}.size() == 1"}]}
+    read = dependencies_of(read_template(template("P", cel=cel))).deciding
+    assert read.at("input", "review", "object", "spec").whole
+
+
+def test_how_many_fields_a_request_has_depends_on_which_are_empty() -> None:
+    assert {"review.name", "review.subResource"} <= set(paths("size(dyn(request)) > 11"))
 
 
 def test_variables_that_nobody_reads_are_not_read() -> None:

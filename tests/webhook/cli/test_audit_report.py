@@ -100,6 +100,22 @@ def test_what_is_excused_is_reported_below_and_by_which_exception(outcome):
         "effect": "skip",
         "expires": "2100-01-01T00:00:00Z",
     }
+    by = "no (excused by PolicyException shop/for-web until 2100-01-01T00:00:00Z: it must)"
+    notice = f"::notice title=K8sDeny/denies (excused)::v1/Pod shop/web: {by}"
+    assert notice in audit_report.FORMATS["github"](outcome).splitlines()
+    root = ET.fromstring(audit_report.FORMATS["junit"](outcome))
+    assert (root.attrib["tests"], root.attrib["failures"], root.attrib["skipped"]) == (
+        ("3", "1", "1")
+    )
+    (skipped,) = root.iter("skipped")
+    assert skipped.attrib == {"message": by}
+    (sweep,) = json.loads(audit_report.FORMATS["sarif"](outcome))["runs"]
+    assert [item["ruleId"] for item in sweep["results"]] == ["K8sDeny/warns"]
+    notes = sweep["invocations"][0]["toolExecutionNotifications"]
+    assert {
+        "level": "note",
+        "message": {"text": f"v1/Pod shop/web: K8sDeny/denies: {by}"},
+    } in notes
 
 
 def test_an_object_that_could_not_be_audited_is_missing_in_each_format_and_for_the_exit_code(
@@ -112,3 +128,19 @@ def test_an_object_that_could_not_be_audited_is_missing_in_each_format_and_for_t
     assert audit_report.missing(outcome) == ["could not be audited: 2 objects"]
     (run,) = json.loads(audit_report.FORMATS["sarif"](outcome))["runs"]
     assert run["invocations"][0]["executionSuccessful"] is False
+
+
+def test_what_an_exception_weakens_is_not_reported_as_an_action_of_all(outcome):
+    """The first violation's action stood above all of its constraint."""
+    first, *_ = outcome.findings
+    excuse = Excuse("PolicyException", "shop", "for-web", "warn", "it must", "2100-01-01T00:00:00Z")
+    weak = first.result._replace(enforcement_action="warn", excuse=excuse)
+    outcome = replace(outcome, findings=[first, AuditedViolation(first.identity, weak)])
+
+    by = "PolicyException shop/for-web until 2100-01-01T00:00:00Z"
+    assert audit_report.as_table(outcome, 20).splitlines()[:3] == [
+        "K8sDeny/denies (deny,warn): 2 violations",
+        "  v1/Pod shop/web  no",
+        f"  v1/Pod shop/web  no  (warn: {by})",
+    ]
+    assert f"no ({by}: it must)" in audit_report.FORMATS["sarif"](outcome)

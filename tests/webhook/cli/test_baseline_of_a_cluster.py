@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 LATEST = """package nolatest
 violation[{"msg": "latest"}] { endswith(input.review.object.spec.containers[_].image, ":latest") }
+violation[{"msg": "many"}] { input.review.object.kind == "Scale"; input.review.object.spec.replicas > 3 }
 """
 APPS = ("ReplicaSet", "Deployment", "StatefulSet")
 SERVED = (
     Served("", "v1", "pods", "Pod", namespaced=True),
     Served("", "v1", "configmaps", "ConfigMap", namespaced=True),
+    Served("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True),
     *(Served("apps", "v1", f"{kind.lower()}s", kind, namespaced=True) for kind in APPS),
+    Served("batch", "v1", "jobs", "Job", namespaced=True),
+    Served("", "v1", "replicationcontrollers", "ReplicationController", namespaced=True),
 )
 POLICIES = [
     policies.template("NoLatest", LATEST),
@@ -44,7 +48,8 @@ BAD = {"containers": [{"name": "c", "image": "a:latest"}]}
 
 def thing(kind: str, name: str, owner: Any = None, /, **fields: Any) -> dict[str, Any]:
     """An object in ``shop``, made by its owner."""
-    group = "" if kind in ("Pod", "ConfigMap") else "batch" if "Job" in kind else "apps"
+    core = ("Pod", "ConfigMap", "PersistentVolumeClaim", "ReplicationController")
+    group = "" if kind in core else "batch" if "Job" in kind else "apps"
     metadata: dict[str, Any] = {"name": name, "namespace": "shop", "labels": {"app": name[:3]}}
     if owner is not None:
         reference = {key: owner[key] for key in ("apiVersion", "kind")}
@@ -61,10 +66,18 @@ def workload(kind: str, name: str, owner: Any = None) -> dict[str, Any]:
     return thing(kind, name, owner, spec=spec)
 
 
-def written(folder: Path, *objects: dict[str, Any], **spec: Any) -> Run:
+def written(
+    folder: Path,
+    *objects: dict[str, Any],
+    config: dict[str, Any] | None = None,
+    expands: bool = True,
+    **spec: Any,
+) -> Run:
     """Runs the command in a cluster of these objects; ``spec`` changes the constraint's."""
     template, constraint, *others = POLICIES
+    others = others if expands else [item for item in others if item["kind"] == "Namespace"]
     held = [template, {**constraint, "spec": {**constraint["spec"], **spec}}, *others]
+    held += [] if config is None else [config]
 
     def prepare(replica: Session) -> None:
         for served in SERVED:
@@ -125,8 +138,78 @@ def test_what_a_workload_makes_later_is_excused_and_owners_are_those_that_give_t
         ("Pod", "sleeps-*"): {"app": "sle"},
         ("CronJob", "weekly"): {},
         ("Pod", "weekly-*"): {},
+        ("Job", "weekly-*"): {},
         ("Pod", f"{'a' * 57}b*"): {"app": "aaa"},
     }
+
+
+def test_what_idle_workloads_make_later_is_excused_without_expansions(tmp_path: Path) -> None:
+    """A CronJob between two runs had no Job and no Pod to see, and its next run was refused."""
+    fine = {"containers": [{"name": "c", "image": "a:1"}]}
+    mended, runs = workload("Deployment", "mended"), workload("StatefulSet", "runs")
+    mended["spec"]["template"]["spec"] = fine
+    runs["status"] = {"replicas": 1}
+    job = {"spec": {"template": {"spec": BAD}}}
+    suspended = workload("Job", "import")
+    suspended["spec"]["suspend"] = True
+    older = thing("ReplicationController", "older", spec={"selector": {"app": "old"}})
+    older["spec"] |= {"template": {"spec": BAD, "metadata": {"labels": {"app": "old"}}}}
+    run = written(
+        tmp_path,
+        *(workload("Deployment", "sleeps"), mended, workload("ReplicaSet", "mended-1", mended)),
+        *(runs, suspended, workload("Job", "done"), older),
+        thing("CronJob", "weekly", spec={"jobTemplate": job}),
+        expands=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert excused(run) == {
+        ("Pod", "sleeps-*"): {"app": "sle"},
+        ("Pod", "weekly-*"): {},
+        ("Pod", "import-*"): {"app": "imp"},
+        ("Pod", "older-*"): {"app": "old"},
+    }
+
+
+def test_the_next_claims_of_a_stateful_set_are_excused_and_those_of_others_are_not(
+    tmp_path: Path,
+) -> None:
+    """A StatefulSet with a violating claim could not be scaled up."""
+    claims = [{"metadata": {"name": "data"}}, {"metadata": {"name": "wal"}}]
+    database = workload("StatefulSet", "db")
+    database["spec"] |= {"template": {}, "volumeClaimTemplates": claims}
+    run = written(
+        tmp_path,
+        database,
+        thing("PersistentVolumeClaim", "data-db-0", database, spec=BAD),
+        thing("PersistentVolumeClaim", "wal-db-11", spec=BAD),
+        thing("PersistentVolumeClaim", "data-other-0", spec=BAD),
+        thing("PersistentVolumeClaim", "data-db-old", spec=BAD),
+        match={"kinds": [{"apiGroups": [""], "kinds": ["PersistentVolumeClaim"]}]},
+    )
+    assert run.returncode == 0, run.stderr
+    kind = "PersistentVolumeClaim"
+    assert set(excused(run)) == {
+        (kind, "data-db-*"),
+        (kind, "wal-db-*"),
+        (kind, "data-other-0"),
+        (kind, "data-db-old"),
+    }
+
+
+def test_what_scales_a_workload_is_excused(tmp_path: Path) -> None:
+    """No audit lists a Scale: the autoscaler of a workload that was excused was refused."""
+    wide, narrow = workload("Deployment", "wide"), workload("Deployment", "narrow")
+    wide["spec"] |= {"replicas": 9}
+    follower = workload("ReplicaSet", "wide-5f9", wide)
+    follower["spec"] |= {"replicas": 9}
+    kinds = [
+        {"apiGroups": [""], "kinds": ["Pod"]},
+        {"apiGroups": ["autoscaling"], "kinds": ["Scale"]},
+    ]
+    run = written(tmp_path, wide, narrow, follower, match={"kinds": kinds})
+    assert run.returncode == 0, run.stderr
+    scales = {key: labels for key, labels in excused(run).items() if key[0] == "Scale"}
+    assert scales == {("Scale", "wide"): {}, ("Scale", "wide-*"): {}}
 
 
 @pytest.mark.parametrize(
@@ -157,3 +240,25 @@ def test_what_the_webhook_refuses_and_the_audit_does_not_see_is_no_whole_baselin
     run = written(tmp_path, thing("Pod", "x", spec=BAD), **spec)
     assert run.returncode == 2
     assert line in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("processes", "match", "is_whole"),
+    [
+        (["audit"], {}, False),
+        (["audit"], {"excludedNamespaces": ["shop"]}, True),
+        (["audit", "webhook"], {}, True),
+        (["*"], {}, True),
+    ],
+)
+def test_a_namespace_that_config_excludes_from_the_audit_alone_is_named(
+    processes: list[str], match: dict[str, Any], is_whole: bool, tmp_path: Path
+) -> None:
+    """The baseline was said to be whole, and the policy then refused what ran there."""
+    excluded = [{"excludedNamespaces": ["shop"], "processes": processes}]
+    config = policies.config(namespace=NAMESPACE, match=excluded)
+    kinds = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
+    run = written(tmp_path, thing("Pod", "x", spec=BAD), config=config, match={**kinds, **match})
+    line = "not audited in shop: NoLatest/latest: Config excludes it from the audit alone"
+    assert (line in run.stderr) is not is_whole
+    assert run.returncode == (1 if is_whole else 2), run.stderr

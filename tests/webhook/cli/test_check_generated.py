@@ -17,7 +17,7 @@ POD = {
 }
 
 
-def policies(tmp_path, **source):
+def policies(tmp_path, match=None, **source):
     """A file with a template in CEL, its constraint and a Pod."""
     target = {
         "target": "admission.k8s.gatekeeper.sh",
@@ -33,7 +33,7 @@ def policies(tmp_path, **source):
         "apiVersion": "constraints.gatekeeper.sh/v1beta1",
         "kind": "K8sNative",
         "metadata": {"name": "one"},
-        "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}},
+        "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}], **(match or {})}},
     }
     file = tmp_path / "policies.yaml"
     file.write_text(yaml.safe_dump_all([template, constraint, POD]))
@@ -50,6 +50,17 @@ def test_policies_that_say_the_same_are_fine(tmp_path, mode):
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)["generated"]
     assert found == {"compared": 2, "leftToTheWebhook": 0, "without": {}, "differences": []}
+
+
+@pytest.mark.parametrize("process", ["webhook", "audit", "*"])
+def test_a_namespace_that_one_process_leaves_out_is_compared_as_admissions_see_it(
+    tmp_path, process
+):
+    """The audit's match was compared: it was said that webhook and policy differ."""
+    match = {"excludedNamespaces": ["shop"], "processes": [process]}
+    file = policies(tmp_path, match, validations=[{"expression": "false", "message": "no"}])
+    run = waddle("check", "-f", file, "--vap", "constraint", "-o", "json")
+    assert json.loads(run.stdout)["generated"]["differences"] == []
 
 
 @pytest.mark.parametrize("points", [["vap.k8s.io"], ["validation.gatekeeper.sh", "vap.k8s.io"]])

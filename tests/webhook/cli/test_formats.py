@@ -10,6 +10,7 @@ import click
 import pytest
 import yaml
 
+from tests.policies import exception
 from tests.webhook.cli.code_scanning import code_scanning
 from tests.webhook.cli.commands import commands
 from tests.webhook.cli.in_process import waddle
@@ -66,6 +67,50 @@ def test_what_is_not_shown_is_counted_all_the_same(found):
 
     assert "warns" not in shown
     assert "3 violations (1 deny, 1 dryrun, 1 warn)" in shown
+
+
+def test_every_format_shows_what_exceptions_excuse(found):
+    given = list(yaml.safe_load_all((found / "p.yaml").read_text()))
+    given[1]["metadata"]["annotations"] = {"waddle.dev/exceptions": "all"}
+    given.append(exception("for-web", "K8sDeny/denies", namespace="shop"))
+    (found / "p.yaml").write_text(yaml.safe_dump_all(given))
+
+    shown = {word: run(found, "-o", word) for word in (*words.FINDINGS, "text")}
+
+    expected = "no (excused by PolicyException shop/for-web until"
+    assert "for-web" in shown["table"].stdout
+    assert expected in shown["sarif"].stdout
+    assert expected in shown["junit"].stdout
+    assert "<skipped" in shown["junit"].stdout
+    assert (
+        f"::notice file=m.yaml,line=7,title=K8sDeny/denies (excused)::v1/Pod shop/web: {expected}"
+        in (shown["github"].stdout)
+    )
+    for word in ("text", "json", "yaml"):  # gator's fields alone
+        assert "for-web" not in shown[word].stdout
+        assert f"excused: v1/Pod shop/web: K8sDeny/denies: {expected}" in shown[word].stderr
+    assert {item.returncode for item in shown.values()} == {0}
+
+
+def test_every_format_names_the_exception_that_weakens_an_action(found):
+    """A denying constraint warned, and nothing expected why; the fingerprint stays."""
+    given = list(yaml.safe_load_all((found / "p.yaml").read_text()))
+    given[1]["metadata"]["annotations"] = {"waddle.dev/exceptions": "all"}
+    strict = json.loads(run(found, "-o", "sarif").stdout)["runs"][0]["results"]
+    given.append(exception("for-web", "K8sDeny/denies", namespace="shop", effect="warn"))
+    (found / "p.yaml").write_text(yaml.safe_dump_all(given))
+
+    shown = {word: run(found, "-o", word).stdout for word in words.FINDINGS}
+
+    expected = "no (PolicyException shop/for-web until"
+    assert "  warn    K8sDeny/denies   no  (PolicyException shop/for-web until" in shown["table"]
+    assert f'type="warn" message="{expected}' in shown["junit"]
+    assert f"(warn)::v1/Pod shop/web: {expected}" in shown["github"]
+    (weak,) = (
+        item for item in json.loads(shown["sarif"])["runs"][0]["results"] if expected in str(item)
+    )
+    assert weak["level"] == "warning"
+    assert weak["partialFingerprints"] in [item["partialFingerprints"] for item in strict]
 
 
 def test_sarif_has_what_code_scanning_requires(found):

@@ -93,6 +93,66 @@ def test_what_is_written_decides_as_the_group_did(tmp_path: Path) -> None:
     assert sorted(found) == ["nobody", "privileged"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "accepted", "refused"),
+    [
+        ("^team-", "team-a", "a-team-b"),
+        ("-team$", "a-team", "a-team-b"),
+        ("cc", "acca", "cab"),
+        ("^a|b$", "cab", "cabc"),
+        ("^team-[0-9]+$", "team-42", "team-42-a"),
+    ],
+)
+def test_a_pattern_of_a_label_matches_a_part_of_the_value(
+    pattern: str, accepted: str, refused: str, tmp_path: Path
+) -> None:
+    """The library's policy matches whole values, and refused what Kubewarden accepted."""
+    settings = {"mandatory_labels": ["owner"], "constrained_labels": {"owner": pattern}}
+    labels = {"module": f"{MODULES}/safe-labels:v1", "settings": settings}
+    code, written, _ = migrate(tmp_path, group(policies={"labels": labels}, expression="labels()"))
+    assert code == 0
+    template = ROOT / "policies" / "general/required-labels/template.yaml"
+    objects = [pod("accepted", "a", owner=accepted), pod("refused", "a", owner=refused)]
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([*written, *objects]))
+    done = waddle("test", "-f", template, "-f", tmp_path / "all.yaml", "-o", "json")
+    found = [one["violatingObject"]["metadata"]["name"] for one in yaml.safe_load(done.stdout)]
+    assert found == ["refused"]
+
+
+@pytest.mark.parametrize(
+    ("module", "settings", "kind", "difference"),
+    [
+        (
+            "allow-privilege-escalation-psp",
+            {"default_allow_privilege_escalation": True},
+            "DisallowPrivilegeEscalation",
+            "also refuses containers without allowPrivilegeEscalation",
+        ),
+        (
+            "allow-privilege-escalation-psp",
+            {"default_allow_privilege_escalation": False},
+            "DisallowPrivilegeEscalation",
+            "",
+        ),
+        ("host-namespaces-psp", {}, "DisallowHostNamespaces", "it refuses host ports, too"),
+        ("safe-labels", {"mandatory_labels": ["a"]}, "RequireLabels", "an empty value"),
+        ("pod-privileged", {}, "DisallowPrivilegedContainers", ""),
+    ],
+)
+def test_a_member_that_decides_otherwise_is_named(
+    module: str, settings: dict[str, Any], kind: str, difference: str, tmp_path: Path
+) -> None:
+    """The library's policy was weaker or stricter, and nobody was told."""
+    member = {"module": f"{MODULES}/{module}:v1", "settings": settings}
+    document = group(policies={"m": member}, expression="m()")
+    code, written, output = migrate(tmp_path, document)
+    assert (code, written[-1]["spec"]["members"]["m"]["kind"]) == (0, kind)
+    assert bool(output) is bool(difference)
+    assert difference in output
+    _, _, of_template = migrate(tmp_path, document, kinds=(f"{module}=Mine",))
+    assert not of_template
+
+
 def test_a_group_of_a_namespace_keeps_to_it_and_own_templates_stand_for_modules(
     tmp_path: Path,
 ) -> None:

@@ -76,6 +76,18 @@ def test_a_namespace_that_config_excludes_from_mutation_is_left_as_it_is(
     assert ("nobody" in run.stdout) is labelled
 
 
+def test_a_config_that_excludes_nothing_by_a_misspelt_process_is_an_error(folder: Path) -> None:
+    """Its namespaces were mutated, and nothing was said."""
+    config = {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config", "namespace": "gatekeeper-system"},
+        "spec": {"match": [{"excludedNamespaces": ["shop"], "processes": ["mutation"]}]},
+    }
+    put(folder, config)
+    assert 'unknown process "mutation"' in refused("mutate", folder)
+
+
 def test_only_what_changes_is_printed_where_that_is_asked_for(folder: Path) -> None:
     labelled = pod(name="b", labels={"owner": "me"})
     run = waddle("mutate", "-o", "patch", "-f", put(folder, OWNER, pod(), labelled))

@@ -156,6 +156,24 @@ def test_a_group_says_what_it_would_have_refused_also_where_the_verdict_stays(re
     assert "ConstraintGroup/either: +2 -0" in text
 
 
+def test_a_policy_whose_action_changes_is_named(replayed):
+    document, text = replayed(
+        {**labelled("own"), "spec": {**STANDING[1]["spec"], "enforcementAction": "warn"}}
+    )
+    assert changes(document) == {"web-one": ("deny", "warn")}
+    (change,) = document["changes"] if "changes" in document else document["changed"]
+    assert change["actions"] == [
+        {
+            "kind": "Labelled",
+            "name": "own",
+            "message": "no label own",
+            "before": "deny",
+            "after": "warn",
+        }
+    ]
+    assert "    deny then warn: Labelled/own: no label own" in text.splitlines()
+
+
 def test_a_check_counts_an_action_that_changes_and_nothing_of_policies_that_are_not_there(tmp_path):
     own = labelled("own")
     own["spec"]["enforcementAction"] = "warn"
@@ -165,3 +183,49 @@ def test_a_check_counts_an_action_that_changes_and_nothing_of_policies_that_are_
     log.write_text("".join(json.dumps(item) + "\n" for item in records))
     run = waddle("check", "-f", str(file), "--decisions", str(log), "-o", "json")
     assert changes(json.loads(run.stdout)["decisions"]) == {"one": ("deny", "warn")}
+
+
+def test_a_decision_that_was_delivered_twice_counts_once(replayed):
+    delivered = [
+        one | {"podUID": "p", "process": process, "sequence": number}
+        for process in ("first", "restarted")
+        for number, one in enumerate(RECORDS, 1)
+    ]
+    document, _ = replayed(excusing(), GROUP, records=[*delivered, *delivered[2:]])
+    assert document["replayed"] == 2 * len(RECORDS)
+    assert document["excused"] == {"ClusterPolicyException old": 4}
+    assert totals(document)["own"] == (0, 4)
+
+
+def test_a_record_of_another_place_is_left_out_and_the_others_are_replayed(replayed):
+    """It ended the command with a traceback: a later version may have places of its own."""
+    later = RECORDS[0] | {"enforcementPoint": "later.waddle.dev", "specVersion": "1.7"}
+    document, _ = replayed(records=[later, *RECORDS[1:]])
+    assert (document["replayed"], changes(document)) == (len(RECORDS) - 1, {})
+
+
+def test_fields_of_wrong_types_end_no_replay(replayed):
+    call = {"provider": "p", "keys": ["k"], "idempotent": True, "statusCode": []}
+    strange = json.loads(json.dumps(RECORDS[0])) | {"externalData": [call]}
+    strange["results"][0] |= {"enforcementAction": "scoped", "enforcementActions": 1}
+    document, _ = replayed(records=[strange])
+    assert (document["replayed"], changes(document)) == (1, {})
+
+
+CONFLICTING = """package conflicting
+word = "a" { true }
+word = "b" { true }
+violation[{"msg": msg}] { msg := word }
+"""
+
+
+@pytest.mark.parametrize(
+    ("on_error", "changed"), [("allow", {}), ("reject", {"db-none": ("allow", "error")})]
+)
+def test_a_policy_that_fails_takes_a_verdict_away_only_if_it_refuses(replayed, on_error, changed):
+    """As when it was recorded: the server let the request in, with a warning."""
+    failing = policies.constraint("Conflicting", "fails")
+    failing["metadata"]["annotations"] = {"waddle.dev/on-error": on_error}
+    template = policies.template("Conflicting", CONFLICTING)
+    document, _ = replayed(template, failing, records=[record("db-none", "own team")])
+    assert changes(document) == changed

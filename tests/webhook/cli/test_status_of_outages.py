@@ -8,6 +8,8 @@ from webhook.cli.status.certificates import bundle_faults
 from webhook.cli.status.outages import left_out, service_faults, services_called
 from webhook.cli.status.report import ClusterStanding, as_json, as_table
 from webhook.cli.status.workloads import pod_faults
+from webhook.controllers.status.convergence import Convergence, Standing
+from webhook.replicas.pods import Replica
 
 OURS = "waddle-system"
 
@@ -118,3 +120,18 @@ def test_outages_stand_above_the_table_and_in_the_document() -> None:
     lines = as_table(standing, OURS).splitlines()
     assert lines[1] == "the Service is\\x1b[1m gone"
     assert json.loads(as_json(standing))["outages"] == ["the Service is\x1b[1m gone"]
+
+
+def test_an_error_says_which_generation_is_enforced_despite_it_even_the_newest() -> None:
+    """A roll-back to a generation that is not kept enforces the spec; a suspended one nothing."""
+    replicas = tuple(Replica(name, name, True, False, False) for name in ("w-a", "w-b", "w-c"))
+    errors = ({"code": "missing_revision", "message": "there is no revision '1'"},)
+    standings = (
+        Standing(replicas[0], "error", 3, 3, errors=errors),
+        Standing(replicas[1], "error", 3, 3, errors=errors, is_enforcing=False),
+        Standing(replicas[2], "error", 3, 0, errors=errors),
+    )
+    item = Convergence("K8sAlways", "c", "c-uid", 3, standings)
+    shown = as_table(ClusterStanding(replicas, (item,), (), {}), OURS).splitlines()
+    (row,) = [line for line in shown if line.startswith("K8sAlways/c  ")]
+    assert row.split("  ")[-3:] == ["error, 3 in force", "error", "error"]

@@ -99,9 +99,14 @@ def test_verify_runs_the_tests_of_the_others(tmp_path):
             "K8sDeny/denies",
             {"matchConditions": [{"name": "owned", "expression": "object.metadata.owner == 'me'"}]},
             (
-                "it has no effect, because its conditions could not be evaluated: "
+                "an object was not excused, because its conditions could not be evaluated: "
                 "expression 'object.metadata.owner == 'me'' resulted in error: no such key: owner"
             ),
+        ),
+        (
+            "K8sDeny/denies",
+            {"notBefore": "2098-01-01T00:00:00Z"},
+            "it begins at 2098-01-01T00:00:00Z, and has no effect before",
         ),
     ],
 )
@@ -111,10 +116,37 @@ def test_an_exception_that_excuses_less_than_it_says_is_named(tmp_path, given, s
     )
     pods = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
     excuses = exception("e", given, match=pods, **spec)
-    run = waddle("test", "-f", folder_of(tmp_path, *GOOD, closed, pod(), excuses))
+    folder = folder_of(tmp_path, *GOOD, closed, pod(), excuses)
+    run = waddle("test", "-f", folder)
     assert run.returncode == 1
     assert "deny    K8sDeny/denies" in run.stdout
     assert run.stderr == f"WARNING - ClusterPolicyException e: {warning}\n"
+    assert (
+        f"4.yaml:1: ClusterPolicyException/e: {warning}\n" in waddle("check", "-f", folder).stdout
+    )
+
+
+@pytest.mark.parametrize("annotations", [{"waddle.dev/exceptions": ["all"]}, "text", ["all"]])
+def test_an_annotation_of_another_type_allows_no_exception_of_a_namespace(tmp_path, annotations):
+    """Both commands ended with a traceback."""
+    denies = constraint("K8sDeny", "odd", metadata={"annotations": annotations})
+    excuses = exception("e", "K8sDeny/odd", namespace="shop")
+    folder = folder_of(tmp_path, template("K8sDeny", DENY), denies, pod(), excuses)
+    tested = waddle("test", "-f", folder)
+    assert "deny    K8sDeny/odd" in tested.stdout
+    assert "K8sDeny odd allows no exceptions" in tested.stderr
+    assert "K8sDeny odd allows no exceptions" in waddle("check", "-f", folder).stdout
+
+
+def test_check_points_to_the_exception_of_the_right_namespace(tmp_path):
+    shop, pay = (exception("e", "K8sDeny/gone", namespace=name) for name in ("shop", "pay"))
+    run = waddle("check", "-f", folder_of(tmp_path, *GOOD, shop, pay | {"spec": {}}))
+    places = [
+        line.split(": ")[1:3] for line in run.stdout.splitlines() if "PolicyException/" in line
+    ]
+    files = {title: place.rpartition("/")[2] for place, title in places}
+    assert files == {"PolicyException/pay/e": "3.yaml:1", "PolicyException/shop/e": "2.yaml:1"}
+    assert "1 PolicyException can be used, 1 cannot" in run.stdout
 
 
 def test_what_is_wrong_with_an_exception_is_said_after_its_name_once(tmp_path):

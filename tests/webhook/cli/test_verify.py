@@ -9,9 +9,12 @@ import xml.etree.ElementTree as ET
 import pytest
 import yaml
 
+from tests.policies import exception
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.cli.pipes import substituted
 from tests.webhook.constraint.policies import constraint, pod, template
+
+NO_LABEL = "object.metadata.labels.none == 'x'"
 
 
 @pytest.fixture
@@ -238,3 +241,28 @@ def test_a_suite_without_tests_is_named_beside_others(folder):
 
     assert run.returncode == 0
     assert run.stderr == f"WARNING - {folder}/good/z.yaml: the suite has no tests\n"
+
+
+@pytest.mark.parametrize(
+    ("of", "spec", "warning"),
+    [
+        ("c", {"expires": "2020-01-01T00:00:00Z"}, "it ended at 2020-01-01T00:00:00Z"),
+        ("gone", {}, "there is no constraint K8sDeny/gone"),
+        (
+            "c",
+            {"matchConditions": [{"name": "n", "expression": NO_LABEL}]},
+            "could not be evaluated",
+        ),
+    ],
+)
+def test_exceptions_of_a_test_that_excuse_less_than_they_say_are_named(folder, of, spec, warning):
+    """The case failed for a number of violations, and nothing said why they were not excused."""
+    suite = folder / "good" / "suite.yaml"
+    document = yaml.safe_load(suite.read_text())
+    document["tests"][0]["exceptions"] = "e.yaml"
+    suite.write_text(yaml.safe_dump(document))
+    excuses = exception("e", f"K8sDeny/{of}", match={"scope": "Namespaced"}, **spec)
+    (folder / "good" / "e.yaml").write_text(yaml.safe_dump(excuses))
+    run = waddle("verify", folder / "good")
+    assert "WARNING - ClusterPolicyException e: " in run.stderr
+    assert warning in run.stderr

@@ -48,6 +48,26 @@ def test_a_token_is_sent_and_read_again_when_it_is_refused(kubeconfig: Path) -> 
     assert (credentials.rereads, credentials.rotations) == (1, 1)
 
 
+def test_a_token_file_that_is_empty_for_a_moment_makes_nobody_anonymous(
+    kubeconfig: Path, tmp_path: Path
+) -> None:
+    """Anonymous requests end in 403, after which nothing would be read again."""
+    token = tmp_path / "token"
+    token.write_text("first")
+    changed(kubeconfig, "user", tokenFile="token")
+    credentials = load_credentials(kubeconfig)
+    assert credentials.headers() == {"Authorization": "Bearer first"}
+    token.write_text("")
+    with pytest.raises(CredentialsError, match="its file is empty, or being written"):
+        credentials.reread()
+    assert credentials.headers() == {"Authorization": "Bearer first"}
+    with pytest.raises(CredentialsError, match=r"its tokenFile .*/token is empty"):
+        load_credentials(kubeconfig)
+    token.write_text("second")
+    credentials.reread()
+    assert credentials.headers() == {"Authorization": "Bearer second"}
+
+
 def test_a_client_certificate_needs_no_header(kubeconfig: Path, tmp_path: Path) -> None:
     pair = self_signed(["me"], dt.datetime.now(tz=dt.UTC))
     (tmp_path / "me.crt").write_bytes(pair.certificate)

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, write_policies
-from tests.policies import expansion_template
+from tests.policies import exception, expansion_template
 from tests.webhook.admission_policies.making import binding, kyverno
 from tests.webhook.admission_policies.making import policy as admission_policy
 from webhook import log
@@ -41,6 +41,39 @@ def test_a_constraint_that_breaks_is_degraded_and_one_that_never_was_good_is_an_
     (tmp_path / "2.yaml").write_text(constraint("never", "[1]"))
     states = {item.name: item.state for item in follower.look().policies}
     assert states == {"requiredlabel": "active", "good": "degraded", "never": "error"}
+
+
+def test_an_exception_is_in_the_state_that_a_cluster_would_report(tmp_path: Path):
+    """An exception of a file was active although it had ended, or named no constraint."""
+    of_owner, pod = (
+        "RequiredLabel/owner",
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}},
+    )
+    failing = [{"name": "f", "expression": "object.metadata.nothing == 1"}]
+    match = {"name": "p"}
+    listed = [
+        exception("good", of_owner, match=match),
+        exception("over", of_owner, match=match, expires="2020-01-01T00:00:00Z"),
+        exception("early", of_owner, match=match, notBefore="2098-01-01T00:00:00Z"),
+        exception("astray", "RequiredLabel/none", match=match),
+        exception("failing", of_owner, match=match, matchConditions=failing),
+        exception("broken", of_owner),
+    ]
+    write_policies(tmp_path, REQUIRED_LABELS, constraint("owner", "owner"))
+    (tmp_path / "exceptions.yaml").write_text(yaml.safe_dump_all(listed))
+    objects = tmp_path / "objects"
+    objects.mkdir()
+    (objects / "pod.yaml").write_text(yaml.safe_dump(pod))
+    shown = pages.exceptions(Follower(tmp_path, objects).look(), {})["exceptions"]
+    states = {row["name"]: (row["state"], row["told"], row["message"][:19]) for row in shown}
+    assert states == {
+        "good": ("active", "Active", ""),
+        "over": ("not for admission", "Expired", "it ended at 2020-01"),
+        "early": ("pending", "Pending", "it begins at 2098-0"),
+        "astray": ("error", "Invalid", "there is no constra"),
+        "failing": ("active", "Active", "an object was not e"),
+        "broken": ("error", "Invalid", "it would excuse eve"),
+    }
 
 
 def test_a_mutator_and_what_is_wrong_with_it_is_shown(tmp_path: Path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +23,9 @@ from webhook.external_data.exchange import (
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet
 from webhook.review.subject import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def p(keys: str) -> str:
@@ -141,6 +144,34 @@ def test_a_call_for_each_of_many_is_asked_in_one_round() -> None:
     outcome = reviewed(rego, provider, images=images)
     assert [one.msg for one in outcome.responses.results] == images
     assert [len(requests) for requests in provider.rounds] == [9]
+
+
+def test_the_first_request_goes_out_at_once_and_the_others_together() -> None:
+    """The first answer's cost is over when the last arrives; each turn of sending costs."""
+    names = {f"K8s{key}": p(f'["{key}"]') for key in "abc"} | {"K8sZ": "true"}
+    documents = [
+        document
+        for kind, call in names.items()
+        for document in (template(kind, f"package p\n{one(call)}"), constraint(kind))
+    ]
+    events: list[tuple[str, ...]] = []
+
+    def known(request: ProviderRequest) -> None:
+        events.append(("evaluated", *request.keys))
+
+    def begin(requests: Sequence[ProviderRequest]) -> None:
+        events.extend(("sent", *request.keys) for request in requests)
+
+    client(*documents).snapshot.review(
+        AugmentedObject(pod()), limits=Limits(known=known, begin=begin)
+    )
+    assert [event[0] for event in events] == [
+        "evaluated",
+        "sent",
+        *["evaluated"] * 2,
+        *["sent"] * 2,
+    ]
+    assert len(set(events)) == len(events)
 
 
 def test_another_provider_is_not_asked_for_what_hangs_on_the_first() -> None:

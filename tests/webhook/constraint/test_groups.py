@@ -237,7 +237,7 @@ INVALID = {
     "a variable": ({"expression": "object.spec.x"}, "called as id()"),
     "syntax": ({"expression": "a( ||"}, "Syntax error"),
     "a name": ({"members": {"a-b": labelled("a")}, "expression": "a()"}, "spec.members.a-b"),
-    "a reserved name": ({"members": {"in": labelled("a")}, "expression": "a()"}, "spec.members.in"),
+    "a reserved name": ({"members": {"in": labelled("a")}, "expression": "a()"}, "such as in and"),
     "nothing named": ({"members": {"a": {}}, "expression": "a()"}, "either kind"),
     "itself": (
         {"members": {"a": {"kind": "ConstraintGroup"}}, "expression": "a()"},

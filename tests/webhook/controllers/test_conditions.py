@@ -116,6 +116,16 @@ def test_a_roll_back_is_neither_active_nor_trouble():
     )
 
 
+def test_what_a_replica_enforces_despite_its_error_is_named_and_nothing_of_a_suspended_constraint():
+    """A roll-back to a generation that is not kept leaves the spec in force."""
+    of, lost = constraint(), StatusError("missing_revision", "there is no revision '1'")
+    kept = says("a", of=of, enforced=True, errors=[lost])
+    suspended = says("b", of=of, enforced=False, errors=[StatusError("suspended", "too long")])
+
+    message = verdict(kept, suspended, document=of).message
+    assert message.startswith("0/2 replicas at generation 2; 1/2 enforce generation 2 (d2) mean")
+
+
 def test_one_that_cannot_roll_back_is_named():
     found = verdict(says("a", active=1, rolledBackTo="1"), says("b", errors=[FAULT]))
 

@@ -180,6 +180,24 @@ def test_a_hung_receiver_costs_offers_nothing_but_room(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_records_that_had_no_room_are_a_fault_while_the_connection_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sidecar whose queue is full takes some: the connection has no error, and records are lost."""
+    exporter = make(tmp_path, queue={"maxRecords": 2, "maxBytes": 1_000_000})
+    exporter.offer({"n": 0})
+    assert not exporter.fault
+    for n in range(1, 5):
+        exporter.offer({"n": n})
+    assert exporter.fault.endswith(
+        "takes records of the decision log too slowly, 3 were dropped since the start: it does not "
+        "run, its disk is full, or its queue is full since a sink takes nothing; kubectl logs POD -c "
+        "decisions says which"
+    )
+    monkeypatch.setattr("webhook.decisions.exporter.exporter.DROPPED_NEWS_SECONDS", 0)
+    assert not exporter.fault
+
+
 def test_what_is_left_at_the_end_of_the_grace_period_is_counted(tmp_path: Path) -> None:
     async def run() -> None:
         exporter = make(tmp_path)

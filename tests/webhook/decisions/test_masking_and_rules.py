@@ -10,7 +10,8 @@ import pytest
 
 from webhook.api.names import LAST_APPLIED
 from webhook.decisions.configuration import InvalidConfiguration, parse
-from webhook.decisions.exporter.masking import MASK, Masking, parse_path
+from webhook.decisions.exporter.hidden_values import MASK
+from webhook.decisions.exporter.masking import Masking, parse_path
 from webhook.decisions.exporter.settings import ExporterSettings, read_settings
 from webhook.decisions.rules import RecordRule, RecordRules, RecordSelection
 

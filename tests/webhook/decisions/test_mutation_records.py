@@ -1,6 +1,8 @@
 """Records of mutations: who changed what, who could not and who would, without what must not leave."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 import orjson
@@ -16,10 +18,14 @@ from webhook.decisions.exporter.encoding import Origin
 from webhook.decisions.exporter.exporter import Exporter
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.settings import read_settings
+from webhook.external_data.exchange import ProviderRequest, ProviderResponse
 from webhook.mutation.patch import patch_between
 from webhook.mutation.previewing import previewed
 from webhook.server import verdict
 from webhook.serving.recorder import MutationReviewed
+
+if TYPE_CHECKING:
+    from webhook.external_data.exchange import ProviderAnswers
 
 PREVIEW = {"annotations": {"waddle.dev/mode": "preview"}}
 
@@ -30,7 +36,12 @@ def workload() -> dict[str, Any]:
     return {**found, "spec": {**found["spec"], "text": "t"}}
 
 
-def recorded(obj: dict[str, Any], *documents: dict[str, Any], **settings: Any) -> dict[str, Any]:
+def recorded(
+    obj: dict[str, Any],
+    *documents: dict[str, Any],
+    answers: ProviderAnswers | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
     """The record of an object's mutation."""
     found = read_settings(parse(orjson.dumps({"sidecarURL": "unix:///s", **settings}), "test"))
     exporter = Exporter(found, Origin(), log.Log(lambda _: None).logger("test"))
@@ -50,6 +61,7 @@ def recorded(obj: dict[str, Any], *documents: dict[str, Any], **settings: Any) -
         patch_between(obj, mutated.object),
         previewed(snapshot, obj, mutated.object, CREATE, gvk, lambda _: None),
         (1.0, 1.5),
+        answers,
     )
     recorded_answer = AdmissionRecorder(exporter).mutated(reviewed, verdict.allowed("1"))
     (line,) = bytes(exporter.outbox.take(10**6)).splitlines()
@@ -125,6 +137,14 @@ def test_what_is_masked_in_objects_is_masked_in_patches(masks: list[str], shown:
         record = recorded(pod("app:v1"), *documents, mask=masks)
         assert record["mutation"][name][0]["value"] == shown
         assert (record.get("masked") is None) is (shown == env)
+
+
+def test_what_is_masked_in_objects_is_no_key_of_a_provider() -> None:
+    answer = ProviderResponse((("app:v1", "app@sha256:1"),), (), 200)
+    answers = {ProviderRequest("p", ("app:v1",)): answer}
+    settings = {"mask": ["object.spec.containers[*].image"], "includeAnswers": True}
+    (call,) = recorded(pod("app:v1"), answers=answers, **settings)["externalData"]
+    assert (call["keys"], call["responses"]) == (["**masked**"], [["**masked**"] * 2])
 
 
 def test_of_a_secret_what_mutators_put_into_its_data_never_leaves() -> None:

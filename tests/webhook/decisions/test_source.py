@@ -19,7 +19,7 @@ from webhook.decisions.sidecar.disk import OSDisk
 from webhook.decisions.sidecar.log import LogLimits, SegmentLog
 from webhook.decisions.source import RecordSource
 
-GOOD = {
+GOOD: dict[str, Any] = {
     "eventType": "decision",
     "podUID": "u",
     "process": "p",
@@ -67,6 +67,18 @@ def test_such_lines_end_no_command_and_are_reported(lines: Path, command: str) -
     assert found.returncode == 0
     assert "A/a" in found.stdout
     assert f"skipped, because they are not records: {len(ODD) + 1} lines" in found.stderr
+
+
+def test_the_actions_of_a_scoped_violation_are_shown(tmp_path: Path) -> None:
+    """The word ``scoped`` does not tell what became of the request."""
+    (result,) = GOOD["results"]
+    scoped = result | {"enforcementAction": "scoped"}
+    listed = scoped | {"enforcementActions": ["deny", "warn"]}
+    path = tmp_path / "records"
+    path.write_bytes(orjson.dumps({**GOOD, "results": [listed, scoped]}))
+    shown = waddle("decisions", "tail", path).stdout
+    assert "[A/a] deny, warn: no" in shown
+    assert "[A/a] scoped: no" in shown
 
 
 def ends_after(number: int, then: Callable[[], object]) -> Callable[[float], None]:
@@ -183,8 +195,9 @@ def test_a_check_reads_recorded_decisions_from_standard_input(tmp_path: Path) ->
     policy, records = tmp_path / "policy.yaml", tmp_path / "records"
     policy.write_text(yaml.safe_dump_all([template(), constraint()]))
     record = {**GOOD, "verdict": "allow", "constraintsEvaluated": 1, "operation": "CREATE"}
-    line = orjson.dumps({**record, "results": [], "object": pod()}) + b"\n"
-    records.write_bytes(line * 2)
+    record |= {"results": [], "object": pod()}
+    lines = [orjson.dumps({**record, "sequence": number}) + b"\n" for number in (1, 2)]
+    records.write_bytes(b"".join(lines))
     for more in ([], ["--vap", "template"]):
         arguments: list[str | Path] = [
             "check",

@@ -84,6 +84,18 @@ def test_each_kind_and_owner_has_its_own() -> None:
     assert {one["spec"]["match"]["name"] for one in made} == {"web", "web-*", "web-api-*"}
 
 
+def test_workloads_of_the_same_name_each_have_their_own() -> None:
+    """Only the first had an exception, and the Pods of the others were refused."""
+    database = Owner("apps", "StatefulSet", "web", (("app", "db"),))
+    made = written(pod("web"), pod("web-5f9-a", WEB), pod("web-0", database))
+    assert len({one["metadata"]["name"] for one in made}) == 3
+    matches = [one["spec"]["match"] for one in made]
+    assert sorted(
+        (match["name"], match.get("labelSelector", {}).get("matchLabels", {}).get("app", ""))
+        for match in matches
+    ) == [("web", ""), ("web-*", "db"), ("web-*", "web")]
+
+
 def test_an_owner_whose_name_its_objects_do_not_have_excuses_each_by_its_own() -> None:
     odd = Owner("example.com", "Runner", "blue")
     (made,) = written(pod("green-1", odd))
@@ -170,6 +182,13 @@ def test_any_name_is_excused_by_itself(name: str, pattern: str) -> None:
     (made,) = written(StandingViolation(violated(""), "rbac", "ClusterRole", "", name))
     assert made["spec"]["match"]["name"] == pattern
     read_exception(made)
+
+
+def test_the_uid_in_the_selector_of_a_job_is_not_of_the_job_that_takes_its_place() -> None:
+    """A Job that was deleted and created anew could not make its Pods."""
+    labels = {"batch.kubernetes.io/controller-uid": "5f9c", "app": "migrate"}
+    job = {"metadata": {"uid": "5f9c"}, "spec": {"selector": {"matchLabels": labels}}}
+    assert selector_labels(job) == (("app", "migrate"),)
 
 
 @pytest.mark.parametrize(

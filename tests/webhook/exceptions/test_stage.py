@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,15 +10,23 @@ from tests.policies import constraint, exception, expansion_template, template
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.expansion import Expansion, read_expansion_template
+from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.exceptions.exception import InvalidException
 from webhook.exceptions.reading import read_exception
 from webhook.exceptions.stage import Excusing
 from webhook.exceptions.without_parts import AGAIN_MAX
+from webhook.policies.effect import Effect
 from webhook.review.loops import review
+from webhook.review.outcome import Found, Needs
 from webhook.review.policy_set import PolicySet
 from webhook.review.subject import Subject, played
+from webhook.review.walk import walk
+from webhook.serving.revision import ExceptionUses
+
+if TYPE_CHECKING:
+    from webhook.constraint.result import Responses
 
 PRIVILEGED = """package p
 violation[{"msg": msg, "details": {"container": c.name, "ports": [1]}}] {
@@ -79,6 +87,20 @@ def found(
     **spec: Any,
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Action and message of what is left, message and exception of what is excused."""
+    responses = reviewed(value, *exceptions, rego=rego, at=at, metadata=metadata, **spec)
+    excused = [(one.msg, one.excuse.title) for one in responses.excused if one.excuse is not None]
+    assert len(excused) == len(responses.excused)
+    return [(",".join(one.actions), one.msg) for one in responses.results], excused
+
+
+def reviewed(
+    value: Any,
+    *exceptions: dict[str, Any],
+    rego: str = PRIVILEGED,
+    at: float | None = None,
+    metadata: dict[str, Any] = OPEN,
+    **spec: Any,
+) -> Responses:
     client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
     client.add_template(template("Privileged", rego))
     client.add_constraint(constraint("Privileged", "none", metadata=metadata, **spec))
@@ -92,9 +114,7 @@ def found(
     responses = review(policies, Subject(value, at=at)).responses
     assert not responses.faults
     assert not responses.undecided
-    excused = [(one.msg, one.excuse.title) for one in responses.excused if one.excuse is not None]
-    assert len(excused) == len(responses.excused)
-    return [(",".join(one.actions), one.msg) for one in responses.results], excused
+    return responses
 
 
 def left(value: Any, *exceptions: dict[str, Any], **options: Any) -> list[str]:
@@ -168,6 +188,24 @@ def test_the_match_is_a_constraint_s(match: dict[str, Any], excuses: bool) -> No
     assert (not left(value, exception("e", THE, namespace="shop", match=match))) is excuses
 
 
+@pytest.mark.parametrize("pattern", ["web-*", "*web-*"])
+@pytest.mark.parametrize(
+    ("metadata", "excuses"),
+    [
+        ({"name": None, "generateName": "web-"}, True),
+        ({"name": "web-x7k2p", "generateName": "web-"}, True),
+        ({"name": "other", "generateName": "web-"}, False),
+        ({"name": f"web-{54 * 'a'}x7k2p", "generateName": f"web-{70 * 'a'}"}, True),
+    ],
+)
+def test_a_name_that_was_not_generated_decides_alone(
+    pattern: str, metadata: dict[str, Any], excuses: bool
+) -> None:
+    """A Pod of any name was excused if its author wrote another's generateName beside the name."""
+    excused = exception("e", THE, namespace="shop", match={"name": pattern})
+    assert (not left(pod("agent", **metadata), excused)) is excuses
+
+
 def test_an_update_is_excused_for_what_the_object_is_and_not_for_what_it_was() -> None:
     """A constraint matches the old object, too; an exception that did would let labels go."""
     space = {"metadata": {"name": "shop"}}
@@ -218,6 +256,13 @@ def test_an_exception_holds_between_its_times() -> None:
 def test_times_may_be_written_with_small_letters() -> None:
     small = exception("e", THE, namespace="shop", expires="2099-12-31t12:00:00z")
     assert not left(pod("agent"), small)
+
+
+@pytest.mark.parametrize("field", ["notBefore", "expires"])
+def test_a_list_for_a_time_is_named(field: str) -> None:
+    """A fault of Waddle was reported instead."""
+    with pytest.raises(InvalidException, match=f"spec.{field} is not a time"):
+        read_exception(exception("e", THE, namespace="shop", **{field: []}))
 
 
 @pytest.mark.parametrize("field", ["notBefore", "expires"])
@@ -276,6 +321,29 @@ def test_conditions_in_cel_narrow_and_an_error_excuses_nothing() -> None:
     assert left(pod("agent"), of("object.metadata.labels.app == 'x'"))
     fault = condition_fault(pod("agent"), of("object.metadata.labels.app == 'x'"))
     assert fault.startswith("expression '")
+
+
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_conditions_that_take_long_do_not_hold_up_the_thread(deferrable: bool) -> None:
+    """They ran to the end of their cost, over a second each, on the thread of all admissions."""
+    each = "object.spec.containers.all(a, object.spec.containers.all(b, {}))"
+    expression = each.format(each.format("a.name != 'x'"))
+    conditions = [{"name": "slow", "expression": expression}]
+    excusing = Excusing([read_exception(exception("e", THE, matchConditions=conditions))])
+    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+    client.add_template(template("Privileged", PRIVILEGED))
+    client.add_constraint(constraint("Privileged", "none", metadata=OPEN))
+    policies = PolicySet(client.snapshot, stages=(excusing,))
+    budget = Budget.of(0.05, deferrable=deferrable)
+    value = AugmentedObject(pod("agent", *(f"c{number}" for number in range(50))), {})
+    outcome = walk(policies, Subject(value, limits=Limits(budget=budget)))
+    if deferrable:
+        assert isinstance(outcome, Needs)
+        assert outcome.time
+        return
+    assert isinstance(outcome, Found)
+    assert outcome.responses.results
+    assert "exceeded its budget of 50 ms" in excusing.condition_faults["ClusterPolicyException e"]
 
 
 def test_an_exception_whose_conditions_fail_changes_nothing_for_the_others() -> None:
@@ -342,6 +410,36 @@ def test_what_is_left_is_reported() -> None:
 def test_several_exceptions_add_up(rego: str) -> None:
     assert left(pod("agent", "web"), parted("agent"), parted("web"), rego=rego) == []
     assert left(pod("agent", "web", "x"), parted("agent"), parted("web"), rego=rego)
+
+
+def test_each_exception_that_is_needed_is_counted_and_in_use() -> None:
+    """Not those that another one makes superfluous."""
+    both = [parted("agent", expires="2099-01-01T00:00:00Z"), parted("web")]
+    responses = reviewed(pod("agent", "web"), *both, parted("x"), rego=COUNTED)
+    counted, uses = Effect((), ["PolicyException shop/x"]), ExceptionUses()
+    counted.take("p", (), responses.results, responses.excused)
+    uses.note(responses)
+    assert counted.excused == {
+        "PolicyException shop/agent": 1,
+        "PolicyException shop/web": 1,
+        "PolicyException shop/x": 0,
+    }
+    assert sorted(name for _, _, name in uses.take()) == ["agent", "web"]
+    (result,) = responses.excused
+    assert result.excuse is not None
+    assert result.excuse.title == "PolicyException shop/agent", "it ends first"
+
+
+def test_an_exception_is_needed_once_where_a_name_was_generated() -> None:
+    """It was found both by the name and by generateName, and listed twice."""
+    match = {"name": "web-*"}
+    generated = pod("agent", "web", name="web-x7k2p", generateName="web-")
+    responses = reviewed(
+        generated, parted("agent", match=match), parted("web", match=match), rego=COUNTED
+    )
+    (result,) = responses.excused
+    assert result.excuse is not None
+    assert [excuse.name for excuse in result.excuse.needed] == ["agent", "web"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from webhook.external_data.cache import (
     LARGEST_PART,
     ResponseCache,
     answered_items,
+    corrected_keys,
 )
 from webhook.external_data.response import AnsweredKey, ProviderAnswer
 
@@ -112,6 +113,12 @@ def test_what_one_provider_said_is_forgotten_alone_and_what_is_old_with_a_sweep(
     clock.now += 180
     kept.sweep()
     assert (len(kept), kept.bytes) == (0, 0)
+
+
+def test_a_value_corrects_an_earlier_error_until_another_error():
+    items = answer(("a", 0, "bad"), ("a", 1), ("b", 1), ("b", 0, "bad"), ("c", 0, "bad")).items
+    assert corrected_keys(items) == {"a"}
+    assert corrected_keys((*items, *answer(("a", 0, "worse")).items)) == frozenset()
 
 
 def test_an_item_is_a_response_or_an_error():

@@ -4,10 +4,13 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import struct
 from typing import Any, cast
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+from webhook.cluster.event_loop import run
 from webhook.external_data.connection import (
     FRAMING_BYTES_MAX,
     AnswerTooLong,
@@ -191,6 +194,30 @@ def test_a_connection_that_ends_is_an_answer_only_where_no_length_was_said(sent,
         assert not peer.connection.is_open
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("sent", [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", b"H"])
+def test_a_connection_that_is_reset_behind_a_part_of_an_answer_ends_at_once(sent) -> None:
+    """On the loop that answers admissions: it tells of data and of the reset together, once."""
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            near = socket.create_connection(server.getsockname())
+            far, _ = server.accept()
+        near.setblocking(False)
+        plain = Plain()
+        ends = TlsEnds(cast("Any", plain), plain.incoming, plain.outgoing)
+        connection = ProviderConnection(near, ends, read_buffer())
+        wait = asyncio.get_running_loop().create_future()
+        connection.post(b"?", lambda: None, wait.set_result)
+        far.sendall(sent)
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        far.close()
+        outcome = await asyncio.wait_for(wait, PATIENCE_SECONDS)
+        assert isinstance(outcome, ConnectionResetError)
+        assert not connection.is_open
+
+    run(main())
 
 
 @pytest.mark.parametrize("status", [b"000", b"099"])

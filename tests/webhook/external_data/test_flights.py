@@ -423,6 +423,25 @@ def test_a_host_that_ends_with_a_dot_is_that_of_the_certificate(process, monkeyp
         assert caller.ask("dotted/a").system_error == ""
 
 
+def test_a_host_beyond_ascii_is_named_as_resolvers_know_it(tmp_path, monkeypatch):
+    known = socket.getaddrinfo
+
+    def look_up(host: str, *args: Any, **options: Any) -> Any:
+        if host != "b\u00fccher":
+            return known(host, *args, **options)
+        if options.get("flags"):
+            raise socket.gaierror(socket.EAI_NONAME, "a name")
+        return known("127.0.0.1", *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    authority = make_authority(("xn--bcher-kva",))
+    with ProviderProcess(tmp_path, authority=authority) as process, running() as caller:
+        caller.put(process, url=f"https://b\u00fccher:{process.port}/", timeout=30)
+        assert caller.ask("named/a").system_error == ""
+        (request,) = process.requests()
+        assert request["host"] == f"xn--bcher-kva:{process.port}"
+
+
 @pytest.mark.parametrize("password", ["secret", "sec@ret", "sec%40ret"])
 def test_no_part_of_a_password_is_in_a_fault(caller, process, password):
     port = process.port

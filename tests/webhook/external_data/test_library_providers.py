@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.webhook.external_data.recorded import ANSWERS, POLICIES
+from tests.policies import constraint, template
+from tests.webhook.external_data.recorded import ANSWERS, POLICIES, SIGNED
 from tests.webhook.mutation.documents import pod
 from webhook.library import InvalidInputError, NoVerdictError, Policies
 
@@ -54,10 +55,22 @@ def test_a_function_runs_on_the_event_loop_of_who_awaits_the_review() -> None:
     asyncio.run(run())
 
 
+def test_a_number_of_an_answer_is_as_a_provider_would_send_it() -> None:
+    telling = SIGNED.replace('sprintf("%v: %v", asked.errors[_])', "json.marshal(asked.responses)")
+    values = (template("Signed", telling), constraint("Signed", "all", kinds=["Pod"]))
+    given = {"items": {"good": {"value": [2**53 + 1, 1.234e-5]}}}
+    (found,) = Policies.load(values=values, providers={"images": given}).review(pod("good"))
+    assert found.message == '[["good",[9007199254740992,0.00001234]]]'
+    with pytest.raises(InvalidInputError, match="too large for a float64"):
+        load({"images": {"items": {"good": {"value": 10**400}}}})
+
+
 def test_who_is_not_given_is_named_and_what_is_no_answer_refused() -> None:
     with pytest.raises(NoVerdictError, match="no provider images answers here: give"):
         load({}).review(pod("bad"))
     with pytest.raises(InvalidInputError, match=r"providers\['images'\]: unknown field 'item'"):
         load({"images": {"item": {}}})
+    with pytest.raises(InvalidInputError, match="systemError must be a string"):
+        load({"images": {"systemError": False}})  # as YAML reads `systemError: no`
     with pytest.raises(InvalidInputError, match="must hold a value or an error"):
         load({"images": lambda _: {"items": {"bad": {}}}}).review(pod("bad"))

@@ -78,6 +78,14 @@ def test_what_is_no_certificate_behind_the_first_does_not_count():
             f"invalid provider url: no name of a host. value: https://{LONG}.example/",
         ),
         ({"url": "https://a..b/"}, "invalid provider url: no name of a host. value: https://a..b/"),
+        (
+            {"url": "https://p.example:65536/"},
+            "invalid provider url: no port. value: https://p.example:65536/",
+        ),
+        (
+            {"url": f"https://p.example:{'9' * 5000}/"},
+            f"invalid provider url: no port. value: https://p.example:{'9' * 5000}/",
+        ),
         ({"url": 5}, "spec.url must be of type string"),
         (
             {"timeout": -(10**400)},

@@ -59,8 +59,10 @@ def test_numbers_are_64_bit_floats():
         (b'{"response": {"items": [{"value": 1e9999999}]}}', "number too big"),
         (b'{"response": ' + b"[" * 20_000 + b"1" + b"]" * 20_000 + b"}", "depth"),
         (b"<html>", "invalid character '<' looking for beginning of value"),
-        (b"{} more", "invalid character 'm'"),
-        (b"", "EOF"),
+        (b"\xff", "^invalid character '\u00ff' looking for beginning of value"),
+        (b"{} more", "^invalid character 'm' after top-level value"),
+        (b"", "^unexpected end of JSON input"),
+        (b'{"response": {', "^unexpected end of JSON input"),
     ],
 )
 def test_what_has_another_form_cannot_be_read(answer, where):

@@ -1,6 +1,11 @@
 """A provider that fails again and again is not asked for a while; nobody takes it from others."""
 
-from webhook.external_data.suspension import BACKOFF_SECONDS_MAX, FAULTS_MAX, Suspension
+from webhook.external_data.suspension import (
+    BACKOFF_SECONDS_MAX,
+    FAULTS_MAX,
+    NEWS_SECONDS,
+    Suspension,
+)
 
 
 class Clock:
@@ -70,6 +75,16 @@ def test_who_alone_has_it_hang_takes_it_from_nobody_else():
     assert "for this user" in held.refusal("mallory")
 
 
+def test_an_audit_that_has_it_hang_takes_it_from_nobody_else():
+    """The keys are of objects that a user has written."""
+    held = suspension(Clock())
+    for _ in range(3 * FAULTS_MAX):
+        held.failed("", "deadline", connected=True)
+    assert held.refusal("") == "deadline (not asked again for 1 s, after 15 faults in a row)"
+    assert held.refusal("alice") == ""
+    assert not held.is_open
+
+
 def test_a_provider_that_hangs_for_several_users_is_suspended_for_all():
     held = suspension(Clock())
     for number in range(FAULTS_MAX):
@@ -84,3 +99,32 @@ def test_one_answer_ends_a_row():
             held.failed("", "down", connected=False)
         held.answered("")
     assert held.refusal("") == ""
+
+
+def test_who_alone_has_it_hang_is_counted_until_that_is_no_news():
+    """A reader sees why all of a user's requests are refused."""
+    clock = Clock()
+    held = suspension(clock)
+    for _ in range(FAULTS_MAX):
+        assert not held.is_open_for("mallory")
+        assert held.users == (0, "")
+        held.failed("mallory", "deadline", connected=True)
+    assert held.is_open_for("mallory")
+    assert held.users == (1, "deadline")
+    assert not held.is_open_for("alice")
+    clock.now += NEWS_SECONDS + BACKOFF_SECONDS_MAX
+    assert held.users == (0, "")
+    assert held.refusal("mallory") == ""  # a trial
+    assert held.users == (1, "deadline")
+    held.answered("mallory")
+    assert held.users == (0, "")
+
+
+def test_nobody_is_counted_beside_a_provider_that_is_suspended_for_all():
+    held = suspension(Clock())
+    for number in range(FAULTS_MAX):
+        for _ in range(FAULTS_MAX):
+            held.failed(f"user-{number}", "deadline", connected=True)
+    assert held.is_open
+    assert held.users == (0, "")
+    assert not held.is_open_for("user-0")

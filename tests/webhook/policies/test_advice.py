@@ -138,7 +138,35 @@ def rego(body: str, rest: str = "") -> str:
         (rego('startswith(input.review.userInfo.username, "a")'), {"userInfo"}),
         (rego('r := input.review; r.operation == "CREATE"'), {"operation"}),
         (rego('input.review["operation"] == "CREATE"'), {"operation"}),
+        (rego('regex.match("^(CREATE|UPDATE)$", input.review.operation)'), {"operation"}),
+        (rego('lower(input.review.operation) == "create"'), {"operation"}),
+        (rego("count(input.review.operation) > 0"), {"operation"}),
+        (rego('g := {g | g := input.review.userInfo.groups[_]}; g["dev"]'), {"userInfo"}),
+        (
+            rego('count({g | g := input.review.userInfo.groups[_]; g == "dev"}) > 0'),
+            {"userInfo"},
+        ),
+        (
+            rego("is_create(input.review)", 'is_create(r) { r.operation == "CREATE" }'),
+            {"operation"},
+        ),
+        (rego("is_object(input.review.oldObject)"), {"oldObject"}),
         # Allowed for, or not needed by each of the rules:
+        (
+            'package p\nviolation[{"msg": m}] { m := sprintf("%v", [input.review.operation]) }',
+            set(),
+        ),
+        (rego('lower(input.review.operation) != "delete"'), set()),
+        (rego('{"", "CREATE"}[input.review.operation]'), set()),
+        (rego("is_kept(input.review.operation)", 'is_kept(o) { o != "DELETE" }'), set()),
+        (rego('o := {"op": input.review.operation}; o.op != "DELETE"'), set()),
+        (
+            rego(
+                "kept == false",
+                'default kept = false\nkept { input.review.operation == "DELETE" }',
+            ),
+            set(),
+        ),
         (rego('input.review.operation != "DELETE"'), set()),
         (rego('op := input.review.operation; op != "DELETE"'), set()),
         (rego('not input.review.operation == "DELETE"'), set()),
@@ -198,6 +226,11 @@ def test_what_no_input_has_is_reported_where_every_violation_needs_it(body: str,
     rego = f'package p\nimport future.keywords\nviolation[{{"msg": "no"}}] {{ {body} }}'
     found = request_reads(read_template(template(rego=rego)))
     assert {one for one in found if is_never_there(one)} == ({read} if read else set())
+
+
+def test_what_does_not_compile_is_judged_by_its_text() -> None:
+    source = rego('data.other.a; input.review.operation == "CREATE"')
+    assert request_reads(read_template(template(rego=source))) == {"input.review.operation"}
 
 
 def test_a_library_that_decides_by_a_request_is_known() -> None:

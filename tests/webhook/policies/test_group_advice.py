@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests import policies
 from tests.webhook.constraint.policies import constraint, template
 from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.known import TARGETS
 from webhook.policies.advice import advice_on_document
@@ -16,7 +18,7 @@ from webhook.policies.validation import validate
 
 def advice(group: dict[str, Any], *others: dict[str, Any], known: Any = ()) -> list[str]:
     """The advice on these groups, beside those that are known."""
-    client = Client(targets=TARGETS, drivers=[RegoDriver()])
+    client = Client(targets=TARGETS, drivers=[RegoDriver(), CelDriver()])
     validate(client, known, 1.0)
     problems = validate(client, [group, *others], 1.0)
     assert all(one.severity == "warning" for one in problems)
@@ -69,6 +71,19 @@ def test_a_scoped_member_is_reported_for_what_it_does(actions: list[str], shown:
     found = advice(group(), template(), scoped)
     assert bool(found) is (shown is not None)
     assert shown is None or shown in found[0]
+
+
+@pytest.mark.parametrize(("point", "shown"), [("vap.k8s.io", "vap.k8s.io"), ("*", "validation")])
+def test_a_member_that_the_api_server_enforces_is_reported(point: str, shown: str) -> None:
+    """It refused what the group accepts, and nobody was warned."""
+    scoped = constraint(
+        enforcementAction="scoped",
+        scopedEnforcementActions=[{"action": "deny", "enforcementPoints": [{"name": point}]}],
+    )
+    in_cel = policies.template("K8sDeny", cel={"validations": [{"expression": "false"}]})
+    (found,) = advice(group(), in_cel, scoped)
+    assert f"(deny at {shown}" in found
+    assert bool(advice(group(), template(), scoped)) is (point == "*"), "Rego is not generated"
 
 
 def test_a_constraint_that_is_enforced_from_now_on_is_reported_at_its_group() -> None:

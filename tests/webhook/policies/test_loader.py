@@ -1,23 +1,26 @@
 """Policies in files are put into service, and what is said of them."""
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, write_policies
-from tests.policies import FREE, config, template
+from tests.policies import FREE, config, exception, template
 from tests.webhook.policies.loading import Loader
 from webhook.api.gvk import gvk_of
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.review import AugmentedObject
 from webhook.metrics.admission import ENGINE_FAULTS
+from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
 from webhook.metrics.policies import (
     CONSTRAINTS,
     INGESTIONS,
     SNAPSHOT,
     TEMPLATES,
 )
+from webhook.metrics.providers import KNOWN_PROVIDERS
 from webhook.policies.manifests import Manifest
 from webhook.review.policy_set import exclusions_of
 
@@ -50,6 +53,35 @@ def test_loading_publishes_and_counts(tmp_path: Path) -> None:
     assert parts.loader.load() is True
     assert parts.registry.counters[INGESTIONS] == {("active",): 2}
     assert parts.messages == ["policies in force"]
+
+
+def test_what_cannot_be_used_is_counted_by_its_kind(tmp_path: Path) -> None:
+    """The metrics said that no mutator and no Provider had an error."""
+    broken = MUTATOR.replace("name: owner", "name: broken").replace("labels.owner", "labels")
+    other = MUTATOR.replace("name: owner", "name: tier").replace("labels.owner", "labels.tier")
+    provider = """
+apiVersion: externaldata.gatekeeper.sh/v1beta1
+kind: Provider
+metadata: {name: sig}
+spec: {url: "https://sig.example/x", caBundle: QUJD}
+"""
+    expansion = """
+apiVersion: expansion.gatekeeper.sh/v1alpha1
+kind: ExpansionTemplate
+metadata: {name: nowhere}
+spec: {templateSource: ""}
+"""
+    write_policies(tmp_path, REQUIRED_LABELS, MUTATOR, broken, provider, expansion)
+    parts = Loader(tmp_path)
+    parts.loader.load()
+    gauges = parts.registry.gauges
+    assert gauges[MUTATORS] == {("active",): 1, ("error",): 1}
+    assert gauges[KNOWN_PROVIDERS] == {("active",): 0, ("error",): 1}
+    assert gauges[EXPANSION_TEMPLATES] == {("active",): 0, ("error",): 1}
+    write_policies(tmp_path, REQUIRED_LABELS, MUTATOR, other, "", "")
+    parts.loader.load()
+    assert gauges[MUTATORS] == {("active",): 2, ("error",): 0}
+    assert gauges[KNOWN_PROVIDERS] == {("active",): 0, ("error",): 0}
 
 
 def test_a_fault_of_the_compiler_is_counted_as_the_engines(
@@ -228,3 +260,16 @@ def test_violations_without_a_message_are_logged_once(tmp_path: Path) -> None:
     parts.loader.advise_on_messages()
     parts.loader.advise_on_messages()
     assert parts.messages.count("violations deny nothing") == 1
+
+
+def test_an_exception_that_has_ended_is_logged_once_with_its_place(tmp_path: Path) -> None:
+    write_policies(tmp_path, REQUIRED_LABELS, constraint("a", "b"))
+    ended = exception("e", "RequiredLabel/a", match={"name": "p"}, expires="2026-01-01T00:00:00Z")
+    (tmp_path / "ended.yaml").write_text(yaml.safe_dump(ended))
+    parts = Loader(tmp_path)
+    assert parts.loader.load()
+    assert parts.loader.load()
+    lines = map(json.loads, parts.lines)
+    (line,) = (line for line in lines if "as intended" in line["msg"])
+    place = f"{tmp_path}/ended.yaml:1: ClusterPolicyException e: "
+    assert line["policy"].startswith(f"{place}it ended at 2026-01-01T00:00:00Z")

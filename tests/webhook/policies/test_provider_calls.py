@@ -37,3 +37,13 @@ def test_names_and_keys_are_read_where_they_are_written_out(
 
 def test_a_template_that_cannot_be_read_has_no_calls() -> None:
     assert not provider_calls(read_template(template("X", "package x\nexternal_data({"))).names
+
+
+def test_the_calls_of_every_target_count() -> None:
+    document = template("X", f'package x\nviolation[{{"msg": "m"}}] {{ {CALL % "[1]"} }}')
+    call = 'external_data({"provider": "q", "keys": {"k"}})'
+    rego = f'package x\n\n\nviolation[{{"msg": "m"}}] {{ {call} }}'
+    document["spec"]["targets"].append({"target": "other.target", "rego": rego})
+    calls = provider_calls(read_template(document))
+    assert calls.names == {"p", "q"}
+    assert calls.set_lines == (4,)

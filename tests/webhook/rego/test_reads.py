@@ -34,6 +34,22 @@ NAMED = f'named[{{"name": n, "of": of}}] {{ n := {OBJECT}.spec[of][_].name }}'
             ["review.object.spec.hostIPC"],
         ),
         (f'object.get({OBJECT}, ["a", "b"], 1) == 1', "", ["review.object.a.b"]),
+        (
+            f'ps := [["a", "b"], ["a", "c"]]; object.get({OBJECT}, ps[_], 1) == 1',
+            "",
+            ["review.object.a.b", "review.object.a.c"],
+        ),
+        # A shorter path gives what is above the end of a longer one.
+        (f'ps := [["a"], ["a", "b"]]; object.get({OBJECT}, ps[_], 1) == 1', "", ["review.object"]),
+        (f'ps := ["a", ["b", "c"]]; object.get({OBJECT}, ps[_], 1) == 1', "", ["review.object"]),
+        (
+            f"object.get({OBJECT}, path, 1) == 1",
+            'path = ["a"] { input.parameters.p } else = []',
+            [
+                "parameters.p",
+                "review.object",
+            ],
+        ),
         (f"count({OBJECT}.spec.rules) > 1", "", ["review.object.spec.rules[*]"]),
         (f"{OBJECT}.labels[k]; k", "", ["review.object.labels[*]"]),
         (
@@ -49,6 +65,10 @@ NAMED = f'named[{{"name": n, "of": of}}] {{ n := {OBJECT}.spec[of][_].name }}'
         ),
         ("data.inventory.cluster.v1.Namespace[n]", "", ["data.inventory.cluster.v1.Namespace[*]"]),
         ("f(input)", "f(i) { i.review.kind.kind }", ["review.kind.kind"]),
+        # A set that is written has these members and no others.
+        (f'{{"a", "b"}}["c"]; {OBJECT}.spec', "", []),
+        (f'{{["a"]}}[["a"]]; {OBJECT}.spec.a', "", ["review.object.spec.a"]),
+        (f'k := {{"a", "b"}}[_]; {OBJECT}[k]', "", ["review.object.a", "review.object.b"]),
         ('named[{"name": n, "of": "cs"}]', NAMED, ["review.object.spec.cs[*].name"]),
         ('of := "cs"; named[{"name": n, "of": of}]', NAMED, ["review.object.spec.cs[*].name"]),
         ('named[{"name": n, "of": of}]', NAMED, ["review.object.spec[*][*].name"]),
@@ -68,6 +88,19 @@ def test_two_values_of_one_function_are_compared_whole() -> None:
     rules = f"first := c {{ c := {OBJECT}.cs[_] }}"
     read = dependencies("first.image", rules=rules).reads.at("input", "review", "object", "cs")
     assert read.at("*").whole
+
+
+@pytest.mark.parametrize(
+    ("body", "rules"),
+    [
+        ('not pairs[["a", "b"]]', f"pairs[[k, v]] {{ v := {OBJECT}.labels[k] }}"),
+        ('not pairs[{"v": "b"}]', f'pairs[{{"v": v}}] {{ v := {OBJECT}.labels[_] }}'),
+        ("not values[[]]", f"values[v] {{ v := {OBJECT}.labels[_] }}"),
+    ],
+)
+def test_of_members_that_are_sought_by_a_container_all_is_read(body: str, rules: str) -> None:
+    labels = dependencies(body, rules=rules).deciding.at("input", "review", "object", "labels")
+    assert labels.at("*").whole
 
 
 IMAGE = f"{OBJECT}.cs[_].image"
@@ -121,6 +154,23 @@ def test_of_a_text_that_is_tested_the_results_are_read(body: str, rules: str, te
     assert not read.scalar
     found = sorted([(step.name, step.operand) for step in test] for test in read.tests)
     assert found == sorted(tests)
+
+
+@pytest.mark.parametrize(
+    ("message", "tests"),
+    [
+        (f'sprintf("%v", [split({IMAGE}, "/")])', [[("is_string", "")]]),
+        (f'sprintf("%v", [startswith({IMAGE}, "a")])', [[("is_string", "")]]),
+        (f'sprintf("%v", [split({IMAGE}, "/")[0]])', [[("split", "/"), ("count", "")]]),
+    ],
+)
+def test_a_violation_that_quotes_a_test_of_a_text_hangs_on_its_being_one(
+    message: str, tests: list
+) -> None:
+    rego = f'package p\nviolation[{{"msg": msg}}] {{ msg := {message} }}'
+    found = dependencies_of(read_template(template("P", rego)))
+    read = found.deciding.at("input", "review", "object", "cs", "*", "image")
+    assert [[(step.name, step.operand) for step in test] for test in read.tests] == tests
 
 
 @pytest.mark.parametrize(

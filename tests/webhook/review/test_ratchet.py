@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.webhook.constraint.policies import client, constraint, deployment, expands, template
 from webhook.api.admission import read_request
+from webhook.constraint.breaker import Guard
 from webhook.constraint.enforcement import AUDIT, WEBHOOK
 from webhook.constraint.errors import InvalidConstraint
 from webhook.constraint.expansion import ExpansionSet, read_expansion_template
+from webhook.constraint.limits import Budget, Limits
+from webhook.constraint.result import DEFERRED
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet
@@ -213,6 +217,162 @@ def test_groups_have_it_too() -> None:
     assert [actions for _, actions, _ in found(stays, IMAGES, group)] == [("warn",)]
     worse = request(pod("a:latest", "b:latest"), pod("a:latest"))
     assert [actions for _, actions, _ in found(worse, IMAGES, group)] == [("deny",)]
+
+
+@pytest.mark.parametrize("message", ["", "Name a version."])
+def test_a_group_lets_fewer_violations_of_the_same_members_stay(message: str) -> None:
+    """Whoever mended one of two bad containers was refused for the other."""
+    group = {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "ConstraintGroup",
+        "metadata": {"name": "g", "annotations": dict(ALLOW)},
+        "spec": {
+            "message": message,
+            "members": {"images": {"kind": "Images"}, "sparing": {"kind": "Sparing"}},
+            "expression": "images() || sparing()",
+        },
+    }
+
+    def actions(*images: str, was: tuple[str, ...]) -> list[tuple[str, ...]]:
+        value = request(pod(*images), pod(*was))
+        return [by for _, by, _ in found(value, IMAGES, SPARING, group)]
+
+    two = ("a:latest", "b:latest")
+    assert actions("a:1", "b:latest", was=two) == [("warn",)]
+    assert actions("a:1", "c:latest", was=two) == [("deny",)]
+    assert actions("a:1", "b:latest", "c:latest", was=two) == [("deny",)]
+    assert actions("a:latest", "a:latest", was=("a:latest",)) == [("deny",)]
+    assert actions("a:1", "b:1", was=two) == []
+
+
+NO_LABEL = template(
+    "NoLabel",
+    """package nolabel
+violation[{"msg": "has a label"}] { input.review.object.metadata.labels.bad }
+""",
+)
+FAILING = template(
+    "Failing",
+    """package failing
+violation[{"msg": "x"}] { f(input.review.object) == 3 }
+f(x) = 1 { x.metadata.labels.bad }
+f(x) = 2 { x.kind }
+""",
+)
+
+
+def group_of(expression: str, **members: str) -> dict[str, Any]:
+    """A group with these members' kinds that lets stay what was there."""
+    return {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "ConstraintGroup",
+        "metadata": {"name": "g", "annotations": dict(ALLOW)},
+        "spec": {
+            "message": "No.",
+            "members": {name: {"kind": kind} for name, kind in members.items()},
+            "expression": expression,
+        },
+    }
+
+
+BAD = {"labels": {"bad": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("expression", "new", "old", "action"),
+    [
+        ("a() && b()", pod("a:latest"), pod("a:latest", **BAD), "warn"),
+        ("a() && b()", pod("a:latest"), pod("a:1", **BAD), "deny"),
+        ("a() && b()", pod("a:latest", **BAD), pod("a:1", **BAD), "deny"),
+        ("a() && b()", pod("a:1", **BAD), pod("a:latest", **BAD), "warn"),
+        ("!a() && b()", pod("a:latest"), pod("a:latest", **BAD), "deny"),
+        ("!(!a() || !b())", pod("a:latest"), pod("a:latest", **BAD), "warn"),
+        ("(a() == true) && b()", pod("a:latest"), pod("a:latest", **BAD), "deny"),
+    ],
+    ids=[
+        "the first is mended",
+        "another takes its place",
+        "another comes beside it",
+        "the last is mended",
+        "its acceptance is the reason",
+        "it is negated twice",
+        "it is compared",
+    ],
+)
+def test_a_group_judges_members_that_did_not_matter_before(
+    expression: str, new: dict[str, Any], old: dict[str, Any], action: str
+) -> None:
+    """The members behind the first that refused were not evaluated, and so not known."""
+    group = group_of(expression, a="NoLabel", b="Images")
+    assert found(request(new, old), NO_LABEL, IMAGES, group) == [
+        ("No.", (action,), action == "warn")
+    ]
+
+
+def test_a_group_under_a_ratchet_says_why_an_update_is_refused() -> None:
+    """The member that has a new violation is named, also where another had refused before it."""
+    group = group_of("a() && b()", a="NoLabel", b="Images")
+    del group["spec"]["message"]
+    value = request(pod("a:latest", **BAD), pod("a:1", **BAD))
+    ((message, actions, _),) = found(value, NO_LABEL, IMAGES, group)
+    assert actions == ("deny",)
+    assert message == "a() && b() is false: a: has a label; b: a:latest is latest"
+
+
+def test_a_group_keeps_no_object_in_terminating_for_what_it_did_not_judge_before() -> None:
+    """A finalizer's last update was refused where constraints of the same templates warn."""
+    group = group_of("a() && b()", a="NoLabel", b="Images")
+    del group["metadata"]["annotations"]
+    ends = {"deletionTimestamp": "2026-11-01T10:00:00Z"}
+    old = pod("a:latest", finalizers=["example.com/f"], **ends, **BAD)
+    value = request(pod("a:latest", **ends), old)
+    assert found(value, NO_LABEL, IMAGES, group) == [("No.", ("warn",), True)]
+    value = request(pod("a:latest"), pod("a:latest", **BAD))
+    assert found(value, NO_LABEL, IMAGES, group) == [("No.", ("deny",), False)]
+
+
+def test_a_member_that_fails_ends_no_review() -> None:
+    """The comparison looked for its verdict."""
+    group = group_of("a() && b()", a="Failing", b="Images")
+    bad, good = pod("a:latest", **BAD), pod("a:latest")
+    value = request(bad, pod("a:latest", labels={"bad": "y"}))
+    assert found(value, FAILING, IMAGES, group) == [("No.", ("warn",), True)]
+    assert found(request(bad, good), FAILING, IMAGES, group) == [("No.", ("deny",), False)]
+    assert found(request(good, bad), FAILING, IMAGES, group) == [("No.", ("warn",), True)]
+
+
+ENDLESS = template(
+    "Endless",
+    """package endless
+violation[{"msg": "x"}] { numbers.range(1, 3000000)[_] == -1 }
+""",
+)
+
+
+def test_a_member_that_takes_long_is_compared_on_another_thread() -> None:
+    """Such a member counted as failed, and the update was refused."""
+    snapshot = client(IMAGES, ENDLESS, group_of("a() && b()", a="Images", b="Endless")).snapshot
+    budget = Budget.of(0.001, guard=Guard(), deferrable=True)
+    value = AugmentedObject(pod("a:latest"))
+    assert snapshot.review(value, limits=Limits(budget=budget)) is DEFERRED
+    last = Limits(budget=replace(budget, deferrable=False))
+    (result,) = snapshot.review(value, limits=last).results
+    assert "error" in result.details["members"]["b"]
+
+
+def test_a_group_that_refuses_for_another_reason_is_not_the_same() -> None:
+    group = {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "ConstraintGroup",
+        "metadata": {"name": "g", "annotations": dict(ALLOW)},
+        "spec": {
+            "message": "Both or none.",
+            "members": {"images": {"kind": "Images"}, "sparing": {"kind": "Sparing"}},
+            "expression": "images() != sparing()",
+        },
+    }
+    value = request(pod("a:1"), pod("a:latest"))
+    assert found(value, IMAGES, SPARING, group) == [("Both or none.", ("deny",), False)]
 
 
 def test_what_an_object_implied_before_it_may_go_on_implying() -> None:

@@ -25,6 +25,7 @@ from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.exceptions.reading import read_exception
 from webhook.exceptions.stage import Excusing
+from webhook.external_data.exchange import failure
 from webhook.review.expanding import expand_value
 from webhook.review.loops import review
 from webhook.review.outcome import Found, Needs
@@ -90,6 +91,95 @@ def test_an_update_that_changes_nothing_is_asked_about_the_old_object_too() -> N
         found = review(PolicySet(snapshot), Subject(value), ask=ask)
         assert [one.actions for one in found.responses.results] == [actions]
         assert keys(ask) == [[("x-new",)], [(before,)]]
+
+
+NAMED = """package asks
+asked := external_data({"provider": "p", "keys": [c.image | c := input.review.object.spec.containers[_]]})
+violation[{"msg": msg}] { msg := sprintf("%v is unsigned", [asked.errors[_][0]]) }"""
+CLOSED = f"""{NAMED}
+violation[{{"msg": msg}}] {{ msg := sprintf("nobody knows: %v", [asked.system_error]); asked.system_error != "" }}"""
+
+
+NO_C0 = """package named
+violation[{"msg": "c0 is there"}] { input.review.object.spec.containers[_].name == "c0" }"""
+
+
+def excusing(*containers: str) -> tuple[Excusing, ...]:
+    """Returns a stage with an exception for each container."""
+    of_each = (
+        exception(name, "Asks/all", namespace="shop", parts={"containers": [name]})
+        for name in containers
+    )
+    return (Excusing([read_exception(document) for document in of_each]),)
+
+
+def asking(rego: str, annotation: str, value: str) -> Client:
+    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+    client.add_template(template("Asks", rego))
+    client.add_constraint(constraint("Asks", "all", metadata={"annotations": {annotation: value}}))
+    return client
+
+
+def test_reviews_without_the_parts_of_many_exceptions_take_one_round() -> None:
+    """And the review without all of them at once, for what none excuses alone, takes another."""
+    snapshot = asking(NAMED, "waddle.dev/exceptions", "all").snapshot
+    stages = excusing(*(f"c{number}" for number in range(6)))
+    ask = Answers(unsigned)
+    images = [f"x{number}" for number in range(7)]
+    found = review(
+        PolicySet(snapshot, stages=stages), Subject(AugmentedObject(pod(*images), PLACE)), ask=ask
+    )
+    assert [len(requests) for requests in ask.rounds] == [1, 6, 1]
+    assert [one.msg for one in found.responses.results] == ["x6 is unsigned"]
+    assert [one.excuse and one.excuse.name for one in found.responses.excused] == [
+        f"c{number}" for number in range(6)
+    ]
+
+
+def test_no_exception_excuses_by_a_provider_that_fails_without_its_part() -> None:
+    """The policy takes a failure for good news: its violation is gone, and not by the part."""
+    snapshot = asking(NAMED, "waddle.dev/exceptions", "all").snapshot
+
+    def answer(request: ProviderRequest) -> Any:
+        return unsigned(request) if len(request.keys) == 2 else failure("no route to host")
+
+    found = review(
+        PolicySet(snapshot, stages=excusing("c0")),
+        Subject(AugmentedObject(pod("a", "x"), PLACE)),
+        ask=Answers(answer),
+    )
+    assert [one.msg for one in found.responses.results] == ["x is unsigned"]
+    assert not found.responses.excused
+
+
+@pytest.mark.parametrize(("before", "actions"), [("x-new", ("warn",)), ("a", ("deny",))])
+def test_a_failure_was_there_before_only_if_the_same_request_fails(
+    before: str, actions: tuple[str, ...]
+) -> None:
+    """Nobody knows the new image: that nobody knows the old one now is no earlier violation."""
+    snapshot = asking(CLOSED, "waddle.dev/existing", "allow").snapshot
+    ask = Answers(lambda _: failure("no route to host"))
+    value = played(pod("x-new"), PLACE, "UPDATE", pod(before))
+    found = review(PolicySet(snapshot), Subject(value), ask=ask)
+    assert [(one.msg, one.actions) for one in found.responses.results] == [
+        ("nobody knows: no route to host", actions)
+    ]
+
+
+def test_a_provider_that_fails_without_a_part_leaves_other_policies_exceptions() -> None:
+    """It concerns the policy that asks it: an outage must not end exceptions of all others."""
+    client = asking(NAMED, "waddle.dev/exceptions", "all")
+    client.add_template(template("Named", NO_C0))
+    metadata = {"annotations": {"waddle.dev/exceptions": "all"}}
+    client.add_constraint(constraint("Named", "all", metadata=metadata))
+    excused = exception("c0", "Named/all", namespace="shop", parts={"containers": ["c0"]})
+    found = review(
+        PolicySet(client.snapshot, stages=(Excusing([read_exception(excused)]),)),
+        Subject(AugmentedObject(pod("a", "b"), PLACE)),
+        ask=Answers(lambda _: failure("no route to host")),
+    )
+    assert not found.responses.results
+    assert [one.msg for one in found.responses.excused] == ["c0 is there"]
 
 
 @pytest.mark.parametrize(("expression", "denied"), [("a() && b()", True), ("a() || b()", True)])

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import datetime as dt
 import gc
+import json
 import math
 import resource
 import socket
@@ -81,6 +82,12 @@ def no_descriptors() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def event(port: Port) -> dict[str, Any]:
+    """Returns the only line of a port's log."""
+    (line,) = port.lines
+    return dict(json.loads(line))
 
 
 async def read_all(connection: socket.socket) -> bytes:
@@ -304,6 +311,32 @@ def test_a_client_that_never_says_hello_is_closed(tmp_path: Path) -> None:
                 assert await read_all(silent) == b""
         assert not port.hub.handshakes
         assert port.registry.counters[HANDSHAKES_FAILED] == {("timeout",): 1}
+        assert event(port)["error"] == "the client said nothing in time"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [
+        (b"", "the client closed the connection before it was ready"),
+        (b"\x16\x03\x01", "the client closed the connection before it was ready"),
+        (b"GET / HTTP/1.1\r\n\r\n", "HTTP_REQUEST"),
+    ],
+)
+def test_the_log_says_whose_handshake_failed_and_why(
+    tmp_path: Path, sent: bytes, error: str
+) -> None:
+    """A balancer that only opens connections, a client that speaks no TLS."""
+
+    async def run() -> None:
+        port = Port(tls=serving_context(tmp_path))
+        async with port.open():
+            with port.connect() as client:
+                client.send(sent)
+            await turns_until(lambda: port.lines)
+        assert error in event(port)["error"]
+        assert event(port)["client"] == "127.0.0.1"
 
     asyncio.run(run())
 

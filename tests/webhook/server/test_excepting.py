@@ -111,6 +111,25 @@ def test_whoever_cannot_be_asked_about_is_refused(access: AccessAnswer | None) -
     assert "the API server did not say" in response.message
 
 
+@pytest.mark.parametrize(
+    "path", ["spec.containers[name: *].image", "spec.containers[name: web]", "spec.volumes"]
+)
+def test_parts_that_leave_something_are_narrow(path: str) -> None:
+    response = answer(exception("e", OF, parts={"paths": [path]}), Rights(AccessAnswer()))
+    assert response.allowed, response.message
+
+
+def test_all_service_accounts_of_a_namespace_are_not_everybody() -> None:
+    """Such an exception was refused, as if it excused everything."""
+
+    def of(namespace: str) -> AdmissionResponse:
+        subject = {"kind": "ServiceAccount", "name": "*", "namespace": namespace}
+        return answer(exception("e", OF, subjects=[subject]), Rights(AccessAnswer()))
+
+    assert of("ci").allowed
+    assert "it would excuse everything" in of("*").message
+
+
 def test_a_spec_that_stays_is_not_asked_about() -> None:
     rights = Rights(AccessAnswer(0))
     expired = wide(expires="2020-01-01T00:00:00Z")
@@ -142,6 +161,11 @@ ANYTHING = {
         (exception("e", OF), 422, "it would excuse everything"),
         (exception("e", OF, match={"kinds": []}), 422, "it would excuse everything"),
         (exception("e", OF, match=ANYTHING), 422, "it would excuse everything"),
+        (exception("e", OF, parts={"containers": ["*"]}), 422, "it would excuse everything"),
+        *(
+            (exception("e", OF, parts={"paths": [path]}), 422, "it would excuse everything")
+            for path in ("spec", "spec.template.spec.containers", "spec.containers[name: *]")
+        ),
         (
             exception("e", OF, subjects=[{"kind": "Group", "name": "*"}]),
             422,

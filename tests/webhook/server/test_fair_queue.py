@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -237,3 +238,31 @@ def test_of_those_who_begin_alike_the_one_whose_last_work_was_short_comes_first(
         assert waiting.put(Flow(user, "a"), user) is None
     waiting.done(taken[0], 0.5)
     assert drained(waiting) == [ALICE, "mallory"]
+
+
+def of_user(user: str) -> Callable[[str], bool]:
+    """Whether a work is of a user."""
+    return lambda work: work.startswith(user)
+
+
+def test_users_with_work_are_counted_whatever_becomes_of_it() -> None:
+    """Work is queued, displaced, taken, ended and removed in an order drawn by chance."""
+    drawn = random.Random(7)
+    waiting = queue(waiting_max=6)
+    running: list[Flow] = []
+    for number in range(2_000):
+        user = drawn.choice("abcdef")
+        match drawn.choice(["put", "put", "put", "take", "done", "remove", "clear"]):
+            case "put":
+                waiting.put(Flow(user, drawn.choice("xy")), f"{user}{number}")
+            case "take" if (taken := waiting.take()) is not None:
+                running.append(taken[0])
+            case "done" if running:
+                waiting.done(running.pop(drawn.randrange(len(running))), 0.001)
+            case "remove":
+                waiting.remove(of_user(user))
+            case "clear" if number % 10 == 0:
+                waiting.clear()
+        users = {work[0] for work in waiting} | {flow.user for flow in running}
+        assert waiting.before(Flow(user, "x")).requesters == len(users)
+        assert waiting.others_than(user) == len(users - {user})

@@ -9,6 +9,9 @@ from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.formats.finding import (
     Report,
     ShownFinding,
+    exception_of,
+    exception_until,
+    excused_finding,
     level_of,
     place_in_cluster,
     shown_resource,
@@ -51,11 +54,13 @@ def as_table(outcome: AuditOutcome, limit: int) -> str:
     lines: list[str] = []
     for key, findings in _by_constraint(outcome):
         kind, name = key
-        action = ",".join(findings[0].result.actions)
+        action = ",".join(
+            dict.fromkeys(action for finding in findings for action in finding.result.actions)
+        )
         title = f"{kind}/{name} ({action}): {quantity(len(findings), 'violation')}"
         lines.append(styled(printable_name(title), bold=True))
         shown = findings[:limit] if limit else findings
-        cells = [(_resource(finding), one_line(finding.result.msg)) for finding in shown]
+        cells = [_cells(finding) for finding in shown]
         lines += [f"  {line}" for line in table(cells)]
         if more := len(findings) - len(shown):
             lines.append(f"  … and {more} more (--limit)")
@@ -66,6 +71,18 @@ def as_table(outcome: AuditOutcome, limit: int) -> str:
         if limit and (more := len(excused) - limit) > 0:
             lines.append(f"  … and {more} more (--limit)")
     return "\n".join([*lines, summary(outcome)])
+
+
+def _cells(finding: AuditedViolation) -> tuple[str, ...]:
+    """Returns a row about a violation: object and message, and the exception that weakened it."""
+    result = finding.result
+    exception = exception_until(result)
+    weakened = f"{','.join(result.actions)}: {exception}"
+    return (
+        _resource(finding),
+        one_line(result.msg),
+        f"({weakened})" if exception else "",
+    )
 
 
 def _excused_cells(finding: AuditedViolation) -> tuple[str, ...]:
@@ -134,6 +151,7 @@ def report(outcome: AuditOutcome) -> Report:
             "/".join(key): description
             for key, description in described(outcome.ended.snapshot).items()
         },
+        [excused_finding(_finding(item), item.result) for item in outcome.excused],
     )
 
 
@@ -145,6 +163,7 @@ def _finding(item: AuditedViolation) -> ShownFinding:
         label=",".join(result.actions),
         subject=_resource(item),
         message=result.msg,
+        exception=exception_of(result),
         place=place_in_cluster(
             identity.api_version, identity.kind, identity.namespace, identity.name
         ),

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Result
     from webhook.external_data.exchange import AskAsync
     from webhook.policies.manifests import Manifest
+    from webhook.review.policy_set import PolicySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ class AuditOutcome(AuditSink):
     """Warnings about objects with several definitions."""
     excused: list[AuditedViolation] = field(default_factory=list)
     """The findings that exceptions excuse."""
+    policies: PolicySet | None = None
+    """The policies that were audited, once they are read."""
 
     @property
     def denied(self) -> bool:
@@ -151,6 +154,7 @@ async def audit(
         admission_policies = await read_admission_policies(client)
         outcome.faults += admission_policies.texts
         policies = replace(policies, stages=(*policies.stages, admission_policies.policies))
+    outcome.policies = policies
     outcome.advice += foreign_warnings(policies, files.manifests)
     snapshot = policies.snapshot
     # An installed audit may wait for rights while the cluster starts; a command does not.

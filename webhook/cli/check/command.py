@@ -135,6 +135,7 @@ def command(  # noqa: PLR0913  # one for each option
     for line in (*sources.faults, *sources.warnings):
         complain(line)
     # Missing files are reported without the engine.
+    from webhook.cli.check.mutators import faults_of_conditions  # noqa: PLC0415  # likewise
     from webhook.policies.validation import is_policy  # noqa: PLC0415
     from webhook.policy_kinds.known import is_extension  # noqa: PLC0415
 
@@ -153,6 +154,7 @@ def command(  # noqa: PLR0913  # one for each option
         checked = checked_in_cluster(inputs, kubeconfig, context, namespace)
     else:
         checked = _checked_alone(inputs)
+    checked.problems += faults_of_conditions(checked.mutation.extensions, manifests)
     is_whole = not (sources.faults or checked.unread)
     return _report(checked, output, reads=reads) or (
         exit_codes.OK if is_whole else exit_codes.UNKNOWN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import MUTATING_POLICY
@@ -13,7 +13,7 @@ from webhook.cli.extensions import run as extension_run
 from webhook.constraint.constraint import Constraint, is_constraint
 from webhook.exceptions.permission import closed_by
 from webhook.exceptions.reading import warnings_in_files
-from webhook.exceptions.state import missing_constraints
+from webhook.exceptions.state import UNKNOWN, missing_constraints
 from webhook.kyverno.kinds import MUTATING_KINDS
 from webhook.mutation import mutator
 from webhook.mutation.drift import Drift, is_about_everything
@@ -23,7 +23,7 @@ from webhook.policies.advice import advice_on_document
 from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.effect import EXAMPLES_MAX, Example
 from webhook.policies.extensions import IN_FORCE, Extensions, on_top
-from webhook.policies.problem import Problem
+from webhook.policies.problem import Problem, Severity
 from webhook.policy_kinds.known import effectless, is_extension, is_foreign_policy, kind_of
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.review.admission_requests import title_of
@@ -32,6 +32,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from webhook.constraint.result import Excuse
     from webhook.exceptions.exception import PolicyException
     from webhook.mutation.mutator import MutatorId
     from webhook.policies.manifests import Manifest
@@ -110,7 +111,10 @@ def prepare(
     counted = [item for item in by_identity.values() if not is_foreign_policy(item.gvk)]
     checked = MutationChecked(
         kinds=Counter(item.gvk.kind for item in counted),
-        extension_keys=frozenset(item.key for item in counted),
+        extension_keys=frozenset(
+            (item.gvk.kind, title_of(item.document)) if _namespace_of(item) else item.key
+            for item in counted
+        ),
     )
     faults = checked.extensions.load(on_top(list(by_identity.values()), in_force))
     checked.in_force.load(on_top((), in_force))
@@ -118,8 +122,8 @@ def prepare(
     problems = []
     for fault in faults:
         if fault.file != IN_FORCE and (manifest := titles.get(fault.title)) is not None:
-            problems.append(Problem(*manifest.key, "error", "invalid", fault.message))
-            checked.places[manifest.key] = f"{fault.file}:{fault.line}"
+            problems.append(_problem(manifest, "error", "invalid", fault.message))
+            checked.places[problems[-1].key] = f"{fault.file}:{fault.line}"
     problems += [
         Problem(*item.key, "error", "invalid", fault)
         for item in manifests
@@ -127,13 +131,13 @@ def prepare(
         for fault in effectless(item.document)
     ]
     problems += [
-        problem
+        replace(problem, namespace=_namespace_of(item))
         for item in manifests
         if item.gvk.group in CONFIGURATION_GROUPS and not is_constraint(item.gvk)
         for problem in advice_on_document(item.document)
     ]
     problems += [
-        Problem(*item.key, "warning", "exception", warning)
+        _problem(item, "warning", "exception", warning)
         for item in by_identity.values()
         if kind_of(item.gvk) in EXCEPTION_KINDS
         and item.title not in {broken.title for broken in faults}
@@ -146,6 +150,19 @@ def prepare(
             checked.cluster[key] = MutatorEffect()
             problems += _mutator_warnings(checked.extensions, key, item.document)
     return checked, problems
+
+
+def _namespace_of(item: Manifest) -> str:
+    """Returns the namespace of an exception; empty for others, which have none."""
+    return namespace_of(item.document) if kind_of(item.gvk) in EXCEPTION_KINDS else ""
+
+
+def _problem(item: Manifest, severity: Severity, code: str, message: str) -> Problem:
+    return Problem(*item.key, severity, code, message, _namespace_of(item))
+
+
+def _of(excuse: Excuse, severity: Severity, code: str, message: str) -> Problem:
+    return Problem(excuse.kind, excuse.name, severity, code, message, excuse.namespace)
 
 
 def _mutator_warnings(
@@ -193,11 +210,22 @@ def problems_of_exceptions(
         excuse = item.excuse
         named = [known[key] for key in item.constraints if key in known]
         if (fault := closed_by(item, named)) is not None:
-            problems.append(Problem(excuse.kind, excuse.name, "error", "invalid", fault.message))
+            problems.append(_of(excuse, "error", "invalid", fault.message))
         if missing := missing_constraints(item, known):
             message = f"there is no constraint {', '.join(missing)}"
-            problems.append(Problem(excuse.kind, excuse.name, "warning", "exception", message))
+            problems.append(_of(excuse, "warning", "exception", message))
     return problems
+
+
+def faults_of_conditions(extensions: Extensions, manifests: Sequence[Manifest]) -> list[Problem]:
+    """Returns the errors of exceptions' conditions among the manifests, after all reviews."""
+    excusing = extensions.excusing
+    faults = {} if excusing is None else excusing.condition_faults
+    return [
+        _of(item.excuse, "warning", "exception", f"{UNKNOWN}{fault}")
+        for item in exceptions_in(extensions, manifests)
+        if (fault := faults.get(item.excuse.title)) is not None
+    ]
 
 
 _NO_NAME: Final = (

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.formats.document import patch_lines
 from webhook.cli.terminal import styled
-from webhook.policies.replay import Replay, excusal_document, excusal_line
+from webhook.policies.replay import (
+    Replay,
+    action_document,
+    action_line,
+    excusal_document,
+    excusal_line,
+)
 from webhook.printable import printable, printable_name, quantity
 
 if TYPE_CHECKING:
@@ -84,6 +90,7 @@ def _decisions(replayed: Replay) -> dict[str, Any]:
                 "after": change.after,
                 "added": [list(item) for item in change.added],
                 "removed": [list(item) for item in change.removed],
+                "actions": [action_document(item) for item in change.actions],
                 "excused": [excusal_document(item) for item in change.excused],
             }
             for change in replayed.changes
@@ -139,7 +146,7 @@ def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
 
 def place_of(checked: PolicyCheck, problem: Problem) -> str:
     """Returns the file and line of a problem's object; empty if it is from no file."""
-    return checked.places.get((problem.kind, problem.name), "")
+    return checked.places.get(problem.key, "")
 
 
 def placed(checked: PolicyCheck, problem: Problem) -> str:
@@ -233,5 +240,6 @@ def _replayed(replayed: Replay) -> list[str]:
             f"    - {printable_name(f'{kind}/{policy}: {text}')}"
             for kind, policy, text in change.removed
         ]
-        lines += [f"    {printable_name(excusal_line(item))}" for item in change.excused]
+        explained = (*map(action_line, change.actions), *map(excusal_line, change.excused))
+        lines += [f"    {printable_name(line)}" for line in explained]
     return lines + [f"  {printable_name(line)}" for line in replayed.totals()]

@@ -85,7 +85,7 @@ class PolicyCheck:
     @property
     def unusable(self) -> set[tuple[str, str]]:
         """The kind and name of each policy, mutator or the like with an error."""
-        errors = {(item.kind, item.name) for item in self.problems if item.severity == "error"}
+        errors = {item.key for item in self.problems if item.severity == "error"}
         return errors & (self.policy_keys | self.mutation.extension_keys)
 
     @property

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.api.config import AUDIT_PROCESS, WEBHOOK_PROCESS
 from webhook.api.gvk import GroupVersionKind, labels_of, name_of, namespace_of, split_group_version
 from webhook.api.shapes import object_of, objects_of
+from webhook.audit.kinds import undecided
 from webhook.audit.sink import Audited, AuditSink
 from webhook.cli import exit_codes
 from webhook.cli.audit.report import missing
 from webhook.cli.audit.run import AuditOutcome, Request, audit
 from webhook.cli.cluster_access import ask_cluster, list_objects
 from webhook.cli.cluster_policies import list_kind
+from webhook.cli.except_.unlisted import review_unlisted
 from webhook.cli.formats.document import as_stream
 from webhook.cli.terminal import complain, write
 from webhook.cluster.errors import ApiError
@@ -40,9 +42,13 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.constraint import Constraint
     from webhook.exceptions.writing import ExceptionTerms
+    from webhook.review.policy_set import PolicySet
 
 OWNERS_MAX: Final = 8
 """The most controllers in a chain: a Pod's ReplicaSet, its Deployment, and a margin."""
+
+_CLAIM: Final = ("", "PersistentVolumeClaim")
+_STATEFUL_SET: Final = GroupVersionKind("apps", "v1", "StatefulSet")
 
 
 class Baseline(NamedTuple):
@@ -85,6 +91,8 @@ class _Violations(AuditSink):
     listed: list[_Listed] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
     """The parts of constraints that the webhook enforces and the audit does not see."""
+    excluded: set[tuple[GroupVersionKind, str]] = field(default_factory=set)
+    """The kinds and namespaces of objects that Config excludes from the audit."""
 
     async def start(self, start: SweepStart) -> None:
         """Keeps what the audit will not see."""
@@ -97,6 +105,8 @@ class _Violations(AuditSink):
         place, name = audited.identity.namespace, audited.identity.name
         if self.baseline.namespace and place != self.baseline.namespace:
             return
+        if audited.excluded:
+            self.excluded.add((audited.identity.gvk, place))
         gvk, obj, seen = audited.identity.gvk, audited.object, set()
         for result in audited.responses.results:
             constraint, template = result.constraint, _expansion_of(result.msg)
@@ -124,6 +134,26 @@ def _unseen(constraint: Constraint) -> Iterator[str]:
     if (excluded := audited.get("excludedNamespaces")) and "excludedNamespaces" not in admitted:
         place = ", ".join(excluded)
         yield f"not audited in {place}: {title}: its processes leave it out of the audit alone"
+
+
+def _unseen_by_config(sink: _Violations, policies: PolicySet) -> Iterator[str]:
+    """Yields the constraints for namespaces that Config excludes from the audit alone."""
+    lines = set()
+    for gvk, place in sink.excluded:
+        if policies.exclusions.webhook(place):
+            continue
+        keys = undecided(policies.snapshot, policies.expansion, [gvk], ())
+        for constraint in policies.snapshot.constraints:
+            match = constraint.match
+            is_meant = not sink.baseline.only or constraint.name in sink.baseline.only
+            if constraint.key not in keys or not is_meant or match is None:
+                continue
+            if match.admits_namespace is None or match.admits_namespace(place):
+                title = "/".join(constraint.key)
+                lines.add(
+                    f"not audited in {place}: {title}: Config excludes it from the audit alone"
+                )
+    yield from sorted(lines)
 
 
 def _expansion_of(message: str) -> str:
@@ -166,18 +196,26 @@ async def _audited(
     """Returns the audit's outcome, its violations, and what it could not see."""
     sink = _Violations(part)
     outcome = await audit(client, Request(part.waddle), sink)
+    assert outcome.policies is not None, "an audit reads its policies first"
+    unseen = await review_unlisted(client, outcome.policies, part.namespace, sink)
     owners = _Owners(client)
     generated = await _generated(client) if any(item.implied_by for item in sink.listed) else {}
     violations = []
     for violation, controller, own_labels, implied_by in sink.listed:
         chain = [] if controller is None else await owners.of(controller, violation.namespace)
         owner = naming_owner(violation.name, chain) if chain else None
+        if (violation.group, violation.kind) == _CLAIM:
+            owner = await owners.of_claim(violation.namespace, violation.name) or owner
         violations.append(violation._replace(owner=owner))
         if violation.namespace and (kind := generated.get(implied_by)):
             itself = Owner(violation.group, violation.kind, violation.name, own_labels)
             violations.append(implied(violation, [itself, *chain], kind))
     unlisted = [f"no right to list owners: {gvk}" for gvk in sorted(owners.unlisted)]
-    return outcome, violations, [*sink.unseen, *unlisted]
+    return (
+        outcome,
+        violations,
+        [*sink.unseen, *_unseen_by_config(sink, outcome.policies), *unseen, *unlisted],
+    )
 
 
 async def _generated(client: ClusterClient) -> dict[str, tuple[str, str]]:
@@ -213,6 +251,20 @@ class _Owners:
             controller = known.controller
         return owners
 
+    async def of_claim(self, namespace: str, name: str) -> Owner | None:
+        """Return the StatefulSet of a PersistentVolumeClaim, by the beginning of its claims' names.
+
+        None for a claim of any other origin. A StatefulSet names its claims by template, its own
+        name and an ordinal, and most are not owned by it, so that they outlive it.
+        """
+        beginning, _, ordinal = name.rpartition("-")
+        if not ordinal.isdecimal():
+            return None
+        for (place, owner), known in (await self._of_kind(_STATEFUL_SET)).items():
+            if place == namespace and beginning in {f"{claim}-{owner}" for claim in known.claims}:
+                return Owner(_STATEFUL_SET.group, _STATEFUL_SET.kind, beginning, known.labels)
+        return None
+
     async def _of_kind(self, gvk: GroupVersionKind) -> dict[tuple[str, str], _Known]:
         if gvk not in self._kinds:
             try:
@@ -224,7 +276,7 @@ class _Owners:
                 objects = []
             self._kinds[gvk] = {
                 (namespace_of(item), name_of(item)): _Known(
-                    _controller_of(item), selector_labels(item)
+                    _controller_of(item), selector_labels(item), _claims_of(item)
                 )
                 for item in objects
             }
@@ -234,6 +286,13 @@ class _Owners:
 class _Known(NamedTuple):
     controller: _Controller | None
     labels: tuple[tuple[str, str], ...]
+    claims: tuple[str, ...]
+    """The names of its volume claim templates."""
+
+
+def _claims_of(document: Mapping[str, Any]) -> tuple[str, ...]:
+    templates = objects_of(object_of(document.get("spec")).get("volumeClaimTemplates"))
+    return tuple(map(name_of, templates))
 
 
 def _controller_of(document: Mapping[str, Any]) -> _Controller | None:

@@ -135,6 +135,8 @@ def command(  # noqa: PLR0913  # each is an option
     from webhook.cli.except_ import run  # noqa: PLC0415
     from webhook.exceptions.writing import ExceptionTerms  # noqa: PLC0415
 
+    if not reason.strip():
+        raise click.UsageError("--reason is empty: every exception has a reason")
     terms = ExceptionTerms(
         reason, run.end(duration, expires), effect, ticket, owner, of_cluster=of_cluster
     )

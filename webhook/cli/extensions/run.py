@@ -21,8 +21,8 @@ from webhook.kyverno.kinds import MUTATING_KINDS, is_old_mutating
 from webhook.mutation.external import Unresolved, unresolved
 from webhook.policies.advice import left_out
 from webhook.policies.extensions import Extensions, foreign_warnings, inventory_of
-from webhook.policy_kinds.known import is_foreign_policy
-from webhook.policy_kinds.table import EXPANSION_TEMPLATES, MUTATORS
+from webhook.policy_kinds.known import is_foreign_policy, kind_of
+from webhook.policy_kinds.table import CONFIGS, EXPANSION_TEMPLATES, MUTATORS
 from webhook.review.expanding import expand_value
 from webhook.review.loops import answered
 from webhook.review.mutating import EXTENSION_SECONDS, mutate, named
@@ -69,6 +69,7 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
     """
     mutators = [item for item in manifests if item.gvk.group == MUTATORS[0].group]
     mutators += [item for item in manifests if is_foreign_policy(item.gvk)]
+    mutators += [item for item in manifests if kind_of(item.gvk) is CONFIGS]
     old = left_out(item for item in manifests if is_old_mutating(item.document))
     try:
         inventory = inventory_of(manifests)

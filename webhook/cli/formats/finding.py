@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from webhook.values import dataclass
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.constraint.description import Description
+    from webhook.constraint.result import Result
 
 Level = Literal["error", "warning", "note"]
 
@@ -35,6 +36,13 @@ class ShownFinding:
     file: str = ""
     line: int = 1
     place: str = ""
+    exception: str = ""
+    """The exception that excuses it or weakened its action, with its end and reason."""
+
+    @property
+    def text(self) -> str:
+        """Returns the message, and the exception if there is one."""
+        return f"{self.message} ({self.exception})" if self.exception else self.message
 
     @property
     def fingerprint(self) -> str:
@@ -52,6 +60,8 @@ class Report:
     missing: Sequence[str] = ()
     descriptions: Mapping[str, Description] = field(default_factory=dict)
     """Descriptions of rules, by rule; a rule without a description is absent."""
+    excused: Sequence[ShownFinding] = ()
+    """Violations that exceptions excuse: notes, with the label ``excused``."""
 
 
 def shown_resource(api_version: str, kind: str, namespace: str, name: str) -> str:
@@ -62,6 +72,26 @@ def shown_resource(api_version: str, kind: str, namespace: str, name: str) -> st
 def place_in_cluster(api_version: str, kind: str, namespace: str, name: str) -> str:
     """Returns the place of a cluster's object, in the form of a path."""
     return "/".join(["cluster", api_version, *filter(None, (namespace, kind, name))])
+
+
+def excused_finding(finding: ShownFinding, result: Result) -> ShownFinding:
+    """Returns the finding of an excused violation."""
+    return replace(
+        finding, level="note", label="excused", exception=f"excused by {exception_of(result)}"
+    )
+
+
+def exception_of(result: Result) -> str:
+    """Returns the exception that excuses a violation or weakened its action, with its end and reason."""
+    return "" if result.excuse is None else f"{exception_until(result)}: {result.excuse.reason}"
+
+
+def exception_until(result: Result) -> str:
+    """Returns the exception that excuses a violation or weakened its action, with its end."""
+    excuse = result.excuse
+    if excuse is None:
+        return ""
+    return f"{excuse.title} until {excuse.expires}" if excuse.expires else excuse.title
 
 
 def level_of(actions: Sequence[str]) -> Level:

@@ -15,8 +15,11 @@ _ORDER: Final = tuple(_COMMANDS)
 
 
 def as_github(report: Report) -> str:
-    """Returns the severest first: a run shows ten annotations of each command and step at most."""
-    ordered = sorted(report.findings, key=lambda item: _ORDER.index(item.level))
+    """Returns the severest first: a run shows ten annotations of each command and step at most.
+
+    Excused violations are notices.
+    """
+    ordered = sorted([*report.findings, *report.excused], key=lambda item: _ORDER.index(item.level))
     lines = [f"::error title=waddle::{_data(line)}" for line in report.missing]
     return "\n".join([*lines, *map(_annotation, ordered)])
 
@@ -26,7 +29,7 @@ def _annotation(finding: ShownFinding) -> str:
     title = _property(f"{finding.rule} ({finding.label})")
     return (
         f"::{_COMMANDS[finding.level]} {place}title={title}::"
-        f"{_data(f'{finding.subject}: {finding.message}')}"
+        f"{_data(f'{finding.subject}: {finding.text}')}"
     )
 
 

@@ -1,4 +1,8 @@
-"""SARIF 2.1.0, with every property that GitHub's code scanning requires."""
+"""SARIF 2.1.0, with every property that GitHub's code scanning requires.
+
+Excused violations are notes of the run: code scanning opens an alert for every result, even for one
+with ``suppressions``.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +40,18 @@ def as_sarif(report: Report) -> str:
             {
                 "executionSuccessful": not report.missing,
                 "toolExecutionNotifications": [
-                    {"level": "error", "message": {"text": line}} for line in report.missing
+                    *({"level": "error", "message": {"text": line}} for line in report.missing),
+                    *map(_note, report.excused),
                 ],
             }
         ],
     }
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _note(finding: ShownFinding) -> dict[str, Any]:
+    text = f"{finding.subject}: {finding.rule}: {finding.text}"
+    return {"level": "note", "message": {"text": text}}
 
 
 def _rule(rule: str, described: Description | None) -> dict[str, Any]:
@@ -75,7 +85,7 @@ def _result(finding: ShownFinding, rule: int) -> dict[str, Any]:
         "ruleIndex": rule,
         "level": finding.level,
         # SARIF readers refuse an empty message.
-        "message": {"text": finding.message or finding.rule},
+        "message": {"text": finding.text or finding.rule},
         "locations": [
             {
                 "physicalLocation": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import names
@@ -14,6 +14,7 @@ from webhook.api.shapes import Json, object_of, objects_of, texts_of
 from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
 from webhook.cli.formats.document import as_stream
+from webhook.cli.migrate.kubewarden_equivalents import EQUIVALENTS, NoEquivalent, differences, only
 from webhook.cli.migrate.run import NOT_WRITTEN, from_files
 from webhook.cli.terminal import complain, write
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -98,10 +99,6 @@ _CEL: Final = "cel-policy"
 """Kubewarden's own policy whose settings are expressions."""
 
 
-class NoEquivalent(ValueError):
-    """A policy, or a part of a group, has no replacement; the message names it and the remedy."""
-
-
 @dataclass(frozen=True, slots=True)
 class Migrated:
     """A constraint or group, and the templates that it needs; ``notes`` are the differences."""
@@ -133,7 +130,7 @@ def migrated(
         member = _member(name, spec, kinds, templates)
         api_version, kind = f"{names.CONSTRAINTS}/v1beta1", member.pop("kind")
         content = member
-        notes += _member_notes("it", spec)
+        notes += _member_notes("it", spec, kinds)
     else:
         api_version, kind = f"{names.OURS}/{names.OURS_VERSION}", names.CONSTRAINT_GROUP
         content = _group_content(name, spec, kinds, templates, notes)
@@ -162,12 +159,19 @@ def _group_content(
             members[member] = _member(f"{name}-{member}", object_of(written), kinds, templates)
         except NoEquivalent as error:
             raise NoEquivalent(f"member {member}: {error}") from None
-        notes += _member_notes(f"member {member}", object_of(written))
+        notes += _member_notes(f"member {member}", object_of(written), kinds)
     message = {"message": spec["message"]} if type(spec.get("message")) is str else {}
     return {**message, "members": members, "expression": spec.get("expression", "")}
 
 
-def _member_notes(shown: str, written: Mapping[str, Any]) -> Iterator[str]:
+def _member_notes(
+    shown: str, written: Mapping[str, Any], kinds: Mapping[str, str]
+) -> Iterator[str]:
+    module = str(written.get("module"))
+    policy = policy_of(module)
+    if not kinds.keys() & {module, policy}:
+        for difference in differences(policy, object_of(written.get("settings"))):
+            yield f"{shown} ({policy}): {difference}"
     if written.get("contextAwareResources"):
         yield f"{shown} reads other objects: add a SyncSet for their kinds"
 
@@ -247,69 +251,17 @@ def _member(
         return {"kind": kind, "parameters": settings} if settings else {"kind": kind}
     if policy == _CEL:
         return {"kind": templates.add(name, settings)}
-    if policy not in _EQUIVALENTS:
+    if policy not in EQUIVALENTS:
         raise NoEquivalent(
             f"no template replaces {module}: write one, and add --kind {policy}=KIND"
         )
-    return _EQUIVALENTS[policy](settings)
+    return EQUIVALENTS[policy](settings)
 
 
 def policy_of(module: str) -> str:
     """Returns a module's name: the last part of its address, without version, digest and ending."""
     last = module.rsplit("/", 1)[-1]
     return re.split(r"[:@]", last)[0].removesuffix(".wasm")
-
-
-def _without_settings(kind: str, ignored: tuple[str, ...] = ()) -> Callable[[Json], Json]:
-    """Returns a policy whose settings allow nothing; ``ignored`` may be false."""
-
-    def member(settings: Json) -> Json:
-        _only(settings, ignored)
-        if present := [key for key in ignored if settings.get(key)]:
-            raise NoEquivalent(f"{kind} has no equivalent of the setting {', '.join(present)}")
-        return {"kind": kind}
-
-    return member
-
-
-def _only(settings: Json, known: tuple[str, ...]) -> None:
-    if others := sorted(settings.keys() - set(known)):
-        raise NoEquivalent(f"its settings {', '.join(others)} have no equivalent")
-
-
-def _trusted_repos(settings: Json) -> Json:
-    _only(settings, ("registries",))
-    registries = object_of(settings.get("registries"))
-    _only(registries, ("allow",))
-    return {"kind": "AllowRegistries", "parameters": {"registries": registries.get("allow", [])}}
-
-
-def _safe_labels(settings: Json) -> Json:
-    _only(settings, ("mandatory_labels", "constrained_labels"))
-    constrained = object_of(settings.get("constrained_labels"))
-    labels = [
-        {"key": key, **({"pattern": constrained[key]} if key in constrained else {})}
-        for key in texts_of(settings.get("mandatory_labels"))
-    ]
-    if others := sorted(constrained.keys() - set(texts_of(settings.get("mandatory_labels")))):
-        raise NoEquivalent(f"constrained_labels {', '.join(others)} are not in mandatory_labels")
-    return {"kind": "RequireLabels", "parameters": {"labels": labels}}
-
-
-_EQUIVALENTS: Final[Mapping[str, Callable[[Json], Json]]] = {
-    "pod-privileged": _without_settings(
-        "DisallowPrivilegedContainers", ("skip_init_containers", "skip_ephemeral_containers")
-    ),
-    "allow-privilege-escalation-psp": _without_settings(
-        "DisallowPrivilegeEscalation", ("default_allow_privilege_escalation",)
-    ),
-    "host-namespaces-psp": _without_settings(
-        "DisallowHostNamespaces", ("allow_host_ipc", "allow_host_network", "allow_host_pid")
-    ),
-    "trusted-repos": _trusted_repos,
-    "safe-labels": _safe_labels,
-}
-"""Kubewarden's policies and members of the policy library with the same result."""
 
 
 class _Templates:
@@ -321,7 +273,7 @@ class _Templates:
 
     def add(self, name: str, settings: Json) -> str:
         """Adds the template of a policy whose settings are expressions; returns its kind."""
-        _only(settings, ("variables", "validations"))
+        only(settings, ("variables", "validations"))
         kind = "".join(part.capitalize() for part in re.split(r"[^0-9A-Za-z]+", name))
         if kind.lower() in self._taken:  # a-b of c, and a of b-c
             kind += hashlib.sha256(name.encode()).hexdigest()[:6]

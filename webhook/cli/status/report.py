@@ -223,8 +223,8 @@ def _cell(standing: Standing) -> str:
             return standing.reason
         case "rolledback":
             return f"rolled back to {standing.active_generation}"
-        case "error" if 0 < (standing.active_generation or 0) < standing.observed_generation:
-            return f"error, {standing.active_generation} in force"
+        case "error" if standing.generation_meanwhile:
+            return f"error, {standing.generation_meanwhile} in force"
         case state:
             return state
 

@@ -175,6 +175,9 @@ def _report(outcome: CheckOutcome, outputs: tuple[Output, ...], printed: list[st
         text = review_report.FORMATS[output.word](outcome)
         if text or output.file is not None:
             emit(output, text)
+    if any(output.word in {"text", "json", "yaml"} for output in outputs):
+        for line in review_report.excused_notes(outcome):
+            complain(line)
     if not any(output.word in {"json", "yaml"} for output in outputs):
         for line in (line for trace in outcome.traces for line in trace.lines()):
             complain(line)

@@ -10,7 +10,14 @@ from webhook.api.gvk import gvk_of
 from webhook.cli import run_times
 from webhook.cli.formats.document import as_yaml as yaml_of
 from webhook.cli.formats.document import patch_lines
-from webhook.cli.formats.finding import Report, ShownFinding, level_of
+from webhook.cli.formats.finding import (
+    Report,
+    ShownFinding,
+    exception_of,
+    exception_until,
+    excused_finding,
+    level_of,
+)
 from webhook.cli.formats.pipelines import as_read_by
 from webhook.cli.table import table
 from webhook.cli.terminal import styled
@@ -32,7 +39,7 @@ def as_table(outcome: CheckOutcome) -> str:
     """Returns the mutations and violations as a table by place, and the number of reviews."""
     lines = _mutated_lines(outcome)
     ordered = sorted(outcome.shown, key=lambda item: (item.file, item.line, item.subject))
-    rows = iter(table([(_constraint(item), one_line(item.result.msg)) for item in ordered]))
+    rows = iter(table([(_constraint(item), _message(item.result)) for item in ordered]))
     for (file, line, subject), violations in groupby(
         ordered, key=lambda item: (item.file, item.line, item.subject)
     ):
@@ -53,16 +60,16 @@ def _excused_lines(outcome: CheckOutcome) -> list[str]:
     lines = []
     for item in outcome.excused:
         subject, result = item.subject, item.result
-        excuse = result.excuse
-        if excuse is not None:
-            until = f" until {excuse.expires}" if excuse.expires else ""
-            violation = f"{'/'.join(result.constraint.key)}  {one_line(result.msg)}"
-            by = printable_name(f"{excuse.title}{until}")
-            lines += [
-                printable_name(subject),
-                f"  {styled('excused', fg='cyan')}  {violation}  ({by})",
-            ]
+        violation = f"{'/'.join(result.constraint.key)}  {_message(result)}"
+        lines += [printable_name(subject), f"  {styled('excused', fg='cyan')}  {violation}"]
     return [*lines, ""] if lines else []
+
+
+def _message(result: Result) -> str:
+    """Returns a violation's message, and the exception if there is one."""
+    exception = exception_until(result)
+    shown = one_line(result.msg)
+    return f"{shown}  ({printable_name(exception)})" if exception else shown
 
 
 def _mutated_lines(outcome: CheckOutcome) -> list[str]:
@@ -74,6 +81,14 @@ def _mutated_lines(outcome: CheckOutcome) -> list[str]:
         lines.append(f"  {styled('mutated', fg='cyan')}  {by}")
         lines += [*patch_lines(item.patch), ""]
     return lines
+
+
+def excused_notes(outcome: CheckOutcome) -> list[str]:
+    """Returns a line for each excused violation, for the formats that have gator's fields alone."""
+    return [
+        f"excused: {printable_name(item.subject)}: {item.rule}: {one_line(item.text)}"
+        for item in report(outcome).excused
+    ]
 
 
 def summary(outcome: CheckOutcome) -> str:
@@ -127,22 +142,28 @@ def as_yaml(outcome: CheckOutcome) -> str:
 def report(outcome: CheckOutcome) -> Report:
     """Returns the results for SARIF, JUnit and annotations."""
     places = FilesFieldLines()
-    findings = [
-        ShownFinding(
+
+    def finding_of(item: CheckedViolation) -> ShownFinding:
+        result = item.result
+        return ShownFinding(
             rule=_constraint(item),
-            level=level_of(item.result.actions),
-            label=",".join(item.result.actions),
+            level=level_of(result.actions),
+            label=",".join(result.actions),
             subject=item.subject,
-            message=item.result.msg,
+            message=result.msg,
+            exception=exception_of(result),
             file=item.file,
-            line=places.line(
-                item.file, item.line, item.value, item.result.msg, item.result.details
-            ),
+            line=places.line(item.file, item.line, item.value, result.msg, result.details),
         )
-        for item in outcome.shown
-    ]
+
     missing = [*outcome.faults, *([outcome.nothing] if outcome.nothing else ())]
-    return Report(outcome.constraints, findings, missing, outcome.descriptions)
+    return Report(
+        outcome.constraints,
+        list(map(finding_of, outcome.shown)),
+        missing,
+        outcome.descriptions,
+        [excused_finding(finding_of(item), item.result) for item in outcome.excused],
+    )
 
 
 def _as_github(outcome: CheckOutcome) -> str:

@@ -204,7 +204,8 @@ def _warnings_of_manifests(sources: Sources, faults: Sequence[str]) -> list[str]
     return [
         f"WARNING - {item.title}: {warning}"
         for item in sources.manifests
-        if kind_of(item.gvk) in EXCEPTION_KINDS and not any(item.title in text for text in faults)
+        if kind_of(item.gvk) in EXCEPTION_KINDS
+        and not any(f"{item.title}: " in text for text in faults)
         for warning in warnings_in_files(item.document, time.time())
     ]
 

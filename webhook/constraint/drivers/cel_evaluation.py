@@ -152,7 +152,7 @@ class CelEvaluator:
 
     def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
         """Returns the violations of one constraint, in the order of the template's validations."""
-        look = _Clock(state.limits).look
+        look = EvaluationClock(state.limits).look
         try:
             violations = None
             if self._whole is not None:
@@ -291,7 +291,7 @@ class _Shared:
         return self._variables
 
 
-class _Clock:
+class EvaluationClock:
     """The deadline and budget of one evaluation.
 
     The budget starts at the first reading of the clock.

@@ -20,10 +20,11 @@ from webhook.reads.abstract import (
     constant,
     united,
 )
-from webhook.reads.read_set import WHOLE, PolicyReads
+from webhook.reads.read_set import EVERY_KEY, WHOLE, PolicyReads
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
+    from webhook.reads.read_set import ReadPath
 
 _REVIEW: Final = ("input", "review")
 _OPERATION: Final = (*_REVIEW, "operation")
@@ -36,6 +37,14 @@ _REQUEST: Final = {
     "requestSubResource": "subResource",
 }
 """The fields of ``request`` with the fields of the review that they come from."""
+
+_NAMESPACE: Final = (*_REVIEW, "namespaceObject")
+_ABSENT_IF_EMPTY: Final = (
+    _NAMESPACE,
+    *((*_NAMESPACE, "metadata", name) for name in ("labels", "annotations", "finalizers")),
+    *((*_REVIEW, "userInfo", name) for name in ("groups", "extra")),
+)
+"""The parts of a review that expressions see as null, or not at all, if they are empty."""
 
 
 def dependencies_of_cel(source: CelSource, parameters: Any = None) -> PolicyReads:
@@ -52,12 +61,38 @@ def dependencies_of_cel(source: CelSource, parameters: Any = None) -> PolicyRead
     return PolicyReads(interpretation.reader.record.frozen(), interpretation.deciding)
 
 
+class _ReviewReader(AbstractReader):
+    """Records with a shallow read whether the value is empty, where that makes it absent."""
+
+    def shallow(self, value: Abstract) -> None:
+        """Records the type of a value, the value of a scalar, and perhaps all keys."""
+        super().shallow(value)
+        for place in value.places:
+            if any(_is_at(place, path) for path in _ABSENT_IF_EMPTY):
+                self.record.present((*place, EVERY_KEY))
+
+    def keys(self, value: Abstract) -> None:
+        """Records all keys, or the number of items, with whether those of a request are absent."""
+        super().keys(value)
+        for _, field in value.fields:
+            self.shallow(field)
+        for place in value.places:
+            if any(_is_at(place, path[:-1]) for path in _ABSENT_IF_EMPTY[1:]):
+                self.shallow(at_place(*place, EVERY_KEY))
+
+
+def _is_at(place: ReadPath, path: ReadPath) -> bool:
+    return len(place) == len(path) and all(
+        at in (name, EVERY_KEY) for at, name in zip(place, path, strict=True)
+    )
+
+
 class _Sources:
     """The expressions of one source; a variable is interpreted when an expression reads it."""
 
     def __init__(self, source: CelSource, parameters: Any) -> None:
         given = at_place("input", "parameters") if parameters is None else constant(parameters)
-        self.reader = AbstractReader({("input", "constraint", "spec", "parameters"): given})
+        self.reader = _ReviewReader({("input", "constraint", "spec", "parameters"): given})
         self._source = source
         self._types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
         self._known: dict[str, Abstract] = {PARAMS: given}

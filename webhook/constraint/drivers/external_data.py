@@ -142,11 +142,14 @@ def _usual_request(operand: Value, context: Context) -> ProviderRequest | None:
     if type(operand) is not dict or len(operand) != len(ProviderRequest._fields):
         return None
     provider, keys = operand.get("provider"), operand.get("keys")
-    if type(provider) is not str or type(keys) is not list or not provider.isprintable():
+    if type(provider) is not str or type(keys) is not list:
         return None
-    for key in keys:
-        if type(key) is not str or not key.isprintable():
-            return None
+    try:
+        is_printable = provider.isprintable() and "".join(keys).isprintable()
+    except TypeError:  # a key is no text
+        return None
+    if not is_printable:
+        return None
     context.charge(STEPS_A_PART * (len(operand) + len(keys)))
     return ProviderRequest(provider, tuple(keys))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.constraint.drivers import references
 from webhook.constraint.drivers.cel_source import read_source
@@ -17,7 +17,11 @@ from webhook.reads.storage import NOTHING
 from webhook.rego.errors import RegoErrors
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webhook.constraint.driver import Evaluator
+    from webhook.reads.abstract import Abstract
+    from webhook.reads.read_set import ReadPath
     from webhook.rego.program import Compiled
 
 _ENTRY = (references.ENTRY, references.RULE)
@@ -60,6 +64,40 @@ def dependencies_of(template: Template, parameters: Any = None) -> PolicyReads |
     except (InvalidTemplate, RegoErrors):
         return None
     return None
+
+
+class Possible(NamedTuple):
+    """Whether a template can find something, and what it reads."""
+
+    ever: bool
+    given: bool
+    """Whether it can with the given values of its input."""
+    reads: ReadSet
+
+
+def possible_violations(code: Code, given: Mapping[ReadPath, Abstract | None]) -> Possible | None:
+    """Returns whether Rego can find something; None if that cannot be told.
+
+    ``given`` has known values of the input, None for what is not there. Raises
+    :class:`~webhook.rego.errors.RegoErrors`.
+    """
+    # Imported here: a process that only serves compiled templates does not need the compiler.
+    from webhook.rego.reads import read  # noqa: PLC0415
+
+    compiled = _compiled(code)
+    node = compiled.tree.find(_ENTRY)
+    assert node is not None
+    branches = [id(branch) for rule in node.rules for branch in rule.branches()]
+    ever, with_given = (
+        read(compiled.tree, compiled.builtins, _ENTRY, values) for values in ({}, given)
+    )
+    if ever.dependencies.reads.whole or with_given.dependencies.reads.whole:
+        return None
+    return Possible(
+        not ever.holding.isdisjoint(branches),
+        not with_given.holding.isdisjoint(branches),
+        ever.dependencies.reads,
+    )
 
 
 def inventory_reads(template: Template) -> ReadSet | None:

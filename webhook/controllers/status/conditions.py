@@ -302,9 +302,9 @@ def _enforced_text(convergence: Convergence) -> str:
         )
         text += f" ({shown})"
     others = Counter(
-        (item.active_generation, item.active_digest)
+        (item.generation_meanwhile, item.active_digest)
         for item in convergence.standings
-        if item.state != "enforced" and item.active_generation
+        if item.generation_meanwhile
     )
     for (generation, digest), count in sorted(others.items(), reverse=True):
         shown = f" ({digest})" if digest else ""

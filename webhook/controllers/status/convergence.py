@@ -79,6 +79,15 @@ class Standing:
     """Warnings about the object's code, each with its place."""
     trial: TrialOutcome | None = None
     """The trial that the replica waits for."""
+    is_enforcing: bool = True
+    """Whether the replica evaluates the generation in force; not while it is suspended."""
+
+    @property
+    def generation_meanwhile(self) -> int:
+        """Returns the generation that the replica enforces despite its state; 0 if none."""
+        if self.state == "enforced" or not self.is_enforcing:
+            return 0
+        return self.active_generation or 0
 
     @property
     def reason(self) -> str:
@@ -287,6 +296,7 @@ def _standing(
             f"{text(warning, 'fieldRef')}: {text(warning, 'warning')}"
             for warning in objects_of(entry.get(WARNINGS))
         ),
+        is_enforcing=entry.get("enforced") is not False,
     )
 
 

@@ -95,11 +95,15 @@ class Counters:
     dropped: dict[str, int] = field(default_factory=dict)
     connect_failures: int = 0
     faults: int = 0
+    full_at: float = -math.inf
+    """When a record had no room in the queue last, on the monotonic clock."""
 
     def drop(self, reason: str, count: int = 1) -> None:
         """Counts records that will never be delivered."""
         if count:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
+            if reason == "queue_full":
+                self.full_at = time.monotonic()
 
 
 SEND_BYTES: Final = 256 * 1024
@@ -112,6 +116,9 @@ NAMES: Final = 64
 """The number of decision ids made at a time."""
 
 GOODBYE_SECONDS: Final = 1.0
+
+DROPPED_NEWS_SECONDS: Final = 60.0
+"""How long a record without room is a fault that is shown."""
 
 
 class Pauses:
@@ -386,13 +393,19 @@ class Exporter:
         Any thread may ask.
         """
         error = self._pauses.error
-        if not error or (self.connected and not self.queued):
+        lost, full_at = self._counters.dropped.get("queue_full", 0), self._counters.full_at
+        if error and not (self.connected and not self.queued):
+            fault = f"takes no records of the decision log ({error}), and {self.queued} wait"
+        elif lost and time.monotonic() - full_at < DROPPED_NEWS_SECONDS:
+            fault = "takes records of the decision log too slowly"
+        else:
             return ""
         address = self.settings.address
+        dropped = f", {lost} were dropped since the start" if lost else ""
         return (
-            f"the sidecar at {address.scheme}://{address.netloc}{address.path} takes no records of the "
-            f"decision log ({error}), and {self.queued} wait: it does not run, or its disk is full; "
-            "kubectl logs POD -c decisions says which"
+            f"the sidecar at {address.scheme}://{address.netloc}{address.path} {fault}{dropped}: it does "
+            "not run, its disk is full, or its queue is full since a sink takes nothing; kubectl logs "
+            "POD -c decisions says which"
         )
 
     async def drain(self, grace_seconds: float) -> None:

@@ -6,9 +6,8 @@ import re
 from typing import Any, Final
 
 from webhook.api.names import LAST_APPLIED
+from webhook.decisions.exporter.hidden_values import MASK, HiddenValues, values_at
 from webhook.values import dataclass
-
-MASK: Final = "**masked**"
 
 """kubectl writes the whole object into this annotation, a Secret's data with it."""
 
@@ -51,14 +50,11 @@ class Masking:
         The record's own mapping is changed. Its values are copied along the paths, since objects
         belong to the request.
         """
-        masked: list[str] = []
+        masked: list[str] = record.get("masked", [])
         for name in ("object", "oldObject"):
             if _is_secret(record, name):
                 _mask_secret(record, name, masked)
-        kind = record.get("resourceKind")
-        named = [
-            path for kinds, paths in self.of_kinds if not kinds or kind in kinds for path in paths
-        ]
+        named = self._paths_of_kind(record)
         for path in (*self.paths, *named):
             for name in _ALIKE.get(path[0], (path[0],)):
                 _replace(record, (name, *path[1:]), masked)
@@ -68,6 +64,36 @@ class Masking:
         if masked:
             _mask_copies(record, masked)
             record["masked"] = masked
+
+    def mask_calls(self, record: dict[str, Any], **request: Any) -> None:
+        """Masks providers' keys and answers that quote a masked field of the request.
+
+        ``request`` are fields of a record that need not be in it: ``object``, ``oldObject``,
+        ``userInfo``. Call it before :meth:`apply`.
+        """
+        paths = [*self.paths, *self._paths_of_kind(record)]
+        if not paths or "externalData" not in record:
+            return
+        fields = {**record, **request}
+        hidden = HiddenValues(
+            value
+            for path in paths
+            if path[0] in request or path[0].startswith(_OF_REQUEST)
+            for name in _ALIKE.get(path[0], (path[0],))
+            for value in values_at(fields, (name, *path[1:]))
+        )
+        if not hidden:
+            return
+        calls, masked = hidden.mask(record["externalData"])
+        if masked:
+            record["externalData"] = calls
+            record["masked"] = [*record.get("masked", ()), *masked]
+
+    def _paths_of_kind(self, record: dict[str, Any]) -> list[Path]:
+        kind = record.get("resourceKind")
+        return [
+            path for kinds, paths in self.of_kinds if not kinds or kind in kinds for path in paths
+        ]
 
     def _mask_patches(self, record: dict[str, Any], named: list[Path]) -> list[str]:
         """Masks the patches of mutators where the object is masked; returns the masked paths."""
@@ -86,6 +112,9 @@ class Masking:
             masked += [f"mutation.{name}{item['path']}" for item, hit in operations if hit]
         return masked
 
+
+_OF_REQUEST: Final = ("request", "resource")
+"""The beginnings of a record's fields that are copied from the request."""
 
 _PROVIDER_PATHS: Final[tuple[Path, ...]] = (
     ("keys", "*"),

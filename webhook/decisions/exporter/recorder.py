@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.exporter import Exporter
+    from webhook.decisions.exporter.masking import Masking
 
 _NOBODY: Final[dict[str, Any]] = {}
 
@@ -76,6 +77,17 @@ def mutation_record(
     if reviewed.answers:
         record["externalData"] = calls_of(reviewed.answers, include_answers=include_answers)
     return record
+
+
+def _mask_calls(masking: Masking, record: dict[str, Any], request: AdmissionRequest) -> None:
+    """Masks providers' calls by the fields of a request, which the record may leave out."""
+    if "externalData" in record:  # seldom
+        masking.mask_calls(
+            record,
+            object=request.object,
+            oldObject=request.old_object,
+            userInfo=request.document.get("userInfo"),
+        )
 
 
 def _skipped(faults: Mapping[str, str]) -> list[dict[str, str]]:
@@ -192,6 +204,7 @@ class AdmissionRecorder:
                 include_objects=settings.include_objects,
                 include_answers=settings.include_answers,
             )
+            _mask_calls(settings.masking, record, reviewed.request)
             exporter.offer(record)
         except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision is not affected
             exporter.lose(bug)
@@ -243,17 +256,17 @@ class AdmissionRecorder:
 
     def _offer(self, decision_id: str, reviewed: Reviewed, outcome: ReviewOutcome) -> None:
         """Queues a separate record."""
-        settings = self._exporter.settings
-        self._exporter.offer(
-            admission_record(
-                decision_id,
-                reviewed.request,
-                reviewed.responses,
-                outcome,
-                include_objects=settings.include_objects,
-                include_answers=settings.include_answers,
-            )
+        settings, request = self._exporter.settings, reviewed.request
+        record = admission_record(
+            decision_id,
+            request,
+            reviewed.responses,
+            outcome,
+            include_objects=settings.include_objects,
+            include_answers=settings.include_answers,
         )
+        _mask_calls(settings.masking, record, request)
+        self._exporter.offer(record)
 
     def _policies_of(self, snapshot: Snapshot | None) -> RecordedPolicies:
         if snapshot is None:

@@ -82,7 +82,7 @@ def argument_text(value: Value) -> str:
     if kind is str:
         return value  # type: ignore[no-any-return]  # just tested
     if kind is int and -SHORT < value < SHORT:
-        return number_text(value)
+        return str(value)
     return numeral_argument(value) if kind is Numeral else display(value)
 
 

@@ -122,20 +122,20 @@ class Acceptor:
             return
         connection.setblocking(False)
         handshakes[connection.fileno()] = Handshake(connection, _opened_at(connection))
-        task = self._loop.create_task(self._greet(connection))
+        task = self._loop.create_task(self._greet(connection, client))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _give_up(self, connection: socket.socket) -> None:
         """Ends a handshake: its transport reads the end of the stream, and closes."""
         del self._hub.handshakes[connection.fileno()]
-        self._failed("too_many_connections", "")
+        self._failed("too_many_connections", "others need its place", _peer_of(connection))
         try:
             connection.shutdown(socket.SHUT_RDWR)
         except OSError:
             return  # It has gone already.
 
-    async def _greet(self, connection: socket.socket) -> None:
+    async def _greet(self, connection: socket.socket, client: str) -> None:
         """Runs a connection's handshake, and passes it to its protocol."""
         handshakes, number = self._hub.handshakes, connection.fileno()
 
@@ -152,7 +152,7 @@ class Acceptor:
         except OSError as error:  # TLS's own among them, and a deadline's
             if is_under_way():
                 late = isinstance(error, TimeoutError | ConnectionAbortedError)
-                self._failed("timeout" if late else "error", str(error))
+                self._failed("timeout" if late else "error", _text_of(error), client)
         finally:
             if is_under_way():
                 del handshakes[number]
@@ -181,7 +181,7 @@ class Acceptor:
                 raise
         self._loop.remove_reader(connection)
 
-    def _failed(self, reason: str, error: str) -> None:
+    def _failed(self, reason: str, error: str, client: str) -> None:
         """Counts a failed handshake, and logs it if none was logged recently."""
         hub = self._hub
         hub.registry.count(HANDSHAKES_FAILED, reason)
@@ -190,7 +190,11 @@ class Acceptor:
             self._unlogged += 1
             return
         hub.log.warning(
-            "a TLS handshake failed", reason=reason, error=error, not_logged=self._unlogged
+            "a TLS handshake failed",
+            reason=reason,
+            error=error,
+            client=client,
+            not_logged=self._unlogged,
         )
         self._logged_at, self._unlogged = now, 0
 
@@ -201,6 +205,23 @@ def _has_spoken(connection: socket.socket) -> bool:
         return bool(connection.recv(1, socket.MSG_PEEK))
     except OSError:  # none, or the connection is gone
         return False
+
+
+def _peer_of(connection: socket.socket) -> str:
+    """Returns the address of a connection's client; empty if it has gone."""
+    try:
+        return client_of(connection.getpeername())
+    except OSError:
+        return ""
+
+
+def _text_of(error: OSError) -> str:
+    """Returns why a handshake failed; asyncio's errors have no text."""
+    if isinstance(error, TimeoutError):
+        return str(error) or "the client said nothing in time"
+    if isinstance(error, ConnectionError):
+        return str(error) or "the client closed the connection before it was ready"
+    return str(error) or type(error).__name__
 
 
 def _opened_at(connection: socket.socket) -> float:

@@ -110,6 +110,8 @@ class FairQueue(Generic[T]):
         self._running_max = max(1, workers - 1)
         self._weight_max = weight_max
         self._users: dict[str, _User[T]] = {}
+        self._active: dict[str, _User[T]] = {}
+        """The users with waiting or running work; who was served last is behind the others."""
         self._busy: set[Flow] = set()
         self._heavy: dict[Flow, int] = {}
         """The weight of running heavy requests, by flow."""
@@ -134,9 +136,9 @@ class FairQueue(Generic[T]):
             self._credit(user)
         displaced = None
         if self.size + len(self._busy) >= self._waiting_max:
-            others = (other for other in self._users.values() if other.waiting)
-            crowd = max(others, key=lambda other: other.places, default=user)
-            if crowd.places <= user.places + 1:
+            others = [name for name, other in self._active.items() if other.waiting]
+            crowd = max(others, key=lambda name: self._active[name].places, default=flow.user)
+            if self._users[crowd].places <= user.places + 1:
                 self._forget()
                 return work
             displaced = self._drop_newest(crowd)
@@ -144,25 +146,29 @@ class FairQueue(Generic[T]):
         user.namespaces.setdefault(flow.namespace, deque()).append(item)
         user.waiting += 1
         self.size += 1
+        self._active[flow.user] = user
         return displaced
 
     def _credit(self, user: _User[T]) -> None:
         """Deducts from a user's use its share of the time without work; it saves up nothing."""
         seconds = self._clock() - user.idle_since
-        user.seconds = max(user.seconds - seconds / (1 + self._active_users()), self._least)
+        user.seconds = max(user.seconds - seconds / (1 + len(self._active)), self._least)
 
-    def _active_users(self) -> int:
-        """Returns how many users have waiting or running work."""
-        return sum(1 for user in self._users.values() if not user.is_idle)
+    def _note_idle(self, name: str) -> None:
+        """Forgets that a user is active, if it has no more work."""
+        if self._users[name].is_idle:
+            self._active.pop(name, None)
 
-    def _drop_newest(self, user: _User[T]) -> T:
-        """Removes the latest item of the namespace with the most items."""
+    def _drop_newest(self, name: str) -> T:
+        """Removes a user's latest item in the namespace with the most items."""
+        user = self._users[name]
         namespace = max(user.namespaces, key=lambda name: len(user.namespaces[name]))
         dropped = user.namespaces[namespace].pop()
         if not user.namespaces[namespace]:
             del user.namespaces[namespace]
         user.waiting -= 1
         self.size -= 1
+        self._note_idle(name)
         return dropped.work
 
     def delay(self, flow: Flow) -> Delay:
@@ -174,17 +180,17 @@ class FairQueue(Generic[T]):
         user = self._users.get(flow.user)
         mine = 0 if user is None else user.places
         places = self.size + len(self._busy)
-        return Delay(places_taken=mine, places=places, requesters=self._active_users())
+        return Delay(places_taken=mine, places=places, requesters=len(self._active))
 
     def is_next(self, work: T) -> bool:
         """Whether this work is the first that waits, whatever is running."""
-        waiting = (item for item in self._users.items() if item[1].waiting)
+        waiting = (item for item in self._active.items() if item[1].waiting)
         first = min(waiting, key=self._order, default=None)
         return first is not None and next(iter(first[1].namespaces.values()))[0].work is work
 
     def take(self) -> tuple[Flow, T] | None:
         """Returns the next work; None if nothing may begin now. Call :meth:`done` at its end."""
-        waiting = [item for item in self._users.items() if item[1].waiting]
+        waiting = [item for item in self._active.items() if item[1].waiting]
         for name, user in sorted(waiting, key=self._order):
             if user.running >= self._running_max:
                 continue
@@ -200,7 +206,7 @@ class FairQueue(Generic[T]):
                 else:
                     del user.namespaces[namespace]
                 user.running += 1
-                self._users[name] = self._users.pop(name)  # behind others who have used as much
+                self._active[name] = self._active.pop(name)  # behind others who have used as much
                 self._busy.add(flow)
                 if weight:
                     self._heavy[flow] = weight
@@ -226,12 +232,12 @@ class FairQueue(Generic[T]):
 
     def parts(self, flow: Flow) -> int:
         """Returns into how many equal parts the time is divided for this flow."""
-        users = sum(1 for user in self._users.values() if user.running)
+        users = sum(1 for user in self._active.values() if user.running)
         return max(1, users * self._users[flow.user].running)
 
     def others_than(self, user: str) -> int:
         """Returns how much work of other users waits or runs."""
-        return sum(1 for name, other in self._users.items() if name != user and not other.is_idle)
+        return len(self._active) - (user in self._active)
 
     def done(self, flow: Flow, seconds: float = 0.0) -> None:
         """Ends work of this flow, which used this processor time."""
@@ -241,6 +247,7 @@ class FairQueue(Generic[T]):
         user.running -= 1
         user.seconds += seconds
         user.idle_since = self._clock()
+        self._note_idle(flow.user)
         self._note_cost(flow.user, (self._costs.get(flow.user, seconds) + seconds) / 2)
         self._forget()
 
@@ -273,7 +280,7 @@ class FairQueue(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         """Iterates over all waiting work."""
-        for user in self._users.values():
+        for user in self._active.values():
             for works in user.namespaces.values():
                 for item in works:
                     yield item.work
@@ -281,7 +288,7 @@ class FairQueue(Generic[T]):
     def remove(self, is_wanted: Callable[[T], bool]) -> list[T]:
         """Removes and returns the waiting items for which the condition holds."""
         removed: list[T] = []
-        for user in self._users.values():
+        for name, user in tuple(self._active.items()):
             for namespace, works in tuple(user.namespaces.items()):
                 kept: deque[_Item[T]] = deque()
                 for item in works:
@@ -294,6 +301,7 @@ class FairQueue(Generic[T]):
                     user.namespaces[namespace] = kept
                 else:
                     del user.namespaces[namespace]
+            self._note_idle(name)
         self.size -= len(removed)
         self._forget()
         return removed
@@ -301,8 +309,9 @@ class FairQueue(Generic[T]):
     def clear(self) -> list[T]:
         """Removes and returns all waiting work."""
         works = list(self)
-        for user in self._users.values():
+        for name, user in tuple(self._active.items()):
             user.namespaces.clear()
             user.waiting = 0
+            self._note_idle(name)
         self.size = 0
         return works

@@ -127,6 +127,17 @@ def test_only_hosts_on_the_list_are_reached_also_by_redirection(server):
         send(context(), request | {"enable_redirect": True})
 
 
+@pytest.mark.parametrize("beyond", ["1", "9" * 5000])
+def test_a_port_beyond_all_is_not_another_port(server, beyond):
+    address, _, port = server.url.rpartition(":")
+    wrong = f"{int(port) + 65536}" if beyond == "1" else beyond
+    found = send(context(), {"method": "get", "url": f"{address}:{wrong}", "raise_error": False})
+    assert found["error"]["message"] == (
+        f'Get "{address}:{wrong}": dial tcp: address {wrong}: invalid port'
+    )
+    assert not server.seen
+
+
 def test_a_timeout_is_an_error_or_a_result(server):
     request = {"method": "get", "url": f"{server.url}/slow", "timeout": "50ms"}
     with pytest.raises(BuiltinError, match=f"Get {server.url}/slow: request timed out"):

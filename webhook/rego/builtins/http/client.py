@@ -151,6 +151,9 @@ def _left(deadline: float | None, seconds: float) -> float:
 
 
 def _connection(request: HttpRequest, url: Url, seconds: float) -> Route:
+    if not url.is_port_in_range:
+        fault = f"dial tcp: address {url.port}: invalid port"
+        raise NetworkError(f'{_verb(request)} "{url}": {fault}')
     port = int(url.port) if url.port else None
     if url.scheme in ("http", "https"):
         context = _tls_context(request.tls) if url.scheme == "https" else None
