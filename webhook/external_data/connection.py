@@ -33,6 +33,8 @@ RECORD_BYTES: Final = 16 * 1024
 
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
+_HEAD_END: Final = b"\r\n\r\n"
+
 
 class MalformedAnswer(Exception):
     """Bytes that are no HTTP response."""
@@ -49,6 +51,17 @@ class WholeAnswer(NamedTuple):
     body: bytes
     location: bool
 
+
+class _KnownHead(NamedTuple):
+    """The head of an earlier answer, as the parser read it, and the size of that answer."""
+
+    head: bytes
+    size: int
+    status: int
+    location: bool
+
+
+_NO_HEAD: Final = _KnownHead(b"", 0, 0, False)
 
 Addresses: TypeAlias = "Sequence[tuple[int, int, int, str, Any]]"
 """The addresses of a host, as :func:`socket.getaddrinfo` returns them."""
@@ -83,6 +96,7 @@ class ProviderConnection:
         self._status = 0
         self._location = self._has_length = self._in_body = False
         self._whole: WholeAnswer | None = None
+        self._known_head = _NO_HEAD
         self.is_open = True
         self.idle_since = 0.0
         self._loop.add_reader(plain, self._readable)
@@ -212,6 +226,10 @@ class ProviderConnection:
         if self._begun is not None:
             self._begun()
             self._begun = None
+        is_first = not self._framing
+        if is_first and (whole := self._like_before(data)) is not None:
+            self._whole = whole
+            return
         self._framing += len(data)
         try:
             self._parser.feed_data(data)
@@ -220,6 +238,24 @@ class ProviderConnection:
             return
         if self._framing > FRAMING_BYTES_MAX:
             self._end(AnswerTooLong(f"its head and framing are over {FRAMING_BYTES_MAX} bytes"))
+        elif is_first and self.is_open and (whole := self._whole) is not None:
+            self._know(data, whole)
+
+    def _like_before(self, data: bytes) -> WholeAnswer | None:
+        """Reads an answer whose head and size equal an earlier one's, which the parser has read.
+
+        A provider's answers differ in their bodies alone for a second: then the date changes.
+        """
+        known = self._known_head
+        if len(data) == known.size and data.startswith(known.head):
+            return WholeAnswer(known.status, data[len(known.head) :], known.location)
+        return None
+
+    def _know(self, data: bytes, whole: WholeAnswer) -> None:
+        """Remembers the head of an answer that came at once, with its length in the head."""
+        head = len(data) - len(whole.body)
+        if whole.body and data.find(_HEAD_END) + len(_HEAD_END) == head:
+            self._known_head = _KnownHead(data[:head], len(data), whole.status, whole.location)
 
     # --- callbacks of the parser -----------------------------------------------------------------
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import random
 import socket
 import ssl
 import struct
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -274,5 +276,68 @@ def test_an_answer_whose_head_or_framing_never_ends_is_too_long(begin, repeated)
         assert type(await wait) is AnswerTooLong
         assert not peer.connection.is_open
         peer.close()
+
+    asyncio.run(main())
+
+
+HEADS = (
+    "HTTP/1.1 200 OK\r\nContent-Length: {0}\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nDate: today\r\nContent-Length: {0}\r\n\r\n",
+    "HTTP/1.1 404 Not Found\r\nContent-Length: {0}\r\n\r\n",
+    "HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: {0}\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {0}\r\n\r\n",
+    "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: {0}\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{0:x}\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: +{0}\r\n\r\n",
+    "HTTP/1.1 204 No Content\r\n\r\n",
+)
+TAILS = {"chunked": b"\r\n0\r\n\r\n", "204": b""}
+BODIES = (
+    FIRST,
+    FIRST[::-1],
+    SECOND,
+    b"",
+    b"\r\n\r\n",
+    b"\r\n0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n\r\n",
+)
+
+
+def drawn(draw: random.Random, heads: Sequence[str]) -> bytes:
+    """Returns an answer, now and then with bytes behind it or without its last ones."""
+    head, body = draw.choice(heads), draw.choice(BODIES)
+    whole = head.format(len(body)).encode()
+    if "204" not in head:
+        whole += body + (TAILS["chunked"] if "chunked" in head else b"")
+    return draw.choice((whole, whole, whole, whole, whole + b"HTTP/1.1 200 OK\r\n", whole[:-1]))
+
+
+async def read(peer: Peer, data: bytes) -> object:
+    """Returns what a connection makes of these bytes, and whether it can be used again."""
+    wait = peer.post()
+    await peer.send(data)
+    for _ in range(3):  # turns of the loop
+        await asyncio.sleep(0)
+    found = wait.result() if wait.done() else None
+    return repr(found), peer.connection.is_open
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_earlier_answers_change_nothing_about_how_one_is_read(seed: int) -> None:
+    draw = random.Random(seed)
+    heads = draw.sample(HEADS, 3)
+
+    async def main() -> None:
+        used, repeated = Peer(read_buffer()), 0
+        for _ in range(200):
+            data, fresh = drawn(draw, heads), Peer(read_buffer())
+            if not (used.connection.is_open and repeated):
+                used.close()
+                used = Peer(read_buffer())
+            found = await read(used, data)
+            assert found == await read(fresh, data), data
+            repeated = found[1] and found[0] != "None"
+            fresh.close()
+        used.close()
 
     asyncio.run(main())
