@@ -311,10 +311,10 @@ class Flights:
             self._count(provider.name, "too_many_keys")
             asker.answered(request, failure(message))
         else:
+            self._begin(_Question(request, provider, lookup, asker.requester, asker))
             if lookup.items:
                 self._count_keys("cached", len(lookup.items))
             self._count_keys("asked", len(lookup.missing))
-            self._begin(_Question(request, provider, lookup, asker.requester, asker))
 
     def _from_cache(self, request: ProviderRequest, lookup: Lookup) -> ProviderResponse:
         """Answers from the cache; a key that ages is requested again for the next call."""
