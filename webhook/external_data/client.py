@@ -72,15 +72,15 @@ class ProviderCall:
         "_notify",
         "connection",
         "data",
-        "is_answered",
+        "is_read",
         "task",
         "until",
     )
 
     def __init__(self, client: ProviderClient, data: bytes, notify: OnAnswer) -> None:
         self.data = data
-        self.is_answered = False
-        """Whether the answer has begun: later faults are faults of reading."""
+        self.is_read = False
+        """Whether a whole answer is being read on another thread."""
         self.connection: ProviderConnection | None = None
         self.task: asyncio.Task[ProviderConnection] | None = None
         """The task that opens a connection for the call."""
@@ -95,9 +95,10 @@ class ProviderCall:
         """Whether the call has ended."""
         return self._is_over
 
-    def begin(self) -> None:
-        """Notes that the answer has begun."""
-        self.is_answered = True
+    @property
+    def is_answered(self) -> bool:
+        """Whether the answer has begun: later faults are faults of reading."""
+        return self.is_read or (self.connection is not None and self.connection.is_answered)
 
     def end(self, answer: ProviderAnswer | Exception, status: int = 0) -> None:
         """Reports the outcome, once."""
@@ -292,7 +293,7 @@ class ProviderClient:
         self, call: ProviderCall, connection: ProviderConnection, *, is_kept: bool = False
     ) -> None:
         call.connection = connection
-        connection.post(call.data, call.begin, partial(self._answered, call, is_kept))
+        connection.post(call.data, partial(self._answered, call, is_kept))
 
     def _answered(self, call: ProviderCall, is_kept: bool, answer: WholeAnswer | Exception) -> None:
         """Handles the answer or the fault of a connection."""
@@ -302,8 +303,9 @@ class ProviderClient:
                 call.connection = None
                 self._open_for(call)
                 return
+            fault = self._failed(answer, is_answered=call.is_answered)
             self._release(call)
-            call.end(self._failed(answer, call))
+            call.end(fault)
             return
         connection = call.connection
         self._release(call)
@@ -321,6 +323,7 @@ class ProviderClient:
 
     def _read_beside(self, call: ProviderCall, answer: WholeAnswer) -> None:
         """Reads a large answer on another thread, so that others are answered meanwhile."""
+        call.is_read = True
         reading = self.loop.run_in_executor(None, _read, answer.body)
 
         def read(done: asyncio.Future[ProviderAnswer | Exception]) -> None:
@@ -385,7 +388,7 @@ class ProviderClient:
         where = f"{self._url.hostname}:{self._url.port or 443}"
         return f"dial tcp {where}: connect: {_reason(error)}"
 
-    def _failed(self, error: Exception, call: ProviderCall) -> ProviderFault:
+    def _failed(self, error: Exception, *, is_answered: bool) -> ProviderFault:
         """Turns an error on an open connection into a ProviderFault."""
         if isinstance(error, AnswerTooLong):
             return ProviderFault("too_large", f"{READ}: {error}")
@@ -393,7 +396,7 @@ class ProviderClient:
             why = "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
             return self._unsent("transport", why)
         is_cut = isinstance(error, EOFError | ConnectionError)
-        if call.is_answered:
+        if is_answered:
             why = "unexpected EOF" if is_cut else _reason(error)
             return ProviderFault("transport", f"{READ}: {why}")
         if isinstance(error, ssl.SSLError):

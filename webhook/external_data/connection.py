@@ -87,7 +87,8 @@ class ProviderConnection:
         self._buffer = buffer
         self._unsent = b""
         self._answered: Answered | None = None
-        self._begun: Callable[[], None] | None = None
+        self.is_answered = False
+        """Whether the answer to the last request has begun."""
         self._parser: Any = httptools.HttpResponseParser(self)
         self._parts: list[bytes] = []
         self._size = 0
@@ -114,9 +115,9 @@ class ProviderConnection:
             plain.close()
             raise
 
-    def post(self, request: bytes, begun: Callable[[], None], answered: Answered) -> None:
-        """Sends a request; calls ``begun`` when its answer begins, ``answered`` when it ends."""
-        self._answered, self._begun = answered, begun
+    def post(self, request: bytes, answered: Answered) -> None:
+        """Sends a request; calls ``answered`` when its answer ends."""
+        self._answered, self.is_answered = answered, False
         self._framing = 0
         self._reset()
         try:
@@ -223,9 +224,7 @@ class ProviderConnection:
         if self._answered is None or self._whole is not None:
             self.close()  # No request is pending.
             return
-        if self._begun is not None:
-            self._begun()
-            self._begun = None
+        self.is_answered = True
         is_first = not self._framing
         if is_first and (whole := self._like_before(data)) is not None:
             self._whole = whole
@@ -238,8 +237,8 @@ class ProviderConnection:
             return
         if self._framing > FRAMING_BYTES_MAX:
             self._end(AnswerTooLong(f"its head and framing are over {FRAMING_BYTES_MAX} bytes"))
-        elif is_first and self.is_open and (whole := self._whole) is not None:
-            self._know(data, whole)
+        elif is_first:
+            self._know(data)
 
     def _like_before(self, data: bytes) -> WholeAnswer | None:
         """Reads an answer whose head and size equal an earlier one's, which the parser has read.
@@ -251,8 +250,11 @@ class ProviderConnection:
             return WholeAnswer(known.status, data[len(known.head) :], known.location)
         return None
 
-    def _know(self, data: bytes, whole: WholeAnswer) -> None:
+    def _know(self, data: bytes) -> None:
         """Remembers the head of an answer that came at once, with its length in the head."""
+        whole = self._whole
+        if whole is None or not self.is_open:
+            return
         head = len(data) - len(whole.body)
         if whole.body and data.find(_HEAD_END) + len(_HEAD_END) == head:
             self._known_head = _KnownHead(data[:head], len(data), whole.status, whole.location)

@@ -55,9 +55,8 @@ UNAWAITED_MAX: Final = 64
 """The number of running requests that no caller waits for at most; a page of an audit has as many.
 """
 
-LANDING_SECONDS: Final = 0.001
-"""The time until an answer is noted where nobody asks before: the other answers of its round come
-meanwhile, and the review that waits for them goes on first."""
+LANDINGS_MAX: Final = 64
+"""The number of answers of a provider at most that are not noted while others are under way."""
 
 AVERAGED: Final = 8
 """The number of requests that a provider's mean time is about."""
@@ -92,7 +91,16 @@ class _Question(NamedTuple):
 class _Flight:
     """One running request."""
 
-    __slots__ = ("began", "call", "keys", "provider", "requester", "station", "waiters")
+    __slots__ = (
+        "began",
+        "call",
+        "keys",
+        "provider",
+        "refreshes",
+        "requester",
+        "station",
+        "waiters",
+    )
 
     def __init__(self, station: _Station, keys: tuple[str, ...], requester: str) -> None:
         self.station = station
@@ -101,6 +109,8 @@ class _Flight:
         self.requester = requester
         self.began = time.monotonic()
         self.waiters: list[_Question] = []
+        self.refreshes = True
+        """Whether it only renews cached answers: no caller has waited for it."""
         self.call: ProviderCall | None = None
 
     @property
@@ -118,8 +128,6 @@ class _Landed(NamedTuple):
     """When it arrived, on the cache's clock."""
     seconds: float
     """How long it took."""
-    refreshes: bool
-    """Whether no caller waited for it: it renews cached answers."""
 
 
 class ProviderRound:
@@ -418,6 +426,7 @@ class Flights:
         else:
             flight.waiters.append(question)
         if question.round is not None:
+            flight.refreshes = False
             self._unawaited.pop(flight, None)
             question.round.flights.append(flight)
         elif not flight.is_awaited:
@@ -488,7 +497,7 @@ class Flights:
             if station.suspension.has_faults:
                 self._answered(station, flight.requester)
             # First: a caller on another thread that asks again finds the answer.
-            self._note_later(flight, answer, seconds)
+            self._landings.append(_Landed(flight, answer, self._cache.now(), seconds))
             items, fault, is_idempotent = answer
             responses, errors = answered_items(items)
             corrected = corrected_keys(items) if errors and responses else _NO_KEYS
@@ -496,6 +505,9 @@ class Flights:
                 responses, errors, status, fault, is_idempotent, False, milliseconds, corrected
             )
             self._resolve(flight, response, items)
+            # The review goes on before its answers are noted, which can wait until somebody asks.
+            if not station.flights or len(self._landings) >= LANDINGS_MAX:
+                self._note_landings()
             return
         name = flight.provider.name
         outcome, response = "bug", failure(f"{SENT}: internal error")
@@ -509,13 +521,6 @@ class Flights:
             self._log.fault("bug: a provider was not asked", answer, provider=name)
         self._count(name, outcome, seconds)
         self._resolve(flight, response._replace(milliseconds=milliseconds))
-
-    def _note_later(self, flight: _Flight, answer: ProviderAnswer, seconds: float) -> None:
-        """Notes an answer when its callers have gone on with it."""
-        refreshes = all(map(_is_prefetch, flight.waiters))
-        self._landings.append(_Landed(flight, answer, self._cache.now(), seconds, refreshes))
-        if len(self._landings) == 1 and (loop := self._loop) is not None:
-            loop.call_later(LANDING_SECONDS, self._note_landings)
 
     def _note_landings(self) -> None:
         """Caches and counts the answers that have arrived; called by any thread."""
@@ -571,7 +576,10 @@ class Flights:
             known = self._known.get(provider.name)
             if known is provider or known == provider:
                 self._cache.keep(
-                    provider.name, landed.answer, landed.received, refreshes=landed.refreshes
+                    provider.name,
+                    landed.answer,
+                    landed.received,
+                    refreshes=landed.flight.refreshes,
                 )
 
     def _count(self, provider: str, outcome: str, seconds: float | None = None) -> None:
@@ -593,6 +601,7 @@ class Flights:
         """Removes expired answers and clients of deleted Providers, every ``SWEEP_SECONDS``."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
+            self._note_landings()
             self._cache.sweep()
             providers, kept = self._providers(), self._cache.providers()
             for name in [name for name in self._known if name not in providers]:
@@ -649,10 +658,6 @@ class Flights:
         registry.replace(
             PROVIDERS_SUSPENDED, {(name,): 1.0 for name in suspended[: self._series_max]}
         )
-
-
-def _is_prefetch(question: _Question) -> bool:
-    return question.round is None
 
 
 def _notify(

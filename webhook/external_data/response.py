@@ -85,7 +85,11 @@ class UnreadableAnswer(ValueError):
 def read_answer(body: bytes) -> ProviderAnswer:
     """Reads an answer; raises :class:`UnreadableAnswer`."""
     is_large = len(body) > IN_ONE_GO_BYTES
-    decoded = _decoded(body) if is_large else _without_numbers(body)
+    try:
+        # A usual answer has no number, which orjson would round.
+        decoded = _decoded(body) if is_large else orjson.loads(body)
+    except orjson.JSONDecodeError:
+        decoded = None
     if (usual := _usual(decoded)) is not None:
         return usual
     if not is_large:
@@ -102,14 +106,6 @@ def read_answer(body: bytes) -> ProviderAnswer:
         _typed(_field(response, "systemError"), str, "response.systemError", ""),
         _typed(_field(response, "idempotent"), bool, "response.idempotent", False),
     )
-
-
-def _without_numbers(body: bytes) -> Any:
-    """Decodes an answer that is usual, and so has no number; others are not exact, or None."""
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def _decoded(body: bytes) -> Any:

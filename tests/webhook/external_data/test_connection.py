@@ -59,7 +59,7 @@ class Peer:
     def post(self, request: bytes = b"?") -> asyncio.Future[WholeAnswer | Exception]:
         """Returns the future answer or error of a request."""
         future = asyncio.get_running_loop().create_future()
-        self.connection.post(request, lambda: None, future.set_result)
+        self.connection.post(request, future.set_result)
         return future
 
     async def send(self, data: bytes) -> None:
@@ -155,9 +155,9 @@ def test_whoever_gets_an_answer_may_post_again_at_once() -> None:
 
         def post_again(first: WholeAnswer | Exception) -> None:
             assert first == WholeAnswer(200, FIRST, False)
-            peer.connection.post(b"?", lambda: None, second.set_result)
+            peer.connection.post(b"?", second.set_result)
 
-        peer.connection.post(b"?", lambda: None, post_again)
+        peer.connection.post(b"?", post_again)
         assert await peer.received(1) == b"?"
         await peer.send(answer(FIRST))
         assert await peer.received(1) == b"?"
@@ -165,9 +165,7 @@ def test_whoever_gets_an_answer_may_post_again_at_once() -> None:
         assert await second == WholeAnswer(200, SECOND, False)
 
         closed: asyncio.Future[bool] = loop.create_future()
-        peer.connection.post(
-            b"?", lambda: None, lambda _: closed.set_result(not peer.connection.is_open)
-        )
+        peer.connection.post(b"?", lambda _: closed.set_result(not peer.connection.is_open))
         await peer.send(answer(FIRST) + answer(SECOND))
         assert await closed
         peer.close()
@@ -211,7 +209,7 @@ def test_a_connection_that_is_reset_behind_a_part_of_an_answer_ends_at_once(sent
         ends = TlsEnds(cast("Any", plain), plain.incoming, plain.outgoing)
         connection = ProviderConnection(near, ends, read_buffer())
         wait = asyncio.get_running_loop().create_future()
-        connection.post(b"?", lambda: None, wait.set_result)
+        connection.post(b"?", wait.set_result)
         far.sendall(sent)
         far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         far.close()
