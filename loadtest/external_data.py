@@ -96,7 +96,7 @@ class Plan(NamedTuple):
     """Of a window."""
 
 
-FULL, QUICK = Plan(20, 10, 6, 2, 8), Plan(3, 3, 1, 1, 3)
+FULL, QUICK = Plan(20, 10, 12, 2, 8), Plan(3, 3, 1, 1, 3)
 
 LEAD_SECONDS: Final = 1.0
 """The lead of the asking clients before the measurement: all have their connections by then."""
