@@ -31,7 +31,8 @@ _SOURCE = click.argument("source", type=click.Path(path_type=Path), default="-")
 
 _TAIL = """Show decisions, one line each with its violations below.
 
-SOURCE is a file of records, a sidecar's queue directory, or - for standard input."""
+SOURCE is a file of records, compressed by gzip or not, a sidecar's queue directory, or - for
+standard input."""
 
 _STATS = """Count decisions and violations.
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import sys
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,6 +23,9 @@ from webhook.decisions.sidecar.scan import read_header, scan
 POLL_SECONDS: Final = 0.2
 """The pause between two looks for added lines: short for a reader, negligible for a disk."""
 
+
+_GZIP: Final = b"\x1f\x8b"
+"""The first bytes of a compressed file (RFC 1952)."""
 
 _QUEUES_MAX: Final = 3
 """Queues that a complaint about the folder around them names."""
@@ -94,8 +99,9 @@ def first_deliveries(
 class RecordSource:
     """The records of ``path``, each a mapping; ``unreadable`` counts other lines.
 
-    A directory is a sidecar's queue and is only read. With ``follow`` the records never end, but
-    wait for more; raises :class:`OSError`.
+    A directory is a sidecar's queue and is only read. A file may be compressed by gzip. With
+    ``follow`` the records never end, but wait for more, except for those of a compressed file.
+    Raises :class:`OSError`.
     """
 
     def __init__(self, path: Path, *, follow: bool = False) -> None:
@@ -127,6 +133,9 @@ class RecordSource:
     def _file(self) -> Iterator[bytes]:
         while True:
             with self._path.open("rb") as file:
+                if file.peek(len(_GZIP)).startswith(_GZIP):
+                    yield from self._decompressed(file)
+                    return
                 rest, is_left = b"", False
                 while True:
                     for line in file:
@@ -145,6 +154,14 @@ class RecordSource:
                     yield rest
             if not self._follow:
                 return
+
+    def _decompressed(self, file: BinaryIO) -> Iterator[bytes]:
+        try:
+            with gzip.open(file) as lines:
+                yield from lines
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            message = f"the compressed file is damaged or not complete ({error})"
+            raise OSError(errno.EINVAL, message, str(self._path)) from None
 
     def _is_another(self, file: BinaryIO) -> bool:
         """Whether the file of this name was replaced: rotated by its sink, or emptied by a user."""

@@ -1,5 +1,6 @@
 """Records read back: from files as they are written, from queues, and among lines that are none."""
 
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,6 +53,32 @@ def lines(tmp_path: Path) -> Path:
     text = b"\n".join([orjson.dumps(one) for one in (*ODD, GOOD)])
     path.write_bytes(text + b"\n\n" + orjson.dumps(GOOD)[:-5])
     return path
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_compressed_file_is_read_to_its_end(lines: Path, follow: bool) -> None:
+    lines.write_bytes(gzip.compress(lines.read_bytes()))
+    read = RecordSource(lines, follow=follow)
+    assert list(read) == [GOOD]
+    assert read.unreadable == len(ODD) + 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "followed", "begun"])
+def test_a_damaged_compressed_file_is_named(lines: Path, damage: str) -> None:
+    whole = gzip.compress(lines.read_bytes() * 100)
+    lines.write_bytes(
+        {
+            "cut": whole[:-20],
+            "changed": whole[:50] + b"\xff" * 50 + whole[100:],
+            "followed": whole + b"{}",
+            "begun": whole[:2],
+        }[damage]
+    )
+    with pytest.raises(OSError, match="damaged or not complete"):
+        list(RecordSource(lines))
+    result = waddle("decisions", "stats", lines)
+    assert result.returncode == 2
+    assert f"{lines}: the compressed file is damaged" in result.stderr
 
 
 def test_what_has_not_the_shape_of_a_record_is_counted_as_none(lines: Path) -> None:
