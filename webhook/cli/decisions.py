@@ -268,7 +268,9 @@ def _read(records: RecordSource, source: Path) -> Iterator[dict[str, Any]]:
 
 def _complain_of_unreadable(records: RecordSource) -> None:
     if records.unreadable:
-        complain(f"skipped, because they are not records: {quantity(records.unreadable, 'line')}")
+        complain(
+            f"skipped, because they are not records of version 1: {quantity(records.unreadable, 'line')}"
+        )
 
 
 def _table(title: str, rows: Sequence[tuple[str, int]], top: int) -> None:

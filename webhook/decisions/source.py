@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final
 import orjson
 
 from webhook.api.shapes import object_of
+from webhook.decisions.exporter.record import SPEC_VERSION
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.disk import LOCK, OSDisk
 from webhook.decisions.sidecar.scan import read_header, scan
@@ -26,6 +27,8 @@ POLL_SECONDS: Final = 0.2
 
 _GZIP: Final = b"\x1f\x8b"
 """The first bytes of a compressed file (RFC 1952)."""
+
+_MAJOR: Final = SPEC_VERSION.partition(".")[0]
 
 _QUEUES_MAX: Final = 3
 """Queues that a complaint about the folder around them names."""
@@ -45,9 +48,13 @@ _TEXTS: Final = (
 def _is_record(value: Any) -> bool:
     """Whether a line has the shape of a record: senders may send any object to a sidecar.
 
-    A container's log mixes records with the sidecar's own lines, which have no ``eventType``.
+    A container's log mixes records with the sidecar's own lines, which have no ``eventType``. In
+    records of another major version the fields may have another meaning.
     """
     if type(value) is not dict or "eventType" not in value:
+        return False
+    version = value.get("specVersion", SPEC_VERSION)
+    if version != SPEC_VERSION and str(version).partition(".")[0] != _MAJOR:
         return False
     results, errors = value.get("results", []), value.get("errors", [])
     excused = value.get("excused", [])

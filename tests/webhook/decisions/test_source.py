@@ -42,6 +42,8 @@ ODD: list[Any] = [
     {**GOOD, "podUID": []},
     {**GOOD, "sequence": "1"},
     {**GOOD, "timestamp": 5},
+    {**GOOD, "specVersion": "2.0"},
+    {**GOOD, "specVersion": "10.0"},
     {"level": "info", "logger": "sidecar", "msg": "sidecar ready", "records": 0},
 ]
 
@@ -53,6 +55,13 @@ def lines(tmp_path: Path) -> Path:
     text = b"\n".join([orjson.dumps(one) for one in (*ODD, GOOD)])
     path.write_bytes(text + b"\n\n" + orjson.dumps(GOOD)[:-5])
     return path
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_minor_version_adds_fields_alone(tmp_path: Path, version: str) -> None:
+    record = {**GOOD, "specVersion": version, "new": []}
+    (tmp_path / "records").write_bytes(orjson.dumps(record))
+    assert list(RecordSource(tmp_path / "records")) == [record]
 
 
 @pytest.mark.parametrize("follow", [False, True])
@@ -93,7 +102,9 @@ def test_such_lines_end_no_command_and_are_reported(lines: Path, command: str) -
     found = waddle("decisions", command, lines)
     assert found.returncode == 0
     assert "A/a" in found.stdout
-    assert f"skipped, because they are not records: {len(ODD) + 1} lines" in found.stderr
+    assert (
+        f"skipped, because they are not records of version 1: {len(ODD) + 1} lines" in found.stderr
+    )
 
 
 def test_the_actions_of_a_scoped_violation_are_shown(tmp_path: Path) -> None:
