@@ -186,6 +186,33 @@ def test_whoever_gives_up_leaves_an_answer_for_the_next(caller, process):
     assert keys_requested(process) == [["slow500/late"]]
 
 
+@pytest.mark.parametrize(("last", "count"), [("hang/a", 1), ("slow500/a", 2)])
+def test_the_last_answer_under_way_has_all_kept_also_where_it_fails(
+    caller, process, monkeypatch, last, count
+):
+    swept = threading.Event()
+    monkeypatch.setattr(caller.cache, "sweep", swept.set)
+    caller.put(process, timeout=1)
+    long = caller.begin(last)
+    until(lambda: keys_requested(process), "it is asked")
+    assert caller.ask("n/0").responses
+    long.result(PATIENCE_SECONDS)
+    until(lambda: len(caller.cache) == count, "all are kept, and nobody has asked again")
+    assert not swept.is_set()
+
+
+def test_many_answers_are_kept_while_another_is_under_way(caller, process, monkeypatch):
+    monkeypatch.setattr(flights, "LANDINGS_MAX", 2)
+    caller.put(process, timeout=30)
+    long = caller.begin("hang/a")
+    until(lambda: keys_requested(process), "it is asked")
+    for each in [caller.begin(f"n/{number}") for number in range(3)]:
+        assert each.result(PATIENCE_SECONDS).responses
+    until(lambda: len(caller.cache) >= 2, "two are kept, and nobody has asked again")
+    assert not long.answers.done()
+    long.cancel()
+
+
 def test_a_provider_that_uses_most_of_its_timeout_is_reported_as_slow(caller, process):
     """Whether it answers just in time or just too late, admissions wait for it."""
     assert caller.flights.slow() == {}
