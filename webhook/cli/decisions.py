@@ -31,8 +31,7 @@ _SOURCE = click.argument("source", type=click.Path(path_type=Path), default="-")
 
 _TAIL = """Show decisions, one line each with its violations below.
 
-SOURCE is a file of records, compressed by gzip or not, a sidecar's queue directory, or - for
-standard input."""
+SOURCE is a file of records (gzip, too), a sidecar's queue directory, or - for standard input."""
 
 _STATS = """Count decisions and violations.
 
@@ -268,9 +267,7 @@ def _read(records: RecordSource, source: Path) -> Iterator[dict[str, Any]]:
 
 def _complain_of_unreadable(records: RecordSource) -> None:
     if records.unreadable:
-        complain(
-            f"skipped, because they are not records of version 1: {quantity(records.unreadable, 'line')}"
-        )
+        complain(f"skipped, not records of version 1: {quantity(records.unreadable, 'line')}")
 
 
 def _table(title: str, rows: Sequence[tuple[str, int]], top: int) -> None:

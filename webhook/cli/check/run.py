@@ -377,7 +377,7 @@ def effect_on_decisions(
     }
     if records.unreadable:
         checked.missing.append(
-            f"skipped, because they are not records of version 1: {quantity(records.unreadable, 'line')}"
+            f"skipped, not records of version 1: {quantity(records.unreadable, 'line')}"
         )
     if not replayed.replayed:
         checked.missing.append(
