@@ -235,7 +235,7 @@ bench-mutation: setup ## mutation beside Gatekeeper with 1, 20 and 100 mutators,
 	$(BIN)/python -m loadtest.mutation --save
 
 EXTERNAL_DATA ?= --save
-bench-external-data: setup ## policies that ask a provider of 20 ms, beside Gatekeeper, about 8 minutes; EXTERNAL_DATA=--quick 2 minutes
+bench-external-data: setup ## policies that ask a provider of 20 ms, beside Gatekeeper, about 22 minutes; EXTERNAL_DATA=--quick 2 minutes
 	$(BIN)/python -m loadtest.external_data $(EXTERNAL_DATA)
 
 EXCEPTIONS ?= --save
