@@ -15,10 +15,10 @@ from webhook.constraint.failure_policy import FAILURE_POLICIES
 from webhook.constraint.limits import Limits
 from webhook.constraint.placement import request_to_review
 from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.decisions.exporter.admission import verdict_of
 from webhook.decisions.source import actions_of, first_deliveries
-from webhook.external_data.exchange import ROUNDS_MAX, without_providers
+from webhook.external_data.exchange import ROUNDS_MAX, has_no_provider, without_providers
 from webhook.policies.recorded_answers import answers_of
-from webhook.policies.replayed_verdict import replayed_verdict
 from webhook.printable import quantity
 from webhook.review.loops import review
 from webhook.review.subject import Subject
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from webhook.constraint.result import Responses
+    from webhook.decisions.exporter.record import DecisionVerdict
     from webhook.external_data.exchange import Ask, ProviderAnswers, ProviderRequest
     from webhook.review.policy_set import PolicySet
 
@@ -39,6 +40,7 @@ Excusal = tuple[ReplayedViolation, str, str]
 
 ActionChange = tuple[ReplayedViolation, str, str]
 """A violation with its recorded actions and the present ones, separated by commas."""
+
 _NOT_RECORDED: Final = "its answer was not recorded (includeAnswers)"
 _FROM_REQUEST: Final = (enforcement.WEBHOOK, "")
 _REVIEWING: Final = (*_FROM_REQUEST, *enforcement.POINTS)
@@ -301,7 +303,7 @@ def _compare(
     replayed.excused.update(title for _, title, _ in excused)
     weakened = {violation for violation, _, _ in excused}
     errors = tuple(str(fault) for fault in (*responses.faults, *responses.undecided))
-    verdict = replayed_verdict(responses)
+    verdict = _verdict(responses)
     errors += outcome.faults
     # Violations of policies that are absent here are no effect of these policies.
     undecided = {item.constraint.key for item in responses.undecided}
@@ -349,3 +351,18 @@ def _excusals(
         and (violation := (result.constraint.kind, result.constraint.name, result.msg)) not in known
         for excuse in result.excuse.needed
     )
+
+
+def _verdict(responses: Responses) -> DecisionVerdict:
+    """Returns the verdict that a server would record.
+
+    An undecided policy takes the verdict away if it refuses the request, and not if it lets it in.
+    It also does where a provider's answer is missing: a server would have it.
+    """
+    verdict = verdict_of(responses.results)
+    if verdict == "deny":
+        return verdict
+    lacks_answers = any(map(has_no_provider, (responses.answers or {}).values()))
+    if any(lacks_answers or item.answer == "reject" for item in responses.undecided):
+        return "error"
+    return "error" if responses.faults and not responses.results else verdict
