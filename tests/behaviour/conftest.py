@@ -12,9 +12,9 @@ from tests.behaviour.serving import (
     constraint,
     write_policies,
 )
-from tests.behaviour.stages import stage
+from tests.behaviour.stages import installed, stage
 
-__all__ = ["server", "stage"]
+__all__ = ["installed", "server", "stage"]
 
 
 @pytest.fixture(scope="module")

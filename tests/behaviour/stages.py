@@ -96,7 +96,8 @@ class Stage:
 
 
 @pytest.fixture
-def stage(cluster: Cluster) -> Iterator[Stage]:
+def installed(cluster: Cluster) -> Cluster:
+    """The shared API server once it serves the kinds that an installation brings."""
     api = cluster.api
     crds: list[Object] = []
     for file in (ROOT / "manifests" / "crds").glob("*.yaml"):
@@ -106,7 +107,13 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
             crds.append(manifest)
     for crd in crds:
         until(lambda crd=crd: serves(api, crd), f"{crd['metadata']['name']} is served")
-    stage = Stage(api, cluster.kubeconfig, f"wait-{uuid.uuid4().hex[:8]}")
+    return cluster
+
+
+@pytest.fixture
+def stage(installed: Cluster) -> Iterator[Stage]:
+    api = installed.api
+    stage = Stage(api, installed.kubeconfig, f"wait-{uuid.uuid4().hex[:8]}")
     api.request("POST", "/api/v1/namespaces", {"metadata": {"name": stage.name}})
     retry(lambda: api.request("GET", f"/api/v1/namespaces/{stage.name}/serviceaccounts/default"))
     kind = stage.kind

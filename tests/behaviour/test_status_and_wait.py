@@ -129,8 +129,8 @@ def test_wait_needs_a_replica_and_counts_no_starting_one(stage):
         (["wait", "--timeout=soon", "K/x"], "invalid duration"),
     ],
 )
-def test_wait_says_when_it_makes_no_sense(cluster, arguments, message):
-    run = waddle(*arguments, "--kubeconfig", cluster.kubeconfig)
+def test_wait_says_when_it_makes_no_sense(installed, arguments, message):
+    run = waddle(*arguments, "--kubeconfig", installed.kubeconfig)
 
     assert run.returncode == 2
     assert message in run.stderr
