@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import os
 import sys
 import time
@@ -71,6 +72,11 @@ def _is_record(value: Any) -> bool:
     )
 
 
+def _is_compressed(file: BinaryIO) -> bool:
+    """Whether a file begins as gzip's do; nothing is read from it."""
+    return isinstance(file, io.BufferedReader) and file.peek(len(_GZIP)).startswith(_GZIP)
+
+
 def excused_by(item: Mapping[str, Any]) -> str:
     """Returns the exception of an item of ``excused``, by kind and name."""
     exception = object_of(item.get("exception"))
@@ -106,9 +112,9 @@ def first_deliveries(
 class RecordSource:
     """The records of ``path``, each a mapping; ``unreadable`` counts other lines.
 
-    A directory is a sidecar's queue and is only read. A file may be compressed by gzip. With
-    ``follow`` the records never end, but wait for more, except for those of a compressed file.
-    Raises :class:`OSError`.
+    A directory is a sidecar's queue and is only read. A file may be compressed by gzip, and so may
+    standard input ("-"). With ``follow`` the records never end, but wait for more, except for those
+    that are compressed. Raises :class:`OSError`.
     """
 
     def __init__(self, path: Path, *, follow: bool = False) -> None:
@@ -131,7 +137,8 @@ class RecordSource:
 
     def _lines(self) -> Iterator[bytes]:
         if str(self._path) == "-":
-            yield from sys.stdin.buffer
+            lines: BinaryIO = sys.stdin.buffer
+            yield from self._decompressed(lines) if _is_compressed(lines) else lines
         elif self._path.is_dir():
             yield from self._queue()
         else:
@@ -140,7 +147,7 @@ class RecordSource:
     def _file(self) -> Iterator[bytes]:
         while True:
             with self._path.open("rb") as file:
-                if file.peek(len(_GZIP)).startswith(_GZIP):
+                if _is_compressed(file):
                     yield from self._decompressed(file)
                     return
                 rest, is_left = b"", False

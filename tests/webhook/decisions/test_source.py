@@ -72,6 +72,25 @@ def test_a_compressed_file_is_read_to_its_end(lines: Path, follow: bool) -> None
     assert read.unreadable == len(ODD) + 1
 
 
+@pytest.mark.parametrize("compressed", [False, True])
+def test_standard_input_may_be_compressed(lines: Path, compressed: bool) -> None:
+    if compressed:
+        lines.write_bytes(gzip.compress(lines.read_bytes()))
+    with lines.open() as stdin:
+        result = waddle("decisions", "tail", stdin=stdin)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [" DENY   AUDIT  (unnamed)", "    [A/a] : no"]
+    assert f"{len(ODD) + 1} lines" in result.stderr
+
+
+def test_a_damaged_compressed_standard_input_is_named(lines: Path) -> None:
+    lines.write_bytes(gzip.compress(lines.read_bytes() * 100)[:-20])
+    with lines.open() as stdin:
+        result = waddle("decisions", "stats", stdin=stdin)
+    assert result.returncode == 2
+    assert "-: the compressed file is damaged" in result.stderr
+
+
 @pytest.mark.parametrize("damage", ["cut", "changed", "followed", "begun"])
 def test_a_damaged_compressed_file_is_named(lines: Path, damage: str) -> None:
     whole = gzip.compress(lines.read_bytes() * 100)
