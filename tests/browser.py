@@ -20,6 +20,7 @@ import pytest
 
 from tests import programs
 from tests.patience import PATIENCE_SECONDS
+from tests.ports import free_port
 
 PACKAGES = ("chromium", "chromium-driver")
 DOWNLOAD_SECONDS = 240
@@ -89,8 +90,13 @@ class Browser:
     """A browser with one window."""
 
     def __init__(self, browser: str, driver: str, profile: Path) -> None:
+        # Not a port that the system chooses: the driver takes one that is free of IPv6, and ends
+        # where the same is taken of IPv4.
         self._driver = subprocess.Popen(
-            [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [driver, f"--port={free_port()}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
         self._browser = browser
         self._profile = profile
@@ -99,11 +105,12 @@ class Browser:
 
     def __enter__(self) -> Self:
         assert self._driver.stdout is not None
+        line = ""
         for line in self._driver.stdout:
             if found := re.search(r"started successfully on port (\d+)", line):
                 self._port = int(found[1])
                 break
-        assert self._port, "the driver did not start"
+        assert self._port, f"the driver did not start: {line}"
         arguments = [*ARGUMENTS, f"--user-data-dir={self._profile}"]
         if os.geteuid() == 0:
             arguments.append("--no-sandbox")  # it does not start as root with it
