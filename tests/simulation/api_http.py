@@ -105,6 +105,11 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.watches.pop(self, None)
 
+    def end(self) -> None:
+        """Close it at once, whatever the other side does."""
+        if self._transport is not None:
+            self._transport.abort()
+
     def data_received(self, data: bytes) -> None:
         self._data += data
         head, separator, rest = self._data.partition(b"\r\n\r\n")

@@ -1,12 +1,17 @@
 """A replica at an API server: what it holds is enforced, kept, generated and told."""
 
 import asyncio
+import contextlib
 import json
+import socket
 import time
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
+from tests.patience import PATIENCE_SECONDS
 from tests.simulation import control_plane
 from tests.simulation.policies import constraint, template
 from tests.webhook.controllers.session import (
@@ -581,3 +586,18 @@ def test_a_policy_that_the_api_server_refuses_is_reported(tmp_path):
             await replica.until(lambda: vap_status(replica)[0].get("state") == "generated")
 
     asyncio.run(run())
+
+
+def test_a_session_ends_the_connections_of_clients_that_are_still_there(tmp_path):
+    """Else the garbage collector does, and its warning fails another test."""
+
+    async def run():
+        async with session(tmp_path, "webhook"):
+            config = yaml.safe_load((tmp_path / "kubeconfig").read_text())
+            address = urlsplit(config["clusters"][0]["cluster"]["server"])
+            client = socket.create_connection((address.hostname, address.port), PATIENCE_SECONDS)
+            await asyncio.sleep(0)
+            return client
+
+    with asyncio.run(run()) as client, contextlib.suppress(ConnectionResetError):
+        assert client.recv(1) == b""
