@@ -280,7 +280,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "cluster",
         "webhook.cluster.reflector",
         "Reflector._events",
-        "inactivity = settings.inactivity_seconds * 2**self._silences_in_row",
+        "inactivity = self._inactivity_seconds()",
         "inactivity = 3600.0",
         found_by=149,
     ),

@@ -198,6 +198,9 @@ FAILURE_LOG_SECONDS: Final = 60.0
 _SILENCE_DOUBLINGS_MAX: Final = 3
 """For a server that sends no bookmarks: then only the end of a watch detects a dead connection."""
 
+_DEAD_CONNECTIONS_MAX: Final = 3
+"""Where the server has sent bookmarks, so many silences in a row are taken for dead connections."""
+
 
 class _Gone(Exception):
     """The version of the watch has expired: list again."""
@@ -554,10 +557,17 @@ class Reflector:
         if not events and time.monotonic() - begun < _SHORT_SECONDS:
             raise ApiUnreachable(f"{self._path}: the watch ended at once")
 
+    def _inactivity_seconds(self) -> float:
+        """Returns how long a watch may say nothing; longer if the server seems to send no bookmarks."""
+        silences = self._silences_in_row
+        if self._statistics.bookmarks:
+            silences = max(0, silences - _DEAD_CONNECTIONS_MAX)
+        return self._settings.inactivity_seconds * 2.0 ** min(silences, _SILENCE_DOUBLINGS_MAX)
+
     async def _events(self, query: dict[str, str]) -> AsyncGenerator[tuple[str, Any, int], None]:
         """Yields the events of a watch: type, object and size in bytes."""
         settings = self._settings
-        inactivity = settings.inactivity_seconds * 2**self._silences_in_row
+        inactivity = self._inactivity_seconds()
         seconds = random.uniform(  # noqa: S311  # as above
             settings.watch_seconds_min, settings.watch_seconds_max
         )
@@ -588,7 +598,7 @@ class Reflector:
             raise
         except TimeoutError as error:
             self._statistics.silences += 1
-            self._silences_in_row = min(self._silences_in_row + 1, _SILENCE_DOUBLINGS_MAX)
+            self._silences_in_row += 1
             self._resource_version = ""
             message = f"{self._path}: no byte within {inactivity:g} s"
             raise ApiUnreachable(message) from error

@@ -1,7 +1,9 @@
 """The reflector and faults that a real API server cannot be made to show."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -119,6 +121,36 @@ def test_a_connection_that_says_nothing_is_given_up_and_all_is_listed_anew(tmp_p
     assert silences >= 1
     versions = [query.get("resourceVersion") for _, query in requests]
     assert versions[:3] == [None, "1", None]
+
+
+@pytest.mark.parametrize(
+    ("bookmarks", "factors"),
+    [
+        ([], [1, 2, 4, 8, 8, 8, 8]),
+        ([event("BOOKMARK", "", 2)], [1, 1, 1, 1, 2, 4, 8]),
+    ],
+)
+def test_silence_is_believed_longer_where_there_seem_to_be_no_bookmarks(
+    tmp_path, monkeypatch, bookmarks, factors
+):
+    """Two connections that died one after the other were taken for a server without bookmarks."""
+    waits = []
+
+    @asynccontextmanager
+    async def dying(self, path, query, *, inactivity_seconds):
+        waits.append(inactivity_seconds)
+
+        async def parts():
+            for bookmark in bookmarks if len(waits) == 1 else ():
+                yield bookmark
+            raise TimeoutError
+
+        yield SimpleNamespace(iter_any=parts)
+
+    monkeypatch.setattr(ClusterClient, "stream", dying)
+    settings = replace(PAGES, inactivity_seconds=90.0, backoff_initial_seconds=0.0)
+    play(tmp_path, *[listed(obj("a", 2), version=2)] * len(factors), settings=settings)
+    assert waits == [90.0 * factor for factor in factors]
 
 
 def test_a_watch_that_is_renewed_goes_on_where_it_stopped(tmp_path):
