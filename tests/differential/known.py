@@ -25,6 +25,10 @@ MESSAGES: Final = {
 
 CONFLICT: Final = ("eval", [("eval_conflict_error", "object keys must be unique")])
 
+_UNBOUND: Final = re.compile(
+    r"built-in function \w+ called with operand \d that requires evaluation"
+)
+
 _OBJECT: Final = re.compile(r"^(\w+)(?:\.\w+)*\[", re.MULTILINE)
 
 
@@ -36,6 +40,8 @@ def reason(oracle: Oracle, question: Question, mine: Answer, real: Answer) -> st
         return "no resolver is enabled here"
     if mine == CONFLICT and real[0] == "results" and _contradicts_itself(oracle, question):
         return "an object is computed whole, OPA only the key asked for"
+    if real[0] == "eval" and _UNBOUND.match(real[1][0][1]):
+        return "OPA evaluates a comprehension ahead, without its outer variable"
     if question.strict and _agree_otherwise(oracle, question):
         # OPA's index skips rules before their operands are looked at, and its order of evaluation
         # is its own: with strict built-in errors that decides which there is, or whether any.
